@@ -1,0 +1,54 @@
+# Everything runs in .venv, which is made once and brought up to date when pyproject.toml changes.
+#   make test PYTHON=python3.13       choose the interpreter (only asked when .venv is made)
+#   make test ARGS="tests/cli -x"     hand arguments on to the command
+
+PYTHON ?= $(shell command -v python3 || command -v python || echo python3)
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench install clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
+	$(BIN)/lloydia demo $(ARGS)
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP) ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) ## time against scikit-learn, side by side (ARGS=--save keeps the figures)
+	$(BIN)/python benchmarks/foundation.py $(ARGS)
+	$(BIN)/python benchmarks/startup.py $(ARGS)
+
+install: $(STAMP) ## make .venv with Lloydia, its extras and the developers' tools
+
+clean: ## remove everything that make made, .venv included
+	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --group dev --editable '.[all]'
+	@touch $@
+
+$(BIN)/python:
+	@command -v '$(PYTHON)' >/dev/null || { \
+	  echo "make: there is no '$(PYTHON)' here: install Python 3.11 or newer, or name one with PYTHON=..." >&2; \
+	  exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: '$(PYTHON)' is $$('$(PYTHON)' -V 2>&1), and Lloydia needs 3.11 or newer: name another with PYTHON=..." >&2; \
+	  exit 1; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' comes without venv: install it (Debian, Ubuntu: apt install python3-venv), or name another Python with PYTHON=..." >&2; \
+	  exit 1; }
+	'$(PYTHON)' -m venv --clear $(VENV)
