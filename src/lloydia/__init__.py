@@ -1,0 +1,32 @@
+"""Lloydia: k-means that gives the same answer, to the last bit, on any number of threads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lloydia.functions import assign, k_means, kmeans_plusplus
+    from lloydia.kmeans import KMeans
+
+__all__ = ["KMeans", "__version__", "assign", "k_means", "kmeans_plusplus"]
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "KMeans": "lloydia.kmeans",
+    "assign": "lloydia.functions",
+    "k_means": "lloydia.functions",
+    "kmeans_plusplus": "lloydia.functions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name where it is first used: scikit-learn takes most of a second."""
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

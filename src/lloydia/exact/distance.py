@@ -1,0 +1,126 @@
+"""The canonical squared distance, and the nearest centre it defines.
+
+D(x, c) is the sum over features, in feature order, of ``(x_f - c_f)**2``, every operation in IEEE
+float64 with one rounding each and no fused multiply-add.  The label of x is the lowest index j that
+minimises D(x, c_j).
+
+Each of the ``d`` terms carries two roundings and each addition one more, all terms are
+non-negative, so the computed D differs from the true squared distance by a relative error of at
+most ``(d + 2) * 2**-53`` to first order (Higham, "Accuracy and Stability of Numerical
+Algorithms", 2002, section 3.1); :func:`relative_error` gives a bound that includes the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "check_magnitudes",
+    "in_order",
+    "largest_magnitude",
+    "movement",
+    "nearest",
+    "relative_error",
+    "squared_distances",
+]
+
+# A sum of non-negative terms is representable while it stays below this.
+LARGEST_SUM = 2.0**1023
+
+
+def squared_distances(X: NDArray, centers: NDArray) -> NDArray[np.float64]:
+    """Return the canonical squared distance of every row to every centre.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+    centers : ndarray of shape (k, d), float32 or float64
+
+    Returns
+    -------
+    ndarray of shape (n, k), float64
+    """
+    X = X.astype(np.float64, copy=False)
+    centers = centers.astype(np.float64, copy=False)
+    total = np.zeros((len(X), len(centers)))
+    for f in range(X.shape[1]):
+        difference = X[:, f, None] - centers[None, :, f]
+        total += difference * difference
+    return total
+
+
+def nearest(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return each row's label, ties to the lowest index, and its D.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int32
+    distances : ndarray of shape (n,), float64
+        Squared distance to the centre of that label.
+    """
+    D = squared_distances(X, centers)
+    labels = D.argmin(axis=1)  # argmin takes the first of equal values
+    return labels.astype(np.int32), D[np.arange(len(X)), labels]
+
+
+def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
+    """Return how far centres moved.
+
+    Returns
+    -------
+    shift : float
+        The sum of the D of old to new centres, added in the order of the centres.
+    move : float
+        The largest change of a single coordinate.
+    """
+    squares = np.zeros(len(old))
+    difference = new.astype(np.float64) - old.astype(np.float64)
+    for f in range(old.shape[1]):
+        squares += difference[:, f] * difference[:, f]
+    return in_order(squares), float(np.abs(difference).max(initial=0.0))
+
+
+def in_order(values: NDArray[np.float64]) -> float:
+    """Return the float64 sum of `values`, added one after the other (as cumsum must)."""
+    return float(np.cumsum(values)[-1])
+
+
+def relative_error(n_features: int) -> float:
+    """Return a bound on ``|D - true squared distance| / true squared distance``."""
+    return (n_features + 4) * 2.0**-53
+
+
+def largest_magnitude(n_features: int, total_weight: float = 1.0) -> float:
+    """Return a magnitude up to which squared distances, weighted and summed, cannot overflow."""
+    return float(np.sqrt(LARGEST_SUM / (4.0 * n_features) / max(total_weight, 1.0)))
+
+
+def check_magnitudes(
+    largest: float, centers: ArrayLike, n_features: int, total_weight: float = 1.0
+) -> None:
+    """Refuse data whose squared distances, weighted and summed, could overflow float64.
+
+    Parameters
+    ----------
+    largest : float
+        Largest magnitude in X.
+    centers : array-like
+        Centres that are not means of X (their magnitudes count too); may be empty.
+    n_features : int
+    total_weight : float
+        Sum of the sample weights (the number of rows without weights).
+
+    Raises
+    ------
+    ValueError
+        Names the magnitude and the largest one that is possible here.
+    """
+    c = np.abs(np.asarray(centers, dtype=np.float64))
+    magnitude = max(largest, float(c.max(initial=0.0)))
+    limit = largest_magnitude(n_features, total_weight)
+    if not magnitude <= limit:
+        raise ValueError(
+            f"A value of magnitude {magnitude:.3g} is too large: squared distances overflow "
+            f"float64 above {limit:.3g} here; rescale the data."
+        )

@@ -1,0 +1,337 @@
+r"""Reproducible sums: every cluster's sum is an integer, so no order of addition can change it.
+
+A product ``p = w_i * x_if`` is rounded to a fixed-point grid and added in 64-bit integers.  The
+grid is a power of two a feature, chosen from numbers that do not depend on any order either: the
+number of rows, and the largest and smallest non-zero magnitudes (:class:`Extent`).
+
+**Limbs.**  With ``|x_if| < 2**E_f`` and ``w_i <= 2**E_w``, the quotient ``y = p / 2**(E_f + E_w)``
+lies in [-1, 1].  Limb 0 is ``v_0 = rint(y * 2**B)``; what remains, ``y * 2**B - v_0``, is exact
+in float64 and at most 1/2; limb 1 is that times ``2**B``, rounded, and so on:
+``y = sum_l v_l * 2**(-B * (l + 1))``.  ``B`` leaves room for n rows: ``n * 2**B <= 2**62``.
+For ordinary float32 data the first limb holds nearly every row exactly, and the few rows with
+something left over add to a second; float64 data fill two.
+
+**How many limbs.**  As many as make the last rounding of any non-zero product at most ``2**-27``
+(float32) or ``2**-56`` (float64) of that product.  Then a cluster's sum is off by at most that
+fraction of its sum of ``|p|``, hence a mean by at most 1/4 unit in the last place of the mean of
+``|x|``, whatever else is in the data: one row of 1e30 costs limbs, not accuracy.
+
+**Products.**  For float64 data with weights, ``w * x`` has a rounding error of its own, which
+could move a mean by almost one more unit in the last place; it is recovered exactly (Dekker 1971,
+two-product) and added to the lower limbs like the rest.  For float32 data it is 2**29 times
+smaller than the result's unit and left.
+
+The weight of a cluster is the sum of a column of ones, on the same grid: the count times ``2**B``
+without weights.  A mean is ``(sum / weight) * 2**E_f``, rounded once to the type of X.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Extent",
+    "Grid",
+    "accumulate",
+    "bits_a_limb",
+    "carry",
+    "fraction_of",
+    "join",
+    "limbs",
+    "means",
+    "total",
+    "total_grid",
+    "two_factors",
+    "weight_extent",
+]
+
+# Rows are scaled to below 2**HEADROOM before they are cut into limbs, so that neither the cutting
+# nor Dekker's product meets an overflow or a subnormal number.
+HEADROOM = 800
+TOTAL_LIMBS = 3
+DEKKER = 2.0**27 + 1.0
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The facts about the data that the grid depends on; parts of a data set merge.
+
+    Attributes
+    ----------
+    n_samples : int
+    largest, smallest : ndarray of shape (d,), float64
+        Largest magnitude, and smallest non-zero one (infinity where there is none), a feature.
+    largest_weight, smallest_weight : float
+        Largest weight, and smallest positive one; both 1 without weights.
+    """
+
+    n_samples: int
+    largest: NDArray[np.float64]
+    smallest: NDArray[np.float64]
+    largest_weight: float = 1.0
+    smallest_weight: float = 1.0
+
+    @classmethod
+    def of(cls, X: NDArray, weights: NDArray | None = None) -> Extent:
+        """Measure rows `X` of shape (n, d) and `weights` of shape (n,)."""
+        magnitude = np.abs(X.astype(np.float64))
+        largest = magnitude.max(axis=0)
+        smallest = np.where(magnitude > 0, magnitude, np.inf).min(axis=0)
+        return cls(len(X), largest, smallest, *weight_extent(weights))
+
+    def unweighted(self) -> Extent:
+        """Return the extent of the same rows with weights of 1."""
+        return Extent(self.n_samples, self.largest, self.smallest)
+
+    def merge(self, other: Extent) -> Extent:
+        """Return the extent of both parts together."""
+        return Extent(
+            self.n_samples + other.n_samples,
+            np.maximum(self.largest, other.largest),
+            np.minimum(self.smallest, other.smallest),
+            max(self.largest_weight, other.largest_weight),
+            min(self.smallest_weight, other.smallest_weight),
+        )
+
+
+def bits_a_limb(n: int) -> int:
+    """Return B: n integers of magnitude ``2**B`` add up to at most ``2**62``."""
+    return min(51, 62 - (n - 1).bit_length())
+
+
+def weight_extent(weights: NDArray | None) -> tuple[float, float]:
+    """Return the largest and the smallest positive weight."""
+    if weights is None:
+        return 1.0, 1.0
+    positive = weights[weights > 0]
+    if len(positive) == 0:
+        return 0.0, math.inf
+    return float(positive.max()), float(positive.min())
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The fixed-point grid of one data set.
+
+    Attributes
+    ----------
+    bits : int
+        B, the bits a limb.
+    n_limbs : int
+    exponents : ndarray of shape (d + 1,), int64
+        E_f: every ``|x_if| < 2**E_f``.  The last column is the constant 1, whose sums are weights.
+    weight_exponent : int
+        E_w: every ``w_i <= 2**E_w``.
+    recover : bool
+        Whether the rounding errors of the products are added too.
+    """
+
+    bits: int
+    n_limbs: int
+    exponents: NDArray[np.int64]
+    weight_exponent: int
+    recover: bool
+
+    @classmethod
+    def choose(cls, extent: Extent, dtype: np.dtype) -> Grid:
+        """Return the grid for data of this `extent` and type (float32 or float64)."""
+        double = np.dtype(dtype) == np.float64
+        bits = bits_a_limb(extent.n_samples)
+        exponents = np.append(np.frexp(extent.largest)[1], 0).astype(np.int64)
+        low = np.append(np.frexp(np.where(extent.largest > 0, extent.smallest, 1.0))[1] - 1, 0)
+        span = int((exponents - low)[np.append(extent.largest > 0, True)].max())
+        weight_exponent = 0
+        weighted = (extent.largest_weight, extent.smallest_weight) != (1.0, 1.0)
+        if weighted and extent.largest_weight > 0:
+            weight_exponent = math.frexp(extent.largest_weight)[1]
+            span += weight_exponent - math.frexp(extent.smallest_weight)[1] + 1
+        precision = 56 if double else 27
+        n_limbs = max(1, -(-(span + precision) // bits))
+        return cls(bits, n_limbs, exponents, weight_exponent, double and weighted)
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """Powers of two that bring each column towards ``2**HEADROOM``: shape (d + 1,)."""
+        return np.ldexp(1.0, self._raised())
+
+    @property
+    def quantum(self) -> NDArray[np.float64]:
+        """The grid's step in scaled columns, limb 0: shape (d + 1,)."""
+        return np.ldexp(1.0, self.exponents + self._raised() - self.bits)
+
+    def _raised(self) -> NDArray[np.int64]:
+        # Every |x| is below 2**513, so this only ever scales up: exact for subnormals too.
+        return np.minimum(HEADROOM - self.exponents, 1000)
+
+
+def split(p: NDArray[np.float64], grid: Grid) -> NDArray[np.int64]:
+    """Cut scaled products of shape (n, d + 1) into limbs of shape (n_limbs, n, d + 1)."""
+    quantum, inverse = grid.quantum, 1.0 / grid.quantum
+    out = np.empty((grid.n_limbs, *p.shape), dtype=np.int64)
+    for limb in range(grid.n_limbs):
+        v = np.rint(p * inverse)
+        out[limb] = v
+        p = (p - v * quantum) * 2.0**grid.bits
+    return out
+
+
+def limbs(X: NDArray, weights: NDArray | None, grid: Grid) -> NDArray[np.int64]:
+    """Return the integers that each row adds to its cluster.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    weights : ndarray of shape (n,), float64, or None
+    grid : Grid
+
+    Returns
+    -------
+    ndarray of shape (n_limbs, n, d + 1), int64
+        The last column belongs to the weight.
+    """
+    scaled = np.column_stack([X.astype(np.float64), np.ones(len(X))]) * grid.scale
+    if weights is None:
+        return split(scaled, grid)
+    w = np.ldexp(weights.astype(np.float64), -grid.weight_exponent)[:, None]
+    p = scaled * w
+    out = split(p, grid)
+    if grid.recover:
+        out += split(product_error(scaled, w, p), grid)
+    return out
+
+
+def product_error(a: NDArray, b: NDArray, p: NDArray) -> NDArray:
+    """Return ``a * b - p`` exactly, where ``p`` is the float64 product (Dekker 1971)."""
+    a_high = a * DEKKER - (a * DEKKER - a)
+    b_high = b * DEKKER - (b * DEKKER - b)
+    a_low, b_low = a - a_high, b - b_high
+    return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def accumulate(values: NDArray[np.int64], labels: NDArray, n_clusters: int) -> NDArray[np.int64]:
+    """Add rows' limbs of shape (n_limbs, n, m) to their clusters: shape (n_limbs, k, m)."""
+    sums = np.zeros((len(values), n_clusters, values.shape[2]), dtype=np.int64)
+    for limb in range(len(values)):
+        np.add.at(sums[limb], labels, values[limb])
+    return sums
+
+
+def carry(sums: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Return the same numbers with every limb but the first in ``[-2**(bits-1), 2**(bits-1))``.
+
+    After it the first non-zero limb dominates the rest, so limbs can be added as floats.
+    """
+    out = sums.copy()
+    half = np.int64(1) << np.int64(bits - 1)
+    for limb in range(len(out) - 1, 0, -1):
+        over = (out[limb] + half) >> np.int64(bits)
+        out[limb] -= over << np.int64(bits)
+        out[limb - 1] += over
+    return out
+
+
+def means(sums: NDArray[np.int64], grid: Grid, dtype: np.dtype) -> NDArray:
+    """Return sum / weight of each cluster, rounded once to `dtype`.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_limbs, k, d + 1), int64
+    grid : Grid
+    dtype : float32 or float64
+
+    Returns
+    -------
+    ndarray of shape (k, d)
+        NaN where the weight is 0.
+    """
+    high, low, place = significand(carry(sums, grid.bits), grid.bits)
+    a, b = (high[:, :-1], low[:, :-1]), (high[:, -1:], low[:, -1:])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        # A float32 mean needs no more than a float64 quotient.
+        quotient = divide(*a, *b) if np.dtype(dtype) == np.float64 else a[0] / b[0]
+        exponent = grid.exponents[:-1] - grid.bits * (place[:, :-1] - place[:, -1:])
+        return np.ldexp(quotient, exponent).astype(dtype)
+
+
+def significand(digits: NDArray[np.int64], bits: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Add carried limbs as an unevaluated sum of two floats, from the first non-zero limb on.
+
+    Returns
+    -------
+    high, low : ndarray of shape (k, d + 1), float64
+    place : ndarray of shape (k, d + 1)
+        Number of leading zero limbs: the value is ``(high + low) * 2**(-bits * place)``.
+    """
+    place = (digits != 0).argmax(axis=0)
+    high = np.zeros(digits.shape[1:])
+    low = np.zeros_like(high)
+    for ahead in range(-(-120 // bits), -1, -1):
+        limb = np.minimum(place + ahead, len(digits) - 1)
+        digit = np.take_along_axis(digits, limb[None], axis=0)[0]
+        digit = np.where(place + ahead < len(digits), digit, 0)
+        top = digit.astype(np.float64)
+        rest = (digit - top.astype(np.int64)).astype(np.float64)
+        high, error = two_sum(top, high * 2.0**-bits)
+        high, low = two_sum(high, error + (rest + low * 2.0**-bits))
+    return high, low, place
+
+
+def two_sum(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
+    """Return ``fl(a + b)`` and its rounding error (Knuth, TAOCP 2, section 4.2.2)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def divide(a: NDArray, a_low: NDArray, b: NDArray, b_low: NDArray) -> NDArray:
+    """Return ``(a + a_low) / (b + b_low)`` to within 2**-100, then rounded to float64."""
+    q = a / b
+    p = q * b
+    remainder = ((a - p) - product_error(q, b, p)) + (a_low - q * b_low)
+    return q + remainder / b
+
+
+def total(values: NDArray[np.float64]) -> float:
+    """Return the fixed-point sum of non-negative `values`, rounded once from three limbs.
+
+    The grid follows from the number n of values and the largest of them, so the sum is the same for
+    any order or partition; before it is rounded it is off by less than ``2**-60`` of itself, for
+    n up to ``2**31``.
+    """
+    bits, exponent = total_grid(len(values), float(values.max(initial=0.0)))
+    rest = np.ldexp(values, -exponent)
+    limbs = []
+    for _ in range(TOTAL_LIMBS):
+        rest = rest * 2.0**bits
+        limb = np.rint(rest)
+        limbs.append(int(limb.astype(np.int64).sum()))
+        rest = rest - limb
+    return join(limbs, bits, exponent)
+
+
+def total_grid(n: int, largest: float) -> tuple[int, int]:
+    """Return the bits a limb, and the exponent E with ``largest < 2**E``, for a sum of n values."""
+    return bits_a_limb(n), math.frexp(largest)[1]
+
+
+def two_factors(exponent: int) -> tuple[float, float]:
+    """Return two powers of two whose product is ``2**exponent``, which may not be a float."""
+    half = exponent // 2
+    return math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)
+
+
+def fraction_of(u: float, total: int) -> int:
+    """Return ``floor(u * total)`` exactly, for u in [0, 1) a multiple of ``2**-53``."""
+    return (int(u * 2.0**53) * total) >> 53
+
+
+def join(limbs: list[int], bits: int, exponent: int) -> float:
+    """Return the float nearest to ``sum_l limbs[l] * 2**(exponent - bits * (l + 1))``."""
+    whole = 0
+    for limb in limbs:
+        whole = (whole << bits) + limb
+    return math.ldexp(float(whole), exponent - bits * len(limbs))
