@@ -1,0 +1,17 @@
+"""Which distances need not be evaluated, and why that is safe.
+
+Each algorithm is a class that holds its bounds, with the inequalities in its docstring; the engines
+apply them (for the CPU: :mod:`lloydia.backends.cpu.bounds`).  All give the same labels.
+"""
+
+from __future__ import annotations
+
+from lloydia.algorithms.elkan import Elkan
+from lloydia.algorithms.hamerly import Hamerly
+from lloydia.algorithms.lloyd import Lloyd
+
+__all__ = ["ALGORITHMS", "CLASSES"]
+
+CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly}
+
+ALGORITHMS = ("auto", *CLASSES)

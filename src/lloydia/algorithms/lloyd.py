@@ -1,0 +1,17 @@
+"""Lloyd: every distance, every time (Lloyd 1982, "Least squares quantization in PCM").
+
+It skips nothing, so it has no bounds and nothing to prove; its scan is the fastest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["Lloyd"]
+
+
+class Lloyd:
+    """No state."""
+
+    def __init__(self, n_samples: int, n_features: int, k: int, dtype: np.dtype) -> None:
+        pass

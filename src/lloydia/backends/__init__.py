@@ -1,0 +1,244 @@
+"""The engines: what the loop asks of a place where data can live, and how one is chosen.
+
+An :class:`Engine` holds one data set where it is (in this process, on a device, in pieces on other
+machines) and the state of one run on it.  The loop, the seedings and the empty-cluster policies
+never see rows or labels: they ask for integers, for scalars and for a few rows by number.
+
+Two properties make every engine give the same bits; the first makes them compose, see
+:mod:`lloydia.backends.parts`:
+
+* What a part of the data contributes is integer (limbs of :mod:`lloydia.exact.sums`) or a minimum
+  or maximum, so contributions merge in any order.  The grid needs the extent of all parts first:
+  :meth:`Engine.extent` measures, :meth:`Engine.set_grid` tells every part the merged one.
+* Scalars may arrive late.  :meth:`Engine.iterate` queues an iteration and returns something with
+  ``result()``; the loop keeps up to :attr:`Engine.lag` of them in flight before it waits for the
+  oldest.  An engine with a lag keeps the centres of that many iterations, and
+  :meth:`Engine.rewind` makes one of them current; an iteration that follows one with empty
+  clusters must change nothing until the loop has dealt with it (it rewinds to it), unless the run
+  was started with ``settles=False``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.exact.sums import Extent
+
+__all__ = ["Engine", "Late", "Ready", "Report", "choose"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one iteration tells the loop.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    n_samples : int
+    n_changed : int
+        Rows whose label differs from the iteration before (all of them in the first).
+    n_empty : int
+        Clusters of weight 0.
+    shift : float
+        Sum over centres of the squared distance moved.
+    move : float
+        Largest change of a single coordinate of any centre.
+    inertia : float or None
+        Weighted sum of squared distances to the centres *before* the update; None unless asked.
+    drop : float or None
+        Inertia of the iteration before minus this one's.  Set by the loop.
+    max_iter : int
+        Iterations at which the run ends in any case.  Set by the loop, for watchers.
+    """
+
+    iteration: int
+    n_samples: int
+    n_changed: int
+    n_empty: int
+    shift: float
+    move: float
+    inertia: float | None = None
+    drop: float | None = None
+    max_iter: int = 0
+
+
+class Late(Protocol):
+    """A report that is perhaps still being computed."""
+
+    def result(self) -> Report:
+        """Wait for it."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A report that is there."""
+
+    report: Report
+
+    def result(self) -> Report:
+        """Return it."""
+        return self.report
+
+
+class Engine(Protocol):
+    """One data set in its place, and the state of a run on it.
+
+    Attributes
+    ----------
+    name : str
+        ``"cpu"``, ``"cuda:0"``, ...
+    n_samples, n_features : int
+    dtype : numpy.dtype
+        float32 or float64: the type of the centres.
+    lag : int
+        Iterations that may be queued before the loop waits for the first report.
+    n_distances, n_rechecked : int
+        Point-centre distances (or scores) evaluated by assignments since the engine was made, and
+        rows whose certificate failed.
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    dtype: np.dtype
+    lag: int
+    n_distances: int
+    n_rechecked: int
+
+    def extent(self) -> Extent:
+        """Measure the data; parts merge."""
+
+    def set_grid(self, extent: Extent) -> None:
+        """Fix the grid of all sums from the extent of the whole data set."""
+
+    def spread(self) -> float:
+        """Return the mean over features of the variance: D to the mean, summed, over n d."""
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        """Return copies of some rows, dense, on the host: shape (m, d).
+
+        -0.0 becomes 0.0, which it is in a sparse matrix.
+        """
+
+    # -- seeding: the state is each row's D to the nearest centre so far ---------------------
+
+    def seed_start(self) -> None:
+        """Forget all centres: every row weighs its weight alone."""
+
+    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Pick rows with probability proportional to weight times D (to weight, at the start).
+
+        A fraction u of [0, 1) picks the first row whose cumulative integer sum exceeds
+        ``floor(u * total)``.  Returns -1 where the total is 0.
+        """
+
+    def seed_weights(self) -> NDArray[np.float64]:
+        """Return every row's weight (1 without weights), on the host: shape (n,)."""
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        """Return the first rows of positive weight, at most `count`."""
+
+    def seed_farthest(self) -> int:
+        """Return the row of positive weight with the largest D, the first of equals.
+
+        Returns -1 where every such D is 0.
+        """
+
+    def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
+        """Return what the total of weight times D would be with each candidate as a centre."""
+
+    def seed_add(self, row: int) -> None:
+        """Make a row a centre."""
+
+    # -- a run -------------------------------------------------------------------------------
+
+    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        """Begin a run from these centres, with labels and bounds forgotten.
+
+        `settles` is whether the loop will deal with empty clusters: if not, iterations after one
+        with empty clusters go on.  What :meth:`labels` and :meth:`centers` returned stays as it is.
+        """
+
+    def iterate(self, inertia: bool) -> Late:
+        """Queue an assignment and an update of the centres; empty clusters keep theirs."""
+
+    def rewind(self, iteration: int) -> None:
+        """Make the state after the given iteration current."""
+
+    def empty_clusters(self) -> NDArray[np.int64]:
+        """Return the clusters that had weight 0 in the current iteration, ascending."""
+
+    def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
+        """Return (rows, D, labels) of rows of positive weight, largest D first, ties by row.
+
+        D is to the centres before the update.  At most `count` rows, fewer if there are no more.
+        """
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return the number of rows of positive weight in each cluster."""
+
+    def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
+        """Compute the current iteration's centres again, with each row moved to that cluster.
+
+        Only the means know of the move: labels stay as they were assigned.
+        """
+
+    def assign(self) -> None:
+        """Assign every row to the current centres: the end of a run, no update follows."""
+
+    def inertia(self) -> float:
+        """Return the weighted sum of D to the centres of the last assignment."""
+
+    def labels(self) -> NDArray[np.int32]:
+        """Return the labels of the last assignment, in the caller's library: shape (n,)."""
+
+    def centers(self) -> NDArray:
+        """Return the current centres: shape (k, d)."""
+
+    # -- without a run -----------------------------------------------------------------------
+
+    def classify(self, centers: NDArray) -> None:
+        """Assign every row to the given centres."""
+
+    def distances(self, centers: NDArray) -> NDArray:
+        """Return the distance (not squared) of every row to every centre, in X's type."""
+
+
+def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) -> Engine:
+    """Put `X` in place on a device and return its engine.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "reference"}
+        ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
+        ``"reference"`` is the NumPy oracle: slow, for tests and study.
+    X : ndarray of shape (n, d), or CSR matrix
+        float32 or float64, C-contiguous, finite.
+    weights : ndarray of shape (n,), float64, or None
+    n_threads : int or None
+        None: as many as this process may use.
+
+    Raises
+    ------
+    ValueError
+        For a device that this version does not have; there is no silent fallback.
+    """
+    if device in ("auto", "cpu"):
+        from lloydia.backends.cpu import CPU
+
+        return CPU(X, weights, n_threads)
+    if device == "reference":
+        from lloydia.backends.reference import Reference
+
+        return Reference(X, weights)
+    if isinstance(device, str) and device.split(":")[0] == "cuda":
+        raise ValueError(
+            f"device={device!r} is not available: this version of Lloydia has no GPU engine; "
+            "use device='cpu'."
+        )
+    raise ValueError(f"Unknown device {device!r}: use 'auto' or 'cpu'.")

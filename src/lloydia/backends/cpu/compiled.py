@@ -1,0 +1,42 @@
+"""How every kernel is compiled, and kept on disk for the next process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+__all__ = ["kernel"]
+
+
+def _digest() -> str:
+    """Return a digest of all source that kernels are made of.
+
+    Numba notices a change in a kernel's own file only, not in one that it calls.
+    """
+    package = Path(__file__).resolve().parents[2]
+    folders = ("backends/cpu", "exact", "metrics")
+    files = sorted(path for folder in folders for path in (package / folder).glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+DIGEST = _digest()
+
+
+def kernel(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function that releases the interpreter lock, and cache the result on disk.
+
+    There is no fastmath unless asked for: the canonical distance forbids contraction.  The digest
+    becomes part of the cache file's name.  Where no folder can be written, nothing is cached.
+    """
+    if function is None:
+        return lambda function: kernel(function, **options)
+    function.__qualname__ += f"-{DIGEST}"
+    options = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # no locator available: neither the package nor a home is writeable
+        return njit(**options)(function)

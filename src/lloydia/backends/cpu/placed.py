@@ -1,0 +1,148 @@
+"""A data set in this process's memory, and what is asked of it before and beside a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu import pool, sums
+from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.exact import sums as exact
+
+__all__ = ["NONE", "Placed"]
+
+# Nanoseconds that a block of rows should last at least.
+SHORTEST = 500_000.0
+
+# For kernels: no weights, or nothing to be written.
+NONE = np.empty(0)
+
+Task = Callable[[int, int, int], None]
+
+
+class Placed:
+    """Rows on the CPU; see :class:`lloydia.backends.Engine` for what the methods mean.
+
+    Parameters
+    ----------
+    X : ndarray (n, d), C-contiguous, or CSR matrix in canonical format
+    weights : ndarray (n,), float64, or None
+    n_threads : int or None
+    """
+
+    name = "cpu"
+
+    def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
+        self.n_samples, self.n_features = X.shape
+        self.dtype = X.dtype
+        self.source = X
+        self.sparse = sp.issparse(X)
+        self.X = (X.data, X.indices, X.indptr) if self.sparse else X
+        self.weights = NONE if weights is None else weights
+        self.n_threads = n_threads or pool.default_threads()
+        # Values in a row: what the cost of a pass over the rows is made of.
+        self.width = X.nnz / self.n_samples if self.sparse else self.n_features
+        self._grid: exact.Grid | None = None
+        self._extent: exact.Extent | None = None
+
+    def block(self, cost: float, n: int | None = None) -> int:
+        """Return how many rows (or of `n` other things) to hand out at a time.
+
+        `cost` is a guess at the nanoseconds that one takes.  A block lasts long enough that handing
+        it out costs little, and there are a few for each thread.
+        """
+        n = self.n_samples if n is None else n
+        return max(-(-n // (4 * self.n_threads)), int(SHORTEST / cost), 1)
+
+    def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
+        """Run a task over blocks of rows (or of `n` other things) on the threads."""
+        n = self.n_samples if n is None else n
+        pool.run(task, n, self.block(cost, n), self.n_threads)
+
+    def extent(self) -> exact.Extent:
+        if self._extent is None:
+            largest = np.zeros((self.n_threads, self.n_features))
+            smallest = np.full((self.n_threads, self.n_features), np.inf)
+            measure = sums.sparse_extent if self.sparse else sums.extent
+
+            def task(thread: int, start: int, stop: int) -> None:
+                measure(self.X, start, stop, largest[thread], smallest[thread])
+
+            self.each_block(task, 1.0 + self.width)
+            weights = None if self.weights is NONE else self.weights
+            self._extent = exact.Extent(
+                self.n_samples,
+                largest.max(axis=0),
+                smallest.min(axis=0),
+                *exact.weight_extent(weights),
+            )
+        return self._extent
+
+    def set_grid(self, extent: exact.Extent) -> None:
+        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+
+    @property
+    def grid(self) -> exact.Grid:
+        """The grid of all sums; from this data's own extent unless it was set."""
+        if self._grid is None:
+            self.set_grid(self.extent())
+        assert self._grid is not None
+        return self._grid
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        rows = self.source[indices]
+        return (rows.toarray() if self.sparse else rows) + 0.0
+
+    def seed_weights(self) -> NDArray[np.float64]:
+        return np.ones(self.n_samples) if self.weights is NONE else self.weights
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.seed_weights() > 0)[:count]
+
+    def own_distances(self, labels: NDArray[np.int32], centers: NDArray) -> NDArray[np.float64]:
+        """Return the D of every row to the centre of its label: shape (n,)."""
+        D = np.empty(self.n_samples)
+        wide = centers.astype(np.float64)
+        self.each_block(
+            lambda t, a, b: own_distances(self.X, a, b, labels, wide, D), 3.0 + 1.5 * len(wide[0])
+        )
+        return D
+
+    def largest_cost(self, D: NDArray[np.float64]) -> float:
+        """Return the largest weight times D."""
+        return float((D if self.weights is NONE else self.weights * D).max())
+
+    def cost_limbs(self, D: NDArray[np.float64], grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D; see :func:`lloydia.exact.sums.total`."""
+        bits, exponent = grid
+        low, high = exact.two_factors(-exponent)
+        limbs = np.zeros((self.n_threads, exact.TOTAL_LIMBS), dtype=np.int64)
+
+        def add(thread: int, start: int, stop: int) -> None:
+            own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
+            sums.total_terms(D, self.weights, start, stop, low, high, 2.0**bits, own)
+            limbs[thread] += own
+
+        self.each_block(add, 1.0)
+        return limbs.sum(axis=0)
+
+    def limbs(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the integers that some rows add to their clusters; see exact.sums.limbs."""
+        weights = None if self.weights is NONE else self.weights[rows]
+        return exact.limbs(self.rows(rows), weights, self.grid)
+
+    def distances(self, centers: NDArray) -> NDArray:
+        out = np.empty((self.n_samples, len(centers)), dtype=self.dtype)
+        columns = np.ascontiguousarray(centers.T, dtype=np.float64)
+
+        def task(thread: int, start: int, stop: int) -> None:
+            D = np.empty((stop - start, len(centers)))
+            squared_distances(self.X, start, stop, columns, D, 0)
+            out[start:stop] = np.sqrt(D, out=D)
+
+        self.each_block(task, 0.3 * centers.size)
+        return out

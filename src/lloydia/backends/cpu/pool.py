@@ -1,0 +1,119 @@
+"""The thread pool: nogil kernels over blocks of rows, handed out as threads become free.
+
+Numba's own threading layers are not fork-safe or not re-entrant and cost seconds of compile time;
+a kernel compiled with ``nogil=True`` needs no more than ordinary threads.  Kernels return integers
+or write to rows of their own, so any schedule gives the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["available_threads", "blocks", "default_threads", "run"]
+
+# Of as many workers as were ever asked for at once.  A smaller one before it ends with its last
+# user, when it is collected.
+_pool: ThreadPoolExecutor | None = None
+_workers = 0
+_lock = threading.Lock()
+
+
+def available_threads() -> int:
+    """Return the number of processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """Return the processors this process may use, or OMP_NUM_THREADS where that is smaller.
+
+    Nested parallelism (joblib, dask) sets OMP_NUM_THREADS in its workers.
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    available = available_threads()
+    return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+def blocks(n: int, size: int) -> list[tuple[int, int]]:
+    """Return the bounds ``(start, stop)`` of consecutive blocks of at most `size` rows."""
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def run(task: Callable[[int, int, int], None], n: int, size: int, n_threads: int) -> None:
+    """Call ``task(thread, start, stop)`` for every block of rows, on `n_threads` threads.
+
+    Parameters
+    ----------
+    task : callable
+        Receives the number of its thread (0 to ``n_threads - 1``: an index into per-thread
+        partial results) and the block.  Two calls with the same thread number never overlap.
+    n, size : int
+        Number of rows, and rows a block.
+    n_threads : int
+        The calling thread is one of them; with one thread or one block no other is woken.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised, after every thread has stopped; no further block is started.
+    """
+    if n <= size or n_threads <= 1:
+        for start in range(0, n, size):
+            task(0, start, min(start + size, n))
+        return
+    todo = blocks(n, size)
+    n_threads = min(n_threads, len(todo))
+    queue = iter(todo)
+    queue_lock = threading.Lock()
+
+    def work(thread: int) -> None:
+        while True:
+            with queue_lock:
+                block = next(queue, None)
+            if block is None:
+                return
+            task(thread, *block)
+
+    def guarded(thread: int) -> None:
+        nonlocal queue
+        try:
+            work(thread)
+        except BaseException:
+            queue = iter(())
+            raise
+
+    futures = []
+    try:
+        for thread in range(1, n_threads):
+            futures.append(_executor(n_threads - 1).submit(guarded, thread))
+        guarded(0)
+    finally:
+        queue = iter(())
+        # A thread that has not begun by now has nothing to do.
+        errors = [future.exception() for future in futures if not future.cancel()]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _executor(workers: int) -> ThreadPoolExecutor:
+    global _pool, _workers
+    with _lock:
+        if _pool is None or workers > _workers:
+            _pool, _workers = ThreadPoolExecutor(workers, thread_name_prefix="lloydia"), workers
+        return _pool
+
+
+def _forget() -> None:
+    """After a fork the child has none of the parent's threads, and perhaps its lock held."""
+    global _pool, _lock
+    _pool = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

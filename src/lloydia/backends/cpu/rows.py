@@ -1,0 +1,48 @@
+"""One row of X as float64, whatever X is: the dense array, or the parts of a CSR matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from lloydia.backends.cpu.compiled import kernel
+
+__all__ = ["EVERY", "distance", "load"]
+
+# Given as a list of rows it means all of them.
+EVERY = np.empty(0, dtype=np.int64)
+
+
+def load(X, i, out):
+    """Write row `i` of `X` to `out`, shape (d,), float64."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(load, jit_options={"nogil": True, "error_model": "numpy"})
+def _load(X, i, out):
+    if isinstance(X, types.Array):
+
+        def dense(X, i, out):
+            for f in range(len(out)):
+                out[f] = X[i, f]
+
+        return dense
+
+    def sparse(X, i, out):
+        data, indices, indptr = X
+        out[:] = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            out[indices[at]] = data[at]
+
+    return sparse
+
+
+@kernel
+def distance(x, center):
+    """Return the canonical D of a row (d,), float64, to a centre (d,), float64."""
+    total = 0.0
+    for f in range(len(x)):
+        difference = x[f] - center[f]
+        total += difference * difference
+    return total

@@ -1,0 +1,84 @@
+"""Bounds skip work, and hold even where rounding is worst."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
+
+from lloydia import KMeans
+from lloydia.algorithms.geometry import Padding
+from lloydia.backends import choose
+from nasty import nasty_rows
+
+
+@pytest.mark.parametrize("algorithm", ["elkan", "hamerly"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [2, 20])
+def test_bounds_skip_distances(algorithm, dtype, d):
+    X, _ = make_blobs(4000, d, centers=15, cluster_std=0.5, random_state=0)
+    X = X.astype(dtype)
+    common = {"init": "random", "n_init": 1, "random_state": 1, "tol": 0}
+    all_of_them = KMeans(15, algorithm="lloyd", **common).fit(X)
+    few = KMeans(15, algorithm=algorithm, **common).fit(X)
+    # The last assignment is needed only if the run did not end by strict convergence.
+    assert all_of_them.n_distances_ == 4000 * 15 * all_of_them.n_iter_
+    assert few.n_distances_ < 0.5 * all_of_them.n_distances_
+
+
+def test_elkan_evaluates_fewer_than_hamerly_with_many_centres():
+    X, _ = make_blobs(4000, 8, centers=50, cluster_std=2.0, random_state=0)
+    counts = {
+        name: KMeans(50, init="random", n_init=1, random_state=0, algorithm=name)
+        .fit(X)
+        .n_distances_
+        for name in ("elkan", "hamerly")
+    }
+    assert counts["elkan"] < counts["hamerly"]
+
+
+@given(nasty_rows(most=30, features=14), st.data())
+@settings(deadline=None, max_examples=60)
+def test_bounds_bound_the_true_distances(X, data):
+    """After every assignment, against rational arithmetic."""
+    k = data.draw(st.integers(2, 5))
+    # Near ties, so that bounds have little room.
+    X = np.vstack([X, (X[:1] + X[-1:]) / 2]).astype(X.dtype)
+    if len(X) < k:
+        return
+    for name in ("elkan", "hamerly"):
+        engine = choose("cpu", X, None, 1)
+        engine.start(X[:k], name)
+        for _ in range(4):
+            engine.iterate(False)
+            check_bounds(engine, X)
+
+
+def check_bounds(engine, X):
+    bounds = engine.bounds
+    for i, x in enumerate(X):
+        squares = [
+            sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, c))
+            for c in engine.used
+        ]
+        label = engine.assigned[i]
+        if np.isfinite(bounds.upper[i]):
+            assert Fraction(float(bounds.upper[i])) ** 2 >= squares[label]
+        for j, square in enumerate(squares):
+            lower = bounds.lower[i] if bounds.lower.ndim == 1 else bounds.lower[i, j]
+            if bounds.lower.ndim == 2 or j != label:
+                assert Fraction(float(lower)) ** 2 <= square
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_padding_covers_the_roundings_of_the_type(dtype):
+    padding = Padding.of(np.dtype(dtype), 100)
+    values = np.random.default_rng(0).uniform(1, 2, size=1000)
+    assert (dtype(padding.raised(values)).astype(float) > values).all()
+    assert (dtype(padding.lowered(values)).astype(float) < values).all()
+    assert padding.lowered(1e-200 if dtype == np.float64 else 1e-40) == 0
+    assert padding.lowered(np.inf) == np.finfo(dtype).max

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans
+from lloydia.backends.cpu import pool
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 7, 1000])
+def test_every_row_is_done_once(n, n_threads):
+    done = np.zeros(n, dtype=int)
+    busy = [False] * n_threads
+
+    def task(thread, start, stop):
+        assert not busy[thread]
+        busy[thread] = True
+        done[start:stop] += 1
+        busy[thread] = False
+
+    pool.run(task, n, 3, n_threads)
+    assert (done == 1).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_an_error_stops_the_rest_and_is_raised(n_threads):
+    started = []
+
+    def task(thread, start, stop):
+        started.append(start)
+        if start == 20:
+            raise KeyError("block 20")
+
+    with pytest.raises(KeyError, match="block 20"):
+        pool.run(task, 10**5, 10, n_threads)
+    assert len(started) < 10**4
+    pool.run(lambda *_: None, 100, 1, n_threads)
+
+
+def test_callers_on_several_threads_do_not_wait_for_each_other_forever():
+    X = np.random.default_rng(0).normal(size=(20_000, 8))
+    expected = KMeans(6, random_state=0, n_threads=1).fit(X).inertia_
+    found = []
+
+    def work():
+        found.append(KMeans(6, random_state=0, n_threads=2).fit(X).inertia_)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert found == [expected] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_can_fit():
+    X = np.random.default_rng(0).normal(size=(50_000, 8))
+    expected = KMeans(6, random_state=0, n_threads=2).fit(X).inertia_
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        same = KMeans(6, random_state=0, n_threads=2).fit(X).inertia_ == expected
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_follow_the_environment(monkeypatch):
+    available = pool.available_threads()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert pool.default_threads() == available
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert pool.default_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "100000")
+    assert pool.default_threads() == available

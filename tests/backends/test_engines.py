@@ -1,0 +1,211 @@
+"""One table: every algorithm, type, thread count, start and weighting against the oracle."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from lloydia import KMeans, assign, stopping
+from lloydia.backends.cpu.placed import Placed
+from nasty import nasty_rows, nasty_weights, rows_of
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks():
+    """Hand out a few rows at a time, so that threads share the work of small data too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Placed, "block", lambda self, cost, n=None: 41)
+        yield
+
+
+ALGORITHMS = ("lloyd", "elkan", "hamerly")
+THREADS = (1, 2, 3, 7)
+INITS = ("k-means++", "random", "first", "farthest", "array", "callable")
+
+
+def some_rows(X, n_clusters, random_state):
+    return X[random_state.permutation(X.shape[0])[:n_clusters]]
+
+
+def start_of(init, X, k):
+    if init == "array":
+        return np.ascontiguousarray(X[np.linspace(0, len(X) - 1, k).astype(int)])
+    return some_rows if init == "callable" else init
+
+
+def answer(model):
+    """Return everything that is part of the contract, as bytes."""
+    return (
+        model.labels_.tobytes(),
+        model.cluster_centers_.tobytes(),
+        model.inertia_,
+        model.n_iter_,
+    )
+
+
+def blobs(n, d, dtype, seed=0):
+    """Return overlapping blobs with a few exact duplicates and ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 1.5 + 4 * rng.integers(-1, 2, size=(n, d))
+    X[: n // 10] = np.round(X[: n // 10])
+    return np.ascontiguousarray(X.astype(dtype))
+
+
+def weights_of(kind, n):
+    if kind == "none":
+        return None
+    rng = np.random.default_rng(5)
+    return 10.0 ** rng.uniform(-8, 8, size=n) * (rng.random(n) < 0.9)
+
+
+SHAPES = ((1500, 2, 9), (1500, 12, 9))  # one for each way to scan
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weighting", ["none", "wide"])
+@pytest.mark.parametrize("init", INITS)
+def test_every_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init):
+    n, d, k = shape
+    X = blobs(n, d, dtype)
+    weights = weights_of(weighting, n)
+    common = {"init": start_of(init, X, k), "n_init": 1, "random_state": 4, "max_iter": 30}
+    oracle = KMeans(k, device="reference", **common).fit(X, sample_weight=weights)
+    assert oracle.n_iter_ > 3
+    for algorithm, threads in itertools.product(ALGORITHMS, THREADS):
+        model = KMeans(k, algorithm=algorithm, n_threads=threads, **common)
+        model.fit(X, sample_weight=weights)
+        assert answer(model) == answer(oracle), (algorithm, threads)
+        assert (model.predict(X) == model.labels_).all()
+    for algorithm in ALGORITHMS:
+        sparse = sp.csr_matrix(X)
+        model = KMeans(k, algorithm=algorithm, n_threads=2, **common)
+        assert answer(model.fit(sparse, sample_weight=weights)) == answer(oracle), algorithm
+
+
+@given(nasty_rows(most=60, features=12), st.data())
+@settings(deadline=None, max_examples=120)
+def test_nasty_data_give_the_bits_of_the_oracle(X, data):
+    weights = data.draw(nasty_weights(len(X)))
+    k = data.draw(st.integers(1, min(len(X), 8)))
+    common = {
+        "init": data.draw(st.sampled_from(["k-means++", "random", "first", "farthest"])),
+        "n_init": 1,
+        "random_state": data.draw(st.integers(0, 1000)),
+        "tol": data.draw(st.sampled_from([0, 1e-4])),
+        "max_iter": data.draw(st.sampled_from([1, 2, 50])),
+        "empty": data.draw(st.sampled_from(["relocate", "keep"])),
+    }
+    oracle = KMeans(k, device="reference", **common).fit(X, sample_weight=weights)
+    for algorithm in ALGORITHMS[: 1 if k == 1 else 3]:
+        model = KMeans(k, algorithm=algorithm, n_threads=2, **common).fit(X, sample_weight=weights)
+        assert answer(model) == answer(oracle), algorithm
+        assert (model.predict(X) == model.labels_).all()
+    sparse = KMeans(k, n_threads=2, **common).fit(sp.csr_matrix(X), sample_weight=weights)
+    assert answer(sparse) == answer(oracle)
+
+
+def test_threads_do_share_the_work(monkeypatch):
+    from lloydia.backends.cpu import pool
+
+    used = set()
+    run = pool.run
+
+    def noted(task, n, size, n_threads):
+        def noting(thread, start, stop):
+            used.add(thread)
+            task(thread, start, stop)
+
+        run(noting, n, size, n_threads)
+
+    monkeypatch.setattr(pool, "run", noted)
+    KMeans(9, n_threads=3, random_state=0).fit(blobs(20_000, 12, "float32"))
+    assert used == {0, 1, 2}
+
+
+@pytest.mark.parametrize("k", [1, 2, 40])
+@pytest.mark.parametrize("d", [1, 3, 9, 50])
+@pytest.mark.parametrize("n", [1, 7, 40, 300])
+def test_odd_shapes(n, d, k):
+    k = min(n, k)
+    X = blobs(n, d, "float32", seed=n + d)
+    oracle = KMeans(k, random_state=0, device="reference").fit(X)
+    for algorithm in ALGORITHMS if k > 1 else ("lloyd", "hamerly"):
+        assert answer(KMeans(k, random_state=0, algorithm=algorithm).fit(X)) == answer(oracle)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [2, 30])
+def test_many_blocks_and_the_history(d, dtype):
+    X = blobs(5000, d, dtype)
+    rule = stopping.Inertia(drop=1e-3) | stopping.Labels(0.001)
+    oracle = KMeans(20, random_state=1, stop=rule, device="reference").fit(X)
+    for threads in (1, 3):
+        model = KMeans(20, random_state=1, stop=rule, n_threads=threads).fit(X)
+        assert answer(model) == answer(oracle)
+        assert model.inertia_history_ == oracle.inertia_history_
+    assert len(oracle.inertia_history_) == oracle.n_iter_
+    assert (np.diff(oracle.inertia_history_) <= 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", ["offset", "grid", "outlier", "duplicates"])
+def test_rows_in_doubt_are_settled_as_the_oracle_does(flavour, dtype):
+    X = rows_of(flavour, 800, 16, dtype, seed=3)
+    oracle = KMeans(12, random_state=2, device="reference").fit(X)
+    model = KMeans(12, random_state=2).fit(X)
+    assert answer(model) == answer(oracle)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_near_ties_at_the_edge_of_the_certificate(algorithm):
+    """Rows on the bisector of two centres, moved by single units in the last place."""
+    rng = np.random.default_rng(0)
+    d = 24
+    C = rng.normal(size=(2, d)).astype(np.float32)
+    middle = C.mean(axis=0, dtype=np.float64)
+    along = (C[1] - C[0]).astype(np.float64)
+    steps = np.linspace(-1e-6, 1e-6, 2001)[:, None]
+    X = (middle + steps * along).astype(np.float32)
+    oracle = KMeans(2, init=C, max_iter=1, device="reference").fit(X)
+    model = KMeans(2, init=C, max_iter=1, algorithm=algorithm).fit(X)
+    assert answer(model) == answer(oracle)
+    assert algorithm != "lloyd" or model.n_rechecked_ > 100
+
+
+def test_rows_so_far_away_that_the_rounding_of_D_decides():
+    """2**38 from two near centres, the canonical D are rounded more than their difference."""
+    rng = np.random.default_rng(0)
+    C = rng.normal(size=(2, 9))
+    along = (C[1] - C[0]) / np.linalg.norm(C[1] - C[0])
+    away = rng.normal(size=(5000, 9))
+    away -= (away @ along)[:, None] * along
+    away /= np.linalg.norm(away, axis=1)[:, None]
+    steps = 2.0 ** rng.uniform(10, 26, 5000) * rng.choice([-1, 1], 5000)
+    X = C.mean(axis=0) + away * 2.0**38 + along * steps[:, None]
+    expected, _ = assign(X, C, device="reference")
+    assert 0 < expected.mean() < 1
+    assert (assign(X, C)[0] == expected).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_and_score_are_the_oracles(dtype):
+    X = blobs(400, 10, dtype)
+    model = KMeans(5, random_state=0).fit(X)
+    model.set_params(device="reference")
+    expected, score = model.transform(X), model.score(X, sample_weight=weights_of("wide", 400))
+    model.set_params(device="auto")
+    assert (model.transform(X) == expected).all()
+    assert (model.transform(sp.csr_matrix(X)) == expected).all()
+    assert model.score(X, sample_weight=weights_of("wide", 400)) == score
+    assert (np.diag(model.transform(model.cluster_centers_)) == 0).all()
