@@ -1,0 +1,155 @@
+"""The one loop: (assign, update, stop?)*, then a last assignment to the centres it returns.
+
+It never knows where it runs.  The order of the tests is scikit-learn's, so `n_iter` is too: labels
+that did not change, then the stop rule, after the update in both cases.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends import Engine, Late, Report
+from lloydia.empty import settle
+from lloydia.stopping import Rule
+
+__all__ = ["Result", "minimise", "watch"]
+
+STRICT = "strict convergence"
+CALLBACK = "stopped by a callback"
+LIMIT = "max_iter reached"
+
+_watchers: ContextVar[tuple[Callable[[Report], object], ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watch(function: Callable[[Report], object]) -> Iterator[None]:
+    """Call `function` with the report of every iteration of any fit in this context.
+
+    For progress displays; it cannot stop a run.
+    """
+    token = _watchers.set((*_watchers.get(), function))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run from one start gives.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,), int32
+    centers : ndarray of shape (k, d)
+    inertia : float
+    n_iter : int
+    converged : bool
+        False when `max_iter` or a callback ended it.
+    reason : str
+        Why it stopped, for people.
+    history : list of float
+        The inertia of each iteration, before its update; empty unless asked for.
+    algorithm : str
+        The one used.
+    """
+
+    labels: NDArray[np.int32]
+    centers: NDArray
+    inertia: float
+    n_iter: int
+    converged: bool
+    reason: str
+    history: list[float]
+    algorithm: str
+
+
+def minimise(
+    engine: Engine,
+    centers: NDArray,
+    *,
+    algorithm: str,
+    rule: Rule,
+    max_iter: int,
+    empty: str,
+    history: bool = False,
+    on_iteration: Callable[[Report, bool], bool] | None = None,
+) -> Result:
+    """Run Lloyd's method (Lloyd 1982) from the given centres.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the data.
+    centers : ndarray of shape (k, d)
+    algorithm : {"lloyd", "elkan", "hamerly"}
+        How distances are skipped; changes nothing else.
+    rule : Rule
+    max_iter : int
+    empty : {"relocate", "keep", "error"}
+    history : bool
+        Whether to compute the inertia of every iteration.
+    on_iteration : callable, optional
+        Gets each report and whether it is the last; returning True stops the run.
+
+    Returns
+    -------
+    Result
+    """
+    # A callback may look at the centres of its iteration, and stop the run there.
+    lag = engine.lag if on_iteration is None else 0
+    settles = empty != "keep"
+    engine.start(centers, algorithm, settles)
+    costs: list[float] = []
+    waiting: deque[Late] = deque()
+    queued, relocated, reason = 0, 0, ""
+    while not reason:
+        while queued < max_iter and len(waiting) <= lag:
+            waiting.append(engine.iterate(history or rule.needs_inertia))
+            queued += 1
+        report = waiting.popleft().result()
+        fixed = report.n_changed == 0
+        relocated = 0
+        if report.n_empty and settles:
+            engine.rewind(report.iteration)
+            waiting.clear()
+            queued = report.iteration
+            report, relocated = settle(engine, report, empty)
+        if (cost := report.inertia) is not None:
+            report = replace(report, drop=costs[-1] - cost if costs else None)
+            costs.append(cost)
+        reason = _reason(report, fixed, rule, max_iter)
+        for watcher in _watchers.get():
+            watcher(replace(report, max_iter=max_iter))
+        if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
+            reason = CALLBACK
+    engine.rewind(report.iteration)
+    if not fixed or relocated:
+        engine.assign()
+    return Result(
+        engine.labels(),
+        engine.centers(),
+        engine.inertia(),
+        report.iteration,
+        reason not in (CALLBACK, LIMIT),
+        reason,
+        costs,
+        algorithm,
+    )
+
+
+def _reason(report: Report, fixed: bool, rule: Rule, max_iter: int) -> str:
+    """Return why the run ends with this iteration, or an empty string."""
+    ruled = rule(report)
+    if fixed:
+        return STRICT
+    if ruled:
+        return rule.reason(report)
+    return LIMIT if report.iteration == max_iter else ""

@@ -1,0 +1,31 @@
+"""Where the centres start.
+
+A seeding draws its random numbers from a NumPy ``RandomState`` on the host, in scikit-learn's
+order, and lets the engine pick rows by cumulative sums of integers: the same seed means the same
+rows on every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends import Engine
+from lloydia.seeding.farthest import farthest
+from lloydia.seeding.first import first
+from lloydia.seeding.plusplus import plusplus
+from lloydia.seeding.random import random
+
+__all__ = ["SEEDINGS", "Seeding"]
+
+Seeding = Callable[[Engine, int, np.random.RandomState], NDArray[np.int64]]
+
+# Each returns the rows that become centres.
+SEEDINGS: dict[str, Seeding] = {
+    "k-means++": plusplus,
+    "random": random,
+    "first": first,
+    "farthest": farthest,
+}

@@ -1,0 +1,27 @@
+"""Farthest-first: a random row, then always the one farthest from its nearest centre.
+
+Gonzalez 1985, "Clustering to minimize the maximum intercluster distance", with a random start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends import Engine
+
+__all__ = ["farthest"]
+
+
+def farthest(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
+    """Return `k` rows, ties to the lowest; they recur once every row coincides with a centre."""
+    engine.seed_start()
+    chosen = [int(engine.seed_draw(random_state.random_sample(1))[0])]
+    engine.seed_add(chosen[0])
+    while len(chosen) < k:
+        row = engine.seed_farthest()
+        if row < 0:
+            return np.resize(np.array(chosen, dtype=np.int64), k)
+        chosen.append(row)
+        engine.seed_add(row)
+    return np.array(chosen, dtype=np.int64)

@@ -1,0 +1,175 @@
+"""When to stop: rules that look at the report of an iteration.
+
+A rule is combined with another by ``|``: the run stops as soon as either says so.  Whatever the
+rule, a run ends when no row changed its cluster, and after `max_iter` iterations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lloydia.backends import Report
+
+__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "parse"]
+
+
+class Rule:
+    """A stop rule: a callable that gets each iteration's report and says whether to stop.
+
+    Attributes
+    ----------
+    needs_inertia : bool
+        Whether the reports must hold the inertia, which costs a pass over the data.
+    """
+
+    needs_inertia = False
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        raise TypeError(f"{type(self).__name__} is no stop rule: it does not define __call__.")
+
+    def reason(self, report: Report) -> str:
+        """Say, for people, why the run stopped with this report."""
+        return f"{self!r}"
+
+    def __or__(self, other: Rule) -> Either:
+        if not isinstance(other, Rule):
+            return NotImplemented
+        return Either(self, other)
+
+
+@dataclass(frozen=True)
+class Either(Rule):
+    """Stop when one of two rules does."""
+
+    first: Rule
+    second: Rule
+
+    @property
+    def needs_inertia(self) -> bool:  # type: ignore[override]
+        """Whether one of them needs it."""
+        return self.first.needs_inertia or self.second.needs_inertia
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return self.first(report) or self.second(report)
+
+    def reason(self, report: Report) -> str:
+        """Give the reason of the one that said so."""
+        return (self.first if self.first(report) else self.second).reason(report)
+
+
+@dataclass(frozen=True)
+class Labels(Rule):
+    """Stop when at most this fraction of the rows changed cluster.
+
+    Parameters
+    ----------
+    fraction : float, default=0.0
+        In [0, 1]; 0 is strict convergence.
+    """
+
+    fraction: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check("Labels", "fraction", self.fraction, 1.0)
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return report.n_changed <= self.fraction * report.n_samples
+
+
+@dataclass(frozen=True)
+class Inertia(Rule):
+    """Stop when the inertia fell by less than `drop` since the iteration before.
+
+    Parameters
+    ----------
+    drop : float
+        In the units of the inertia (squared distance times weight).
+    """
+
+    drop: float
+    needs_inertia = True
+
+    def __post_init__(self) -> None:
+        _check("Inertia", "drop", self.drop, math.inf)
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return report.drop is not None and report.drop < self.drop
+
+
+@dataclass(frozen=True)
+class Centers(Rule):
+    """Stop when no coordinate of any centre moved by more than `atol`.
+
+    Parameters
+    ----------
+    atol : float
+        In the units of the data.
+    """
+
+    atol: float
+
+    def __post_init__(self) -> None:
+        _check("Centers", "atol", self.atol, math.inf)
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return report.move <= self.atol
+
+
+@dataclass(frozen=True)
+class Shift(Rule):
+    """scikit-learn's rule: the sum of the centres' squared movements is at most `limit`.
+
+    Parameters
+    ----------
+    limit : float
+        ``tol`` times the mean over features of the variance of X.
+    """
+
+    limit: float
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return report.shift <= self.limit
+
+    def reason(self, report: Report) -> str:
+        """In scikit-learn's words."""
+        return f"center shift {report.shift} within tolerance {self.limit}"
+
+
+def parse(text: str) -> Rule:
+    """Read a rule from text: ``labels``, ``labels:0.001``, ``inertia:1e-6``, ``centers:5e-6``.
+
+    Several are joined by ``|``.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    rules = {"labels": Labels, "inertia": Inertia, "centers": Centers}
+    result: Rule | None = None
+    for part in text.split("|"):
+        name, colon, value = part.strip().partition(":")
+        if name not in rules or (not colon and name != "labels"):
+            raise ValueError(
+                f"Unknown stop rule {part.strip()!r}: use labels, labels:FRACTION, inertia:DROP or "
+                "centers:ATOL, several joined by '|'."
+            )
+        try:
+            rule = rules[name](float(value)) if colon else Labels()
+        except ValueError as error:
+            raise ValueError(f"Bad stop rule {part.strip()!r}: {error}") from None
+        result = rule if result is None else result | rule
+    assert result is not None
+    return result
+
+
+def _check(rule: str, name: str, value: float, upper: float) -> None:
+    if not 0 <= value <= upper:
+        raise ValueError(f"{rule}({name}={value!r}): {name} must be a number from 0 to {upper:g}.")
