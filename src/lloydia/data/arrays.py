@@ -1,0 +1,89 @@
+"""From what callers have to what engines take: finite, C-contiguous float32 or float64."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["ROWS", "check_weights", "on_host"]
+
+# How scikit-learn's validation is asked to check X.
+ROWS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_large_sparse": False,
+}
+
+# Beyond this ratio of the largest to the smallest weight, products could leave float64's range.
+LARGEST_RATIO = 2.0**200
+
+
+def on_host(X: Any) -> Any:
+    """Return `X` on the host, half precision widened to float32 (exactly).
+
+    torch tensors become NumPy arrays that share their memory.  In a sparse matrix duplicates are
+    added up (in a copy): rows in CSR have sorted indices, each once.
+
+    Raises
+    ------
+    ValueError
+        If `X` lives on a GPU.
+    """
+    if hasattr(X, "__cuda_array_interface__"):
+        raise ValueError(
+            "X lives on a GPU, and this version of Lloydia has no GPU engine: copy it to the host "
+            "first (X.cpu() for torch, X.get() for CuPy)."
+        )
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(X, torch.Tensor):
+        X = X.detach()
+        # NumPy has no bfloat16; float32 holds every half-precision value.
+        X = (X.float() if X.is_floating_point() and X.element_size() == 2 else X).numpy()
+    if getattr(X, "dtype", None) == np.float16:
+        X = X.astype(np.float32)
+    if sp.issparse(X) and X.format == "csr" and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+    """Return the weights as float64, or None where there are none.
+
+    Raises
+    ------
+    ValueError
+        If they are not one finite non-negative number a row, all are 0, or they lie too far apart.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D.")
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}] is {weights[bad[0]]}: weights must be finite and >= 0."
+        )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError("The sample weights add up to infinity: scale them down.")
+    positive = weights[weights > 0]
+    if len(positive) == 0:
+        raise ValueError("All sample weights are zero: give at least one point a positive weight.")
+    if positive.max() / LARGEST_RATIO > positive.min():
+        raise ValueError(
+            f"The weights {positive.min():.3g} and {positive.max():.3g} lie too far apart: their "
+            f"ratio must be at most {LARGEST_RATIO:.3g}."
+        )
+    return weights

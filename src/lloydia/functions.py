@@ -1,0 +1,155 @@
+"""scikit-learn's functions: k_means() and kmeans_plusplus(), and assign()."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+
+from lloydia.backends import choose
+from lloydia.data.arrays import ROWS, check_weights, on_host
+from lloydia.kmeans import KMeans
+from lloydia.parameters import check_int, check_range, check_threads
+from lloydia.seeding.plusplus import plusplus
+
+__all__ = ["assign", "k_means", "kmeans_plusplus"]
+
+
+def k_means(
+    X,
+    n_clusters,
+    *,
+    sample_weight=None,
+    init="k-means++",
+    n_init="auto",
+    max_iter=300,
+    verbose=False,
+    tol=1e-4,
+    random_state=None,
+    copy_x=True,
+    algorithm="auto",
+    return_n_iter=False,
+    device="auto",
+    n_threads=None,
+    stop=None,
+    empty="relocate",
+):
+    """Cluster the rows of X; see :class:`lloydia.KMeans` for the parameters.
+
+    Returns
+    -------
+    centroid : ndarray of shape (n_clusters, n_features)
+    label : ndarray of shape (n_samples,), int32
+    inertia : float
+    best_n_iter : int
+        Only with `return_n_iter`.
+    """
+    fitted = KMeans(
+        n_clusters,
+        init=init,
+        n_init=n_init,
+        max_iter=max_iter,
+        tol=tol,
+        verbose=verbose,
+        random_state=random_state,
+        copy_x=copy_x,
+        algorithm=algorithm,
+        device=device,
+        n_threads=n_threads,
+        stop=stop,
+        empty=empty,
+    ).fit(X, sample_weight=sample_weight)
+    result = (fitted.cluster_centers_, fitted.labels_, fitted.inertia_)
+    return (*result, fitted.n_iter_) if return_n_iter else result
+
+
+def kmeans_plusplus(
+    X,
+    n_clusters,
+    *,
+    sample_weight=None,
+    x_squared_norms=None,
+    random_state=None,
+    n_local_trials=None,
+    device="auto",
+    n_threads=None,
+):
+    """Pick starting centres by k-means++ (Arthur and Vassilvitskii 2007), greedily.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples, n_features)
+    n_clusters : int
+    sample_weight : array-like of shape (n_samples,), default=None
+    x_squared_norms : array-like of shape (n_samples,), default=None
+        Kept for compatibility: checked, and not needed.
+    random_state : int, RandomState instance or None, default=None
+    n_local_trials : int, default=None
+        Draws a centre; ``2 + int(log(n_clusters))`` by default.
+    device, n_threads
+        As in :class:`lloydia.KMeans`.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,), int64
+        ``X[indices]`` are the centres.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than clusters, or the shapes do not match.
+    """
+    X = check_array(on_host(X), **ROWS)
+    weights = check_weights(sample_weight, X.shape[0])
+    check_int("n_clusters", n_clusters)
+    if n_local_trials is not None:
+        check_int("n_local_trials", n_local_trials, "None or ")
+    if X.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    if x_squared_norms is not None:
+        norms = check_array(x_squared_norms, dtype=X.dtype, ensure_2d=False)
+        if norms.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
+                f"n_samples {X.shape[0]}."
+            )
+    check_threads(n_threads)
+    engine = choose(device, X, weights, n_threads)
+    check_range(engine, weights)
+    indices = plusplus(engine, n_clusters, check_random_state(random_state), n_local_trials)
+    return engine.rows(indices), indices
+
+
+def assign(
+    X: Any, centers: Any, *, device: str = "auto", n_threads: int | None = None
+) -> tuple[NDArray[np.int32], float]:
+    """Assign the rows of X to given centres.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples, n_features)
+    centers : array-like of shape (n_clusters, n_features)
+    device, n_threads
+        As in :class:`lloydia.KMeans`.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        The nearest centre of each row, ties to the lowest index.
+    inertia : float
+        Sum of the squared distances to them.
+    """
+    X = check_array(on_host(X), **ROWS)
+    centers = check_array(centers, dtype=X.dtype, order="C")
+    if centers.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"X has {X.shape[1]} features and the centers have {centers.shape[1]}: they must agree."
+        )
+    check_threads(n_threads)
+    engine = choose(device, X, None, n_threads)
+    check_range(engine, None, centers)
+    engine.classify(centers)
+    return engine.labels(), engine.inertia()

@@ -1,0 +1,385 @@
+"""KMeans, the scikit-learn estimator."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lloydia.backends import Engine, Report, choose
+from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from lloydia.data.arrays import ROWS, check_weights, on_host
+from lloydia.loop import Result, minimise
+from lloydia.parameters import check_parameters, check_range, check_threads
+from lloydia.seeding import SEEDINGS
+from lloydia.seeding.given import checked
+from lloydia.stopping import Rule, Shift
+
+__all__ = ["KMeans"]
+
+
+class KMeans(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """k-means clustering that gives the same bits on any number of threads.
+
+    A drop-in for :class:`sklearn.cluster.KMeans`: the same parameters, attributes and methods, and
+    four parameters more (`device`, `n_threads`, `stop`, `empty`).  The result is defined to the
+    last bit (see ``docs/contract.md``); `algorithm`, `device` and `n_threads` change the time it
+    takes and nothing else.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    init : {"k-means++", "random", "first", "farthest"}, array or callable, default="k-means++"
+        Where the centres start:
+
+        - ``"k-means++"``: drawn with probability proportional to the squared distance to the
+          nearest centre so far, the best of ``2 + log(k)`` draws each (Arthur and Vassilvitskii
+          2007);
+        - ``"random"``: distinct rows, drawn by weight (Forgy 1965);
+        - ``"first"``: the first k rows (MacQueen 1967);
+        - ``"farthest"``: a random row, then always the farthest one (Gonzalez 1985);
+        - an array of shape (k, d), or a callable that gets X, k and `random_state` and returns one.
+
+        With the same `random_state`, ``"k-means++"`` and ``"random"`` draw scikit-learn's random
+        numbers in scikit-learn's order.
+    n_init : "auto" or int, default="auto"
+        Number of starts; the run with the lowest inertia wins.  ``"auto"`` is 10 for ``"random"``
+        and callables, and 1 otherwise.
+    max_iter : int, default=300
+        Largest number of iterations of a run.
+    tol : float, default=1e-4
+        A run stops when the sum of the squared movements of the centres is at most `tol` times the
+        mean variance of the features.
+    verbose : int, default=0
+        If positive, the inertia of each iteration is printed (and computed, which costs a pass).
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    copy_x : bool, default=True
+        Kept for compatibility: X is neither changed nor copied in any case (unless its type or
+        order must change).
+    algorithm : {"auto", "lloyd", "elkan", "hamerly"}, default="auto"
+        How distances that cannot matter are skipped.  All give the same result.  ``"elkan"`` (Elkan
+        2003) keeps k bounds a point, ``"hamerly"`` (Hamerly 2010) one; ``"auto"`` is ``"lloyd"``
+        in this version.
+    device : {"auto", "cpu", "reference"}, default="auto"
+        Where to compute.  ``"reference"`` is the plain NumPy oracle.
+    n_threads : int or None, default=None
+        None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it is set and
+        smaller.
+    stop : None or a rule of :mod:`lloydia.stopping`, default=None
+        Replaces `tol`; rules combine with ``|``.
+    empty : {"relocate", "keep", "error"}, default="relocate"
+        What to do when a cluster loses all its points; see :mod:`lloydia.empty`.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features), float32 or float64
+    labels_ : ndarray of shape (n_samples,), int32
+        Always equal to ``predict(X)``.
+    inertia_ : float
+        Sum of the squared distances to the nearest centre, times the weights.
+    n_iter_ : int
+        Iterations of the best run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only for data frames with string column names.
+    converged_ : bool
+        Whether the best run ended by itself, not by `max_iter` or a callback.
+    n_distances_ : int
+        Point-centre distances (or approximate scores) evaluated by the assignments of all runs.
+    n_rechecked_ : int
+        Rows whose approximate scores were too close to call and were evaluated again.
+    inertia_history_ : list of float
+        The inertia of each iteration of the best run, before its update; only with `verbose`, a
+        callback or an inertia rule, since it costs a pass over the data.
+    algorithm_, device_ : str
+        What was used.
+    seconds_seeding_ : float
+        Wall-clock time spent on the starts.
+
+    Examples
+    --------
+    >>> from lloydia import KMeans
+    >>> import numpy as np
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> kmeans = KMeans(n_clusters=2, random_state=0).fit(X)
+    >>> kmeans.labels_
+    array([1, 1, 1, 0, 0, 0], dtype=int32)
+    >>> kmeans.predict([[0, 0], [12, 3]])
+    array([1, 0], dtype=int32)
+    >>> kmeans.cluster_centers_
+    array([[10.,  2.],
+           [ 1.,  2.]])
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        verbose=0,
+        random_state=None,
+        copy_x=True,
+        algorithm="auto",
+        device="auto",
+        n_threads=None,
+        stop=None,
+        empty="relocate",
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
+        self.device = device
+        self.n_threads = n_threads
+        self.stop = stop
+        self.empty = empty
+
+    @with_callbacks
+    def fit(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            float32 stays float32, float16 is read as float32, everything else becomes float64.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative; rows of weight 0 get labels but count for nothing.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or X holds NaN or infinity, fewer rows than clusters, or
+            magnitudes whose squares overflow.
+        EmptyClusterError
+            With ``empty="error"``, when a cluster loses all its points.
+        """
+        check_parameters(self)
+        X = self._check_rows(X, reset=True)
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        weights = check_weights(sample_weight, X.shape[0])
+        init, n_init = self._starts(X)
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, init)
+        rule = self._rule(engine)
+        random_state = check_random_state(self.random_state)
+        tasks = Tasks(self, engine, X, weights, n_init, self.max_iter)
+
+        best: Result | None = None
+        seconds_seeding = 0.0
+        for _ in range(n_init):
+            began = time.perf_counter()
+            centers = self._seed(engine, X, init, random_state)
+            check_range(engine, weights, centers)
+            seconds_seeding += time.perf_counter() - began
+            tasks.begin_run()
+            result = self._run(engine, centers, rule, tasks)
+            if best is None or result.inertia < best.inertia:
+                best = result
+            if tasks.end_run():
+                break
+        assert best is not None
+        self._keep(best, engine, history=bool(best.history))
+        self.seconds_seeding_ = seconds_seeding
+        tasks.end()
+        return self
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X and return their labels: shape (n_samples,), int32."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X):
+        """Return the nearest centre of each row, ties to the lowest index.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), int32
+        """
+        return self._assigned(X).labels()
+
+    def transform(self, X):
+        """Return the distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters), in the type of X
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        engine = choose(self.device, X, None, self.n_threads)
+        check_range(engine, None, self.cluster_centers_)
+        return engine.distances(self.cluster_centers_)
+
+    def fit_transform(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X and return their distances to the centres."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return minus the inertia of X with the fitted centres: a float.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        return -self._assigned(X, sample_weight).inertia()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # -- what fit is made of -----------------------------------------------------------------
+
+    def _check_rows(self, X: Any, reset: bool) -> Any:
+        return validate_data(self, on_host(X), reset=reset, **ROWS)
+
+    def _starts(self, X: Any) -> tuple[Any, int]:
+        """Return the start (a name, a callable or a checked array) and how many there are."""
+        init, n_init = self.init, self.n_init
+        if n_init == "auto":
+            n_init = 10 if callable(init) or (isinstance(init, str) and init == "random") else 1
+        if isinstance(init, str) or callable(init):
+            return init, n_init
+        if n_init != 1:
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return checked(init, X, self.n_clusters), 1
+
+    def _rule(self, engine: Engine) -> Rule:
+        if self.stop is not None:
+            return self.stop
+        return Shift(0.0 if self.tol == 0 else self.tol * engine.spread())
+
+    def _seed(
+        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState
+    ) -> NDArray:
+        if isinstance(init, str):
+            centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
+        elif callable(init):
+            centers = checked(
+                init(X, self.n_clusters, random_state=random_state), X, self.n_clusters
+            )
+        else:
+            centers = init
+        if self.verbose:
+            print("Initialization complete")
+        return centers
+
+    def _run(self, engine: Engine, centers: NDArray, rule: Rule, tasks: Tasks) -> Result:
+        def on_iteration(report: Report, last: bool) -> bool:
+            if self.verbose:
+                print(f"Iteration {report.iteration - 1}, inertia {report.inertia}.")
+            return tasks.end_iteration(report, last)
+
+        watched = bool(self.verbose) or tasks.active
+        result = minimise(
+            engine,
+            centers,
+            algorithm=self._chosen_algorithm(),
+            rule=rule,
+            max_iter=self.max_iter,
+            empty=self.empty,
+            history=watched,
+            on_iteration=on_iteration if watched else None,
+        )
+        if self.verbose:
+            ended = "Converged" if result.converged else "Ended"
+            print(f"{ended} at iteration {result.n_iter - 1}: {result.reason}.")
+        return result
+
+    def _chosen_algorithm(self) -> str:
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn(
+                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+            return "lloyd"
+        return "lloyd" if self.algorithm == "auto" else self.algorithm
+
+    def _keep(self, best: Result, engine: Engine, history: bool) -> None:
+        """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
+        distinct = np.count_nonzero(np.bincount(best.labels, minlength=self.n_clusters))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.cluster_centers_ = best.centers
+        self._n_features_out = len(best.centers)
+        self.labels_ = best.labels
+        self.inertia_ = best.inertia
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
+        self.n_distances_ = engine.n_distances
+        self.n_rechecked_ = engine.n_rechecked
+        self.algorithm_ = best.algorithm
+        self.device_ = engine.name
+        self.__dict__.pop("inertia_history_", None)
+        if history:
+            self.inertia_history_ = best.history
+
+    def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
+        """Return an engine that holds X, assigned to the fitted centres."""
+        check_is_fitted(self)
+        check_threads(self.n_threads)
+        X = self._check_rows(X, reset=False)
+        weights = check_weights(sample_weight, X.shape[0])
+        centers = self.cluster_centers_
+        if centers.dtype != X.dtype:
+            # Distances are defined for one type; float64 holds both exactly.
+            X, centers = X.astype(np.float64), centers.astype(np.float64)
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, centers)
+        engine.classify(centers)
+        return engine

@@ -1,0 +1,95 @@
+"""What the parameters of an estimator may be, and one sentence for each that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.algorithms import ALGORITHMS
+from lloydia.backends import Engine
+from lloydia.empty import POLICIES
+from lloydia.exact.distance import check_magnitudes, largest_magnitude
+from lloydia.seeding import SEEDINGS
+from lloydia.stopping import Rule
+
+__all__ = [
+    "InvalidParameterError",
+    "check_choice",
+    "check_int",
+    "check_parameters",
+    "check_range",
+    "check_threads",
+]
+
+
+class InvalidParameterError(ValueError, TypeError):
+    """A parameter is of the wrong type or out of range: both errors, as in scikit-learn."""
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of a :class:`lloydia.KMeans` that do not depend on the data.
+
+    Raises
+    ------
+    InvalidParameterError
+        Names the parameter, its value and what is possible.
+    """
+    check_int("n_clusters", estimator.n_clusters)
+    check_int("max_iter", estimator.max_iter)
+    if not (isinstance(estimator.n_init, str) and estimator.n_init == "auto"):
+        check_int("n_init", estimator.n_init, "'auto' or ")
+    check_threads(estimator.n_threads)
+    if not isinstance(estimator.verbose, Integral | np.bool_) or estimator.verbose < 0:
+        raise InvalidParameterError(f"verbose={estimator.verbose!r} must be an integer >= 0.")
+    if not isinstance(estimator.copy_x, bool | np.bool_):
+        raise InvalidParameterError(f"copy_x={estimator.copy_x!r} must be True or False.")
+    if not isinstance(estimator.tol, Real) or not float(estimator.tol) >= 0:
+        raise InvalidParameterError(f"tol={estimator.tol!r} must be a number >= 0.")
+    if estimator.stop is not None and not isinstance(estimator.stop, Rule):
+        raise InvalidParameterError(
+            f"stop={estimator.stop!r} must be None or a rule of lloydia.stopping."
+        )
+    check_choice("algorithm", estimator.algorithm, ALGORITHMS)
+    check_choice("empty", estimator.empty, POLICIES)
+    if isinstance(estimator.init, str):
+        check_choice("init", estimator.init, SEEDINGS, ", an array or a callable")
+
+
+def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> None:
+    """Refuse data or centres (an array, or nothing) whose squared distances could overflow.
+
+    Raises
+    ------
+    ValueError
+        Names the magnitude and the largest one that is possible.
+    """
+    total = engine.n_samples if weights is None else float(weights.sum())
+    given = centers if isinstance(centers, np.ndarray) else ()
+    # float32 data need not be looked at unless the weights are enormous.
+    largest = float(np.finfo(engine.dtype).max)
+    if largest <= largest_magnitude(engine.n_features, total):
+        return
+    check_magnitudes(float(engine.extent().largest.max()), given, engine.n_features, total)
+
+
+def check_int(name: str, value: Any, alternative: str = "") -> None:
+    """Refuse what is not an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InvalidParameterError(f"{name}={value!r} must be {alternative}an integer >= 1.")
+
+
+def check_threads(n_threads: Any) -> None:
+    """Refuse what is neither None nor an integer of at least 1."""
+    if n_threads is not None:
+        check_int("n_threads", n_threads, "None or ")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], alternative: str = "") -> None:
+    """Refuse what is not one of the names."""
+    if not isinstance(value, str) or value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise InvalidParameterError(f"{name}={value!r} must be one of {known}{alternative}.")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SUITE = Path(__file__).with_name("sklearn_suite.py")
+BROKEN = """
+import lloydia
+from lloydia import k_means, kmeans_plusplus
+
+class KMeans(lloydia.KMeans):
+    def fit(self, X, y=None, sample_weight=None):
+        super().fit(X, sample_weight=sample_weight)
+        self.n_iter_ += 1
+        return self
+"""
+
+
+def run(*arguments, folder=None):
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if folder is not None:
+        environment["PYTHONPATH"] = str(folder)
+    done = subprocess.run(
+        [sys.executable, str(SUITE), *arguments], env=environment, capture_output=True, text=True
+    )
+    return done, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_scikit_learns_own_tests_pass():
+    done, counts = run()
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert counts.get("failed", 0) == 0
+    assert counts["passed"] >= 310  # of 316, with scikit-learn 1.7, 1.8 and 1.9
+
+
+def test_a_wrong_estimator_fails(tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    done, counts = run("broken", "--dtypes", "float64", folder=tmp_path)
+    assert done.returncode == 1
+    assert counts["failed"] >= 6  # all that know n_iter_
+    assert counts["passed"] > counts["failed"]
