@@ -1,0 +1,62 @@
+"""The Calinski-Harabasz index: dispersion between clusters over dispersion within them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lloydia.metrics.partition import partition
+
+__all__ = ["calinski_harabasz_score"]
+
+
+def calinski_harabasz_score(X: Any, labels: Any) -> float:
+    """Return the variance ratio criterion; higher is better.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The data; computed in float64 whatever the dtype.
+    labels : array-like of shape (n,)
+        A label for each row: integers or strings.
+
+    Returns
+    -------
+    float
+        ``(B / (k - 1)) / (W / (n - k))`` with B the weighted squared distances of the k centroids
+        from the mean and W the squared distances of the rows from their centroids; 1.0 where W is
+        zero, as in scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
+        magnitudes whose squared distances overflow float64.
+    TypeError
+        Sparse X.
+
+    References
+    ----------
+    Calinski and Harabasz, "A dendrite method for cluster analysis", Communications in Statistics
+    3 (1974) 1-27.
+
+    Examples
+    --------
+    >>> from lloydia.metrics import calinski_harabasz_score
+    >>> calinski_harabasz_score([[0.0], [1.0], [10.0], [11.0]], [0, 0, 1, 1])
+    200.0
+    """
+    groups = partition(X, labels)
+    origin = groups.X.mean(axis=0, dtype=np.float64)
+    centroids, sizes = groups.centroids(origin), groups.sizes
+    within = sum(
+        float(np.square(groups.residuals(j, origin) - centroid).sum())
+        for j, centroid in enumerate(centroids)
+    )
+    if within == 0.0:
+        return 1.0
+    n, k = len(groups.order), len(sizes)
+    mean = sizes @ centroids / n
+    between = float(sizes @ np.square(centroids - mean).sum(axis=1))
+    return between * (n - k) / (within * (k - 1))

@@ -1,0 +1,166 @@
+"""The silhouette: how much nearer each row is to its own cluster than to the next one."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state, check_X_y
+
+from lloydia.metrics.partition import Partition, partition
+
+__all__ = ["silhouette_samples", "silhouette_score"]
+
+
+def silhouette_samples(
+    X: Any, labels: Any, *, metric: str = "euclidean", n_threads: int | None = None
+) -> np.ndarray:
+    """Return the silhouette coefficient of each row.
+
+    Every pair of rows is visited, but never more than a small block of distances exists at once:
+    beyond a float64 copy of X the memory is some hundred kilobytes a thread.  The sums of a row are
+    added in an order that does not depend on the threads, so neither do the bits of the result.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The data; computed in float64 whatever the dtype.
+    labels : array-like of shape (n,)
+        A label for each row: integers or strings.
+    metric : {"euclidean"}
+        There for scikit-learn's callers; no other is possible.
+    n_threads : int or None
+        None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it is set and
+        smaller.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        ``(b - a) / max(a, b)``, from -1 to 1, with a the mean distance to the other rows of the
+        cluster and b the least mean distance to another cluster; 0 for the only row of a cluster,
+        and where a = b = 0.
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels,
+        magnitudes whose squared distances overflow float64, or a parameter out of its range.
+    TypeError
+        Sparse X.
+
+    References
+    ----------
+    Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
+    analysis", Journal of Computational and Applied Mathematics 20 (1987) 53-65.
+
+    Examples
+    --------
+    >>> from lloydia.metrics import silhouette_samples
+    >>> silhouette_samples([[0.0], [1.0], [4.0]], ["a", "a", "b"])
+    array([0.75      , 0.66666667, 0.        ])
+    """
+    _check_metric(metric)
+    threads = _threads(n_threads)
+    groups = partition(X, labels)
+    result = np.empty(len(groups.order))
+    result[groups.order] = _sorted_silhouettes(groups, threads)
+    return result
+
+
+def silhouette_score(
+    X: Any,
+    labels: Any,
+    *,
+    metric: str = "euclidean",
+    sample_size: int | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> float:
+    """Return the mean silhouette coefficient of the rows, or of a sample of them.
+
+    Parameters
+    ----------
+    X, labels, metric, n_threads
+        As in :func:`silhouette_samples`.
+    sample_size : int or None
+        None: all rows.  Otherwise that many rows, drawn without replacement, are scored among
+        themselves: the same rows as scikit-learn draws from the same `random_state`.
+    random_state : int, RandomState or None
+        Seeds the draw.
+
+    Returns
+    -------
+    float
+        The mean, from -1 to 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`silhouette_samples`; the number of labels is that of the sample.
+
+    References
+    ----------
+    Rousseeuw (1987), as in :func:`silhouette_samples`.
+
+    Examples
+    --------
+    >>> from lloydia.metrics import silhouette_score
+    >>> silhouette_score([[0.0], [0.0], [4.0]], ["a", "a", "b"])
+    0.6666666666666666
+    """
+    if sample_size is not None:
+        if not isinstance(sample_size, Integral) or sample_size < 1:
+            raise ValueError(f"sample_size={sample_size!r} must be None or an integer >= 1.")
+        X, labels = check_X_y(X, labels)
+        drawn = check_random_state(random_state).permutation(X.shape[0])[:sample_size]
+        X, labels = X[drawn], labels[drawn]
+    return float(silhouette_samples(X, labels, metric=metric, n_threads=n_threads).mean())
+
+
+def _sorted_silhouettes(groups: Partition, n_threads: int) -> np.ndarray:
+    """Return the silhouettes in the order of the groups, shape (n,)."""
+    from lloydia.backends.cpu import pool
+    from lloydia.metrics.dense_kernel import TILE, silhouette_tile
+
+    tiles = _tiles(groups)
+    starts = np.arange(len(tiles)) * TILE
+    first = np.searchsorted(groups.bounds, starts, side="right") - 1
+    out = np.empty(len(groups.order))
+
+    def task(thread: int, start: int, stop: int) -> None:
+        for tile in range(start, stop):
+            silhouette_tile(tiles, tile, groups.bounds, first, out)
+
+    pool.run(task, len(tiles), 1, n_threads)
+    return out
+
+
+def _tiles(groups: Partition) -> np.ndarray:
+    """Lay the rows out as `silhouette_tile` wants them."""
+    from lloydia.metrics.dense_kernel import LANES, TILE
+
+    n, d = groups.X.shape
+    tiles = np.zeros((-(-n // TILE), TILE // LANES, d, LANES))
+    panels = tiles.reshape(-1, d, LANES)
+    for p, start in enumerate(range(0, n, LANES)):
+        rows = groups.X[groups.order[start : start + LANES]]
+        panels[p, :, : len(rows)] = rows.T
+    return tiles
+
+
+def _check_metric(metric: str) -> None:
+    if metric != "euclidean":
+        raise ValueError(
+            f"metric={metric!r} is not supported: use 'euclidean', or scikit-learn's silhouette."
+        )
+
+
+def _threads(n_threads: int | None) -> int:
+    if n_threads is None:
+        from lloydia.backends.cpu.pool import default_threads
+
+        return default_threads()
+    if not isinstance(n_threads, Integral) or n_threads < 1:
+        raise ValueError(f"n_threads={n_threads!r} must be None or an integer >= 1.")
+    return int(n_threads)
