@@ -1,0 +1,20 @@
+"""The commands, under one name."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from lloydia import __version__
+from lloydia.cli.demo import demo
+from lloydia.cli.fit import fit
+from lloydia.cli.predict import predict
+from lloydia.cli.score import score
+
+HELP = """k-means that gives the same answer, to the last bit, on any number of threads.
+
+Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
+"""
+
+app = App(name="lloydia", version=__version__, help=HELP)
+for command in (fit, predict, score, demo):
+    app.command(command)

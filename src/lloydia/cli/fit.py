@@ -1,0 +1,148 @@
+"""`lloydia fit`: cluster a table."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from lloydia.cli.method import METHOD, SEEDINGS, Method
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Data, Json, Reading
+from lloydia.cli.progress import fit_progress
+from lloydia.cli.report import flush, print_json, print_pairs, sizes
+
+if TYPE_CHECKING:
+    from lloydia.data.files import Table
+    from lloydia.kmeans import KMeans
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write; each appears whole or not at all."""
+
+    labels: Annotated[
+        Path | None, FILE, Parameter(help="Cluster of each row: .npy, .csv, .tsv, .txt, .parquet.")
+    ] = None
+    centers: Annotated[
+        Path | None, FILE, Parameter(help="The centres: .npy, .csv, .tsv, .txt, .parquet.")
+    ] = None
+    model: Annotated[Path | None, FILE, Parameter(help="A model for lloydia predict: .npz.")] = None
+    plot: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            help="A picture on the first two principal components; one or two columns are drawn "
+            "as they are: .png, .svg, .pdf."
+        ),
+    ] = None
+
+    def check(self, inputs: list[Path]) -> None:
+        """Refuse an output that could not be written, before any work is done."""
+        from lloydia.data.outputs import TABLES, check_output
+
+        known = {"labels": TABLES, "centers": TABLES, "model": (".npz",), "plot": PICTURES}
+        used = list(inputs)
+        for field in fields(self):
+            path = getattr(self, field.name)
+            if path is not None:
+                check_output(path, known[field.name], others=used)
+                used.append(path)
+        if self.plot is not None:
+            import lloydia.plots  # noqa: F401 - says now, not after the fit, that it is missing
+
+    def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
+        """Write all files under temporary names; they are renamed when `renames` closes."""
+        from lloydia.data.outputs import write_table, writing
+
+        features = table.names or tuple(f"x{j + 1}" for j in range(table.X.shape[1]))
+
+        if self.labels:
+            with writing(self.labels, renames) as to:
+                write_table(to, fitted.labels_, ["label"], _suffix(self.labels))
+        if self.centers:
+            with writing(self.centers, renames) as to:
+                write_table(to, fitted.cluster_centers_, features, _suffix(self.centers))
+        if self.model:
+            with writing(self.model, renames) as to:
+                _save_model(to, fitted, table)
+        if self.plot:
+            from lloydia.plots import clusters
+
+            title = f"{Path(table.where).name}: {len(fitted.cluster_centers_)} clusters"
+            found = (fitted.labels_, fitted.cluster_centers_)
+            with writing(self.plot, renames) as to:
+                clusters(table.X, *found, path=to, title=title, names=table.names)
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower()
+
+
+def _save_model(to: Path, fitted: KMeans, table: Table) -> None:
+    from lloydia import __version__
+    from lloydia.data.models import Model, save_model
+
+    centers, n_iter, inertia = fitted.cluster_centers_, fitted.n_iter_, fitted.inertia_
+    save_model(Model(centers, int(n_iter), float(inertia), __version__, table.names), to)
+
+
+def fit(
+    data: Data,
+    /,
+    *,
+    k: Annotated[int, Parameter(name="-k", group=METHOD, help="Number of clusters."), POSITIVE],
+    method: Method = Method(),  # noqa: B008 - frozen
+    reading: Reading = Reading(),  # noqa: B008
+    outputs: Outputs = Outputs(),
+    json: Json = False,
+) -> None:
+    """Cluster the rows of a table.
+
+    Example: lloydia fit iris.csv -k 3 --columns 1-4 --labels labels.csv
+    """
+    from lloydia.data.files import check_squares
+
+    method.check()
+    outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
+    table = reading.table(data, dtype=None if method.dtype == "auto" else method.dtype)
+    if k > len(table.X):
+        raise ValueError(f"-k {k} asks for more clusters than the {len(table.X)} rows of {data}.")
+    check_squares(table, len(table.X))
+    estimator = method.estimator(table, k)
+    with fit_progress(f"{k} clusters", method.max_iter):
+        start = time.perf_counter()
+        estimator.fit(table.X)
+        seconds = time.perf_counter() - start
+    facts = _facts(estimator, table, seconds, outputs)
+    with ExitStack() as renames:
+        outputs.write(estimator, table, renames)
+        if json:
+            print_json(facts)
+        else:
+            print_pairs({**facts, "sizes": sizes(estimator.labels_, k)})
+        flush()
+
+
+def _facts(fitted: KMeans, table: Table, seconds: float, outputs: Outputs) -> dict[str, Any]:
+    return {
+        "n_samples": table.X.shape[0],
+        "n_features": table.X.shape[1],
+        "n_clusters": len(fitted.cluster_centers_),
+        "dtype": str(fitted.cluster_centers_.dtype),
+        "algorithm": fitted.algorithm_,
+        "device": fitted.device_,
+        "n_iter": int(fitted.n_iter_),
+        "inertia": float(fitted.inertia_),
+        "seconds": seconds,
+        "seconds_seeding": float(fitted.seconds_seeding_),
+        "converged": bool(fitted.converged_),
+        "n_distances": int(fitted.n_distances_),
+        **{name: str(path) if path else None for name, path in vars(outputs).items()},
+    }

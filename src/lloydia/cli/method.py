@@ -1,0 +1,109 @@
+"""Options of `lloydia fit` that say how the clusters are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from lloydia.cli.options import METHOD, POSITIVE, SEED, whole_or_auto
+
+if TYPE_CHECKING:
+    from lloydia.data.files import Table
+    from lloydia.kmeans import KMeans
+
+SEEDINGS = ("k-means++", "random", "first", "farthest")
+
+
+@Parameter(name="*", group=METHOD)
+@dataclass(frozen=True)
+class Method:
+    """How the clusters are found."""
+
+    init: Annotated[
+        str,
+        Parameter(help="k-means++, random, first, farthest, or a file of initial centres."),
+    ] = "k-means++"
+    algorithm: Annotated[
+        Literal["auto", "lloyd", "elkan", "hamerly"],
+        Parameter(help="All give the same bits; they differ in time and memory."),
+    ] = "auto"
+    device: Annotated[str, Parameter(help="Where to compute: auto or cpu.")] = "auto"
+    tol: Annotated[
+        float,
+        Parameter(
+            validator=Number(gte=0),
+            help="Stop when the squared shift of the centres is at most this times the variance.",
+        ),
+    ] = 1e-4
+    max_iter: Annotated[int, POSITIVE, Parameter(help="Most iterations of one run.")] = 300
+    stop: Annotated[
+        str | None,
+        Parameter(
+            help="Rules instead of --tol, joined by |: labels, labels:0.001, inertia:1e-6, "
+            "centers:5e-6."
+        ),
+    ] = None
+    n_init: Annotated[
+        int | Literal["auto"],
+        Parameter(converter=whole_or_auto, help="Runs from new starts; the best one is kept."),
+    ] = "auto"
+    seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
+    threads: Annotated[
+        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
+    ] = None
+    dtype: Annotated[
+        Literal["auto", "float32", "float64"],
+        Parameter(help="Precision of data and centres; auto is that of the file."),
+    ] = "auto"
+    empty: Annotated[
+        Literal["relocate", "keep", "error"], Parameter(help="What to do with an empty cluster.")
+    ] = "relocate"
+
+    def initial(self, table: Table, k: int) -> Any:
+        """Return the name of a seeding, or the initial centres from a file, shape (k, d)."""
+        if self.init in SEEDINGS:
+            return self.init
+        from lloydia.data.files import read_table
+
+        centers = read_table(self.init, dtype=str(table.X.dtype)).X
+        if centers.shape != (k, table.X.shape[1]):
+            rows, columns = centers.shape
+            raise ValueError(
+                f"{self.init} holds {rows} centres of {columns} columns; "
+                f"{k} of {table.X.shape[1]} are needed."
+            )
+        return centers
+
+    def check(self) -> None:
+        """Refuse an unknown seeding or stop rule before any data is read."""
+        from lloydia.stopping import parse
+
+        if self.stop is not None:
+            parse(self.stop)
+        if self.init not in SEEDINGS and not (self.init and Path(self.init).exists()):
+            raise ValueError(
+                f"unknown --init {self.init!r}; give {', '.join(SEEDINGS)}, or a file of centres."
+            )
+
+    def estimator(self, table: Table, k: int) -> KMeans:
+        """Return the estimator, not fitted."""
+        from lloydia.kmeans import KMeans
+        from lloydia.stopping import parse
+
+        return KMeans(
+            n_clusters=k,
+            init=self.initial(table, k),
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.seed,
+            algorithm=self.algorithm,
+            device=self.device,
+            n_threads=self.threads,
+            stop=None if self.stop is None else parse(self.stop),
+            empty=self.empty,
+        )

@@ -1,0 +1,135 @@
+"""Options that several commands share, as dataclasses that the parser fills."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+
+if TYPE_CHECKING:
+    from lloydia.data.files import Table
+
+READING = Group("Reading", sort_key=1)
+METHOD = Group("Method", sort_key=2)
+OUTPUT = Group("Output", sort_key=3)
+
+
+def whole(_: type, tokens: Sequence[Any]) -> int:
+    """Convert the text of an option to an int: the parser's own conversion rounds 2.5 to 2."""
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def whole_or_auto(type_: type, tokens: Sequence[Any]) -> int | Literal["auto"]:
+    """Convert the text of an option to a positive int, or leave it as "auto"."""
+    if tokens[0].value == "auto":
+        return "auto"
+    if (value := whole(type_, tokens)) < 1:
+        raise ValueError(f"{value} is not positive")
+    return value
+
+
+def file_name(_: type, tokens: Sequence[Any]) -> Path:
+    """Convert the text of an option to a path: the parser's own takes "" for the folder here."""
+    if not tokens[0].value:
+        raise ValueError("an empty file name")
+    return Path(tokens[0].value)
+
+
+FILE = Parameter(converter=file_name)
+POSITIVE = Parameter(converter=whole, validator=Number(gte=1))
+SEED = Parameter(converter=whole, validator=Number(gte=0, lte=2**32 - 1))
+
+Json = Annotated[
+    bool,
+    Parameter(
+        group=OUTPUT,
+        negative="",
+        show_default=False,
+        help="Print one JSON object instead of a text.",
+    ),
+]
+Data = Annotated[
+    str,
+    Parameter(help="Text (.csv, .tsv, .txt), .npy, .npz or .parquet; - is standard input."),
+]
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True)
+class Reading:
+    """How DATA is read."""
+
+    columns: Annotated[
+        str | None, Parameter(help="Columns to use, by name, number or range: a,b,3-5.")
+    ] = None
+    header: Annotated[
+        bool | None, Parameter(help="Whether the first row is a header; found out by default.")
+    ] = None
+    pairs: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Read a stream of numbers as consecutive x y."
+        ),
+    ] = False
+
+    def table(
+        self,
+        data: str,
+        *,
+        dtype: str | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Table:
+        """Read DATA; `names` are its columns, in that order, where it has a header."""
+        from lloydia.cli.progress import spinner
+        from lloydia.data.files import read_table
+
+        with spinner(f"reading {data}"):
+            table = read_table(
+                data,
+                # A stream of pairs has no columns that names could choose.
+                columns=names if self.columns is None and not self.pairs else self.columns,
+                header=self.header,
+                pairs=self.pairs,
+                dtype=dtype,
+            )
+        if self.columns is None and names is None:
+            _warn_of_unnamed(table)
+        if self.columns is not None and names is not None and table.names is not None:
+            return _in_order_of(names, table)
+        return table
+
+
+def _in_order_of(names: Sequence[str], table: Table) -> Table:
+    import numpy as np
+
+    from lloydia.data.columns import Columns, in_order_of
+    from lloydia.data.files import Table
+
+    order = in_order_of(names, table.columns, table.where)
+    places = tuple(table.columns.places[j] for j in order)
+    X = np.ascontiguousarray(table.X[:, order])
+    return Table(X, Columns(places, tuple(names)), table.where)
+
+
+def _warn_of_unnamed(table: Table) -> None:
+    """Warn of columns without a name under a header: most often they are row numbers."""
+    from lloydia.data.columns import spans
+
+    names = table.names or ()
+    named = [j for j, name in enumerate(names) if name]
+    if unnamed := [j for j, name in enumerate(names) if not name]:
+        one = len(unnamed) == 1
+        what = "column {} has no name in the header and is used as a feature; leave it out"
+        many = "columns {} have no name in the header and are used as features; leave them out"
+        how = f" with --columns {spans(named)}" if named else ""
+        text = (what if one else many).format(spans(unnamed))
+        warnings.warn(f"{table.where}: {text}{how}.", stacklevel=2)

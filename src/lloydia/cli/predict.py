@@ -1,0 +1,76 @@
+"""`lloydia predict`: give new rows to the clusters of a model."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lloydia.cli.options import FILE, OUTPUT, Data, Json, Reading
+from lloydia.cli.progress import spinner
+from lloydia.cli.report import flush, print_json, print_pairs, sizes
+
+
+def predict(
+    model: Annotated[str, Parameter(help="A model that lloydia fit --model wrote.")],
+    data: Data,
+    /,
+    *,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+    labels: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            group=OUTPUT,
+            help="Cluster of each row; without it they are printed, with --json as a list under "
+            '"labels".',
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Give each row of a table to the nearest centre of a model.
+
+    Where the model and the table both have a header, columns are matched by name, also those of
+    --columns.
+
+    Example: lloydia predict iris.npz new.csv --labels labels.csv
+    """
+    from lloydia.data.files import check_squares
+    from lloydia.data.models import load_model
+    from lloydia.data.outputs import TABLES, check_output, write_table, writing
+
+    if labels is not None:
+        check_output(labels, TABLES, others=[Path(model), Path(data)])
+    fitted = load_model(model)
+    k, d = fitted.centers.shape
+    table = reading.table(data, dtype=str(fitted.centers.dtype), names=fitted.names)
+    if table.X.shape[1] != d:
+        raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
+    check_squares(table, len(table.X))
+    with spinner("predicting"):
+        start = time.perf_counter()
+        found = fitted.estimator().predict(table.X)
+        seconds = time.perf_counter() - start
+    facts = {
+        "n_samples": len(table.X),
+        "n_features": d,
+        "n_clusters": k,
+        "dtype": str(table.X.dtype),
+        "seconds": seconds,
+        "labels": str(labels) if labels else found.tolist(),
+    }
+    with ExitStack() as renames:
+        if labels is not None:
+            with writing(labels, renames) as to:
+                write_table(to, found, ["label"], labels.suffix.lower())
+        if json:
+            print_json(facts)
+        elif labels is not None:
+            print_pairs({**facts, "sizes": sizes(found, k)})
+        else:
+            sys.stdout.writelines(f"{label}\n" for label in found.tolist())
+        flush()

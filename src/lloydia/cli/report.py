@@ -1,0 +1,51 @@
+"""What goes to standard output: one JSON object, or a short text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def flush() -> None:
+    """Hand on what was printed, so that a failure shows before any output file is renamed."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line; floats read back as the same number."""
+    print(json.dumps(facts, allow_nan=False))
+
+
+def print_pairs(facts: Mapping[str, Any]) -> None:
+    """Print one fact a line; facts that are None are left out."""
+    shown = {name.replace("_", " "): value for name, value in facts.items() if value is not None}
+    width = max(map(len, shown))
+    for name, value in shown.items():
+        print(f"{name:<{width}}  {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def sizes(labels: NDArray[np.integer], k: int) -> str:
+    """Return the sizes of the clusters in short: all of up to 12, else the range and the median."""
+    import numpy as np
+
+    counts = np.bincount(labels, minlength=k)
+    if k <= 12:
+        return ", ".join(f"{count:,}" for count in counts)
+    if counts.min() == counts.max():
+        return f"{counts[0]:,} each"
+    return f"{counts.min():,} to {counts.max():,}, median {int(np.median(counts)):,}"

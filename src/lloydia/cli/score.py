@@ -1,0 +1,60 @@
+"""`lloydia score`: how good a clustering is."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lloydia.cli.options import POSITIVE, SEED, Data, Json, Reading
+from lloydia.cli.progress import spinner
+from lloydia.cli.report import print_json, print_pairs
+
+
+def score(
+    data: Data,
+    labels: Annotated[str, Parameter(help="One label a row: .npy, .parquet or text.")],
+    /,
+    *,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+    sample: Annotated[
+        int | None,
+        POSITIVE,
+        Parameter(help="Rows drawn for the silhouette, whose time grows with the square of n."),
+    ] = None,
+    seed: Annotated[int, SEED, Parameter(help="Draws the sample.")] = 0,
+    json: Json = False,
+) -> None:
+    """Compute silhouette, Calinski-Harabasz and Davies-Bouldin scores of a clustering.
+
+    Example: lloydia score iris.csv labels.csv --columns 1-4
+    """
+    import numpy as np
+
+    from lloydia.data.files import check_squares
+    from lloydia.data.labels import read_labels
+    from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
+
+    table = reading.table(data)
+    X = table.X
+    found = read_labels(labels, len(X))
+    if sample is not None and sample > len(X):
+        raise ValueError(f"--sample {sample} asks for more than the {len(X)} rows of {data}.")
+    check_squares(table, len(X) ** 2)  # the scores add up distances of pairs
+    start = time.perf_counter()
+    with spinner("scoring"):
+        scores = {
+            "silhouette": silhouette_score(X, found, sample_size=sample, random_state=seed),
+            "calinski_harabasz": calinski_harabasz_score(X, found),
+            "davies_bouldin": davies_bouldin_score(X, found),
+        }
+    facts = {
+        "n_samples": X.shape[0],
+        "n_features": X.shape[1],
+        "n_clusters": len(np.unique(found)),
+        **{name: float(value) for name, value in scores.items()},
+        "silhouette_sample": sample,
+        "seconds": time.perf_counter() - start,
+    }
+    (print_json if json else print_pairs)(facts)

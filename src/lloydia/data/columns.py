@@ -1,0 +1,174 @@
+"""Columns of a table: which ones are read, and what an error calls them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class DataError(ValueError):
+    """Input that cannot be used; the message is one sentence that says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are read from a table.
+
+    Parameters
+    ----------
+    places : tuple of int
+        Positions in the file, counted from 0, in the order in which they are read.
+    names : tuple of str or None
+        Their names where the table has a header.
+    """
+
+    places: tuple[int, ...]
+    names: tuple[str, ...] | None
+
+    def label(self, j: int) -> str:
+        """Return what an error calls the j-th column that is read: its number and its name."""
+        return name_column(self.places[j], self.names[j] if self.names else "")
+
+
+def name_column(place: int, name: str) -> str:
+    """Return ``column 3 ('age')``, or ``column 3`` where the name is empty."""
+    return f"column {place + 1} ({name!r})" if name else f"column {place + 1}"
+
+
+def choose(
+    header: Sequence[str] | None, width: int, wanted: str | Sequence[str] | None, where: str
+) -> Columns:
+    """Resolve a choice of columns against a table.
+
+    Parameters
+    ----------
+    header : sequence of str or None
+        Names of all columns, or None where the table has none.
+    width : int
+        Number of columns of the table.
+    wanted : str, sequence of str or None
+        A text such as ``"a,b,3-5"`` (names, numbers counted from 1, ranges of numbers; a name that
+        looks like a number is taken as the name), or None for all; or a sequence of exact names,
+        which asks for all columns where the table has no header.
+    where : str
+        What errors call the table.
+
+    Returns
+    -------
+    Columns
+
+    Raises
+    ------
+    DataError
+        A name is unknown or stands twice in the header, a number is outside the table, or a column
+        is chosen twice.
+    """
+    same = not isinstance(wanted, str) and list(wanted or ()) == list(header or ())
+    if wanted is None or same or (header is None and not isinstance(wanted, str)):
+        places = list(range(width))
+    elif isinstance(wanted, str):
+        parts = [part.strip() for part in wanted.split(",")]
+        places = [place for part in parts for place in _places(part, header, width, where)]
+    else:
+        places = [_by_name(name, header or (), where) for name in wanted]
+    twice = next((p for i, p in enumerate(places) if p in places[:i]), None)
+    if twice is not None:
+        label = name_column(twice, header[twice] if header else "")
+        raise DataError(f"{where}: {label} is chosen twice.")
+    names = tuple(header[place] for place in places) if header else None
+    return Columns(tuple(places), names)
+
+
+def _places(part: str, header: Sequence[str] | None, width: int, where: str) -> list[int]:
+    if header and part in header:
+        return [_by_name(part, header, where)]
+    found = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
+    if found is None:
+        return [_by_name(part, header or (), where)]
+    first, last = int(found[1]), int(found[2] or found[1])
+    if first > last:
+        raise DataError(f"--columns {part!r}: the range runs backwards; write {last}-{first}.")
+    if not 1 <= first <= last <= width:
+        raise DataError(f"{where}: --columns {part!r} is outside its columns 1 to {width}.")
+    return list(range(first - 1, last))
+
+
+def _by_name(name: str, header: Sequence[str], where: str) -> int:
+    count = list(header).count(name)
+    if count == 1:
+        return list(header).index(name)
+    if count > 1:
+        raise DataError(f"{where}: {count} columns are named {name!r}; choose one by its number.")
+    if not header:
+        raise DataError(f"{where}: there is no column {name!r}, as it has no header.")
+    known = ", ".join(repr(known) for known in header[:20]) + (", ..." if len(header) > 20 else "")
+    raise DataError(f"{where}: there is no column {name!r}; its columns are {known}.")
+
+
+def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]:
+    """Return which of the chosen columns are `names`, in the order of `names`.
+
+    Raises
+    ------
+    DataError
+        The names of the chosen columns are not `names` in some order.
+    """
+    chosen = list(columns.names or ())
+    if chosen == list(names):
+        return list(range(len(names)))
+    missing = [repr(name) for name in names if name not in chosen]
+    if missing:
+        raise DataError(
+            f"{where}: --columns leaves out {', '.join(missing)}, which the model needs."
+        )
+    surplus = [name for j, name in enumerate(chosen) if name not in names or name in chosen[:j]]
+    if surplus or len(set(names)) < len(names):
+        what = repr((surplus or chosen)[0])
+        raise DataError(f"{where}: --columns chooses {what}, and the model has no column for it.")
+    return [chosen.index(name) for name in names]
+
+
+def spans(places: Sequence[int]) -> str:
+    """Return positions counted from 0 as a text for ``--columns``: (0, 1, 2, 4) is 1-3,5."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ",".join(f"{a + 1}" if a == b else f"{a + 1}-{b + 1}" for a, b in runs)
+
+
+def refuse_text(
+    columns: Columns, kinds: Sequence[str], all_numeric: Sequence[int], where: str
+) -> None:
+    """Refuse columns that hold no numbers.
+
+    Parameters
+    ----------
+    columns : Columns
+        The columns that would be read.
+    kinds : sequence of str
+        For each of them, what it holds instead of numbers, such as "text", or "" for numbers.
+    all_numeric : sequence of int
+        Positions of the numeric columns of the table, for the proposal.
+    where : str
+        What the error calls the table.
+
+    Raises
+    ------
+    DataError
+        Some column is not numeric; the sentence names them all and proposes a choice.
+    """
+    bad = [columns.label(j) for j, kind in enumerate(kinds) if kind]
+    if not bad:
+        return
+    listed = ", ".join(bad[:10]) + (f" and {len(bad) - 10} more" if len(bad) > 10 else "")
+    what = "holds " if len(bad) == 1 else "hold "
+    what += " and ".join(dict.fromkeys(kind for kind in kinds if kind))
+    if not all_numeric:
+        raise DataError(f"{where}: {listed} {what}, and no column is numeric.")
+    raise DataError(
+        f"{where}: {listed} {what}; choose numeric columns, such as --columns {spans(all_numeric)}."
+    )

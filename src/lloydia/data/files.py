@@ -1,0 +1,310 @@
+"""Tables from text, .npy, .npz, Parquet and standard input, as one array of finite floats."""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import Columns, DataError, choose, refuse_text
+from lloydia.data.text import check_finite, read_pairs, read_text
+
+STANDARD_INPUT = ("-", "/dev/stdin")
+# What NumPy and zipfile raise on bytes that are no sound file.
+DAMAGE = (
+    *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
+    *(NotImplementedError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+_MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet"}
+_NO_TEXT = {
+    b"\x1f\x8b": "compressed by gzip, not text; decompress it first",
+    b"PK\x03\x04": "a zip archive, not text; name it .npz if NumPy wrote it, else extract it",
+    b"\x93NUMPY": "a NumPy array, not text; name it .npy",
+    b"PAR1": "a Parquet file, not text; name it .parquet",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A numeric table.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d)
+        Finite numbers, C-contiguous.
+    columns : Columns
+        The d columns: their places in the file, and their names where it has a header.
+    where : str
+        What an error calls the table.
+    """
+
+    X: NDArray[np.floating]
+    columns: Columns
+    where: str
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the d columns, where the file has a header."""
+        return self.columns.names
+
+
+def read_table(
+    path: str | Path,
+    *,
+    columns: str | Sequence[str] | None = None,
+    header: bool | None = None,
+    pairs: bool = False,
+    dtype: str | np.dtype | None = None,
+) -> Table:
+    """Read a table of numbers.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .npy, .npz (one array, or one named X or data) or .parquet file, "-" for standard input
+        (recognised by its first bytes), or a text file with any other name.
+    columns : str, sequence of str or None
+        Columns to read, as in `lloydia.data.columns.choose`; None reads all.
+    header : bool or None
+        Whether the first row of a text is a header; None finds out.
+    pairs : bool
+        Read a stream of numbers as consecutive x y.
+    dtype : {"float32", "float64"} or None
+        Type of the result. None keeps float32 and float64, reads half precision as float32, and
+        everything else as float64.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DataError
+        The file cannot be read or is not a table of finite numbers; one sentence says where.
+    """
+    if pairs and (columns is not None or header is not None):
+        raise DataError("--pairs reads a stream without columns; leave out --columns and --header.")
+    where = "standard input" if str(path) in STANDARD_INPUT else str(path)
+    with open_input(path) as (stream, suffix):
+        if suffix in (".npy", ".npz"):
+            raw, chosen = _arrays(stream, suffix, where, columns, pairs)
+        elif suffix == ".parquet":
+            raw, chosen = _parquet(stream, where, columns)
+        else:
+            text = decode(stream, where)
+            if pairs:
+                raw, chosen = read_pairs(text, where), Columns((0, 1), None)
+            else:
+                raw, chosen = read_text(text, where, suffix=suffix, header=header, wanted=columns)
+    return Table(_floats(raw, dtype, chosen, where), chosen, where)
+
+
+@contextmanager
+def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file or standard input; yield the bytes and the extension that says how to read them.
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it is a folder, or it cannot be read.
+    """
+    if str(path) in STANDARD_INPUT:
+        if sys.stdin is None:
+            raise DataError("standard input is closed; give a file.")
+        data = sys.stdin.buffer.read()
+        found = [kind for magic, kind in _MAGIC.items() if data.startswith(magic)]
+        yield io.BytesIO(data), found[0] if found else ""
+        return
+    if not str(path):
+        raise DataError("an empty file name; give a file.")
+    path = Path(path)
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError:
+        raise DataError(f"no such file: {path}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder, not a file.") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {(error.strerror or 'unknown').lower()}.") from None
+    with stream:
+        yield stream, path.suffix.lower()
+
+
+def decode(stream: BinaryIO, where: str) -> io.TextIOWrapper:
+    """Decode as UTF-8, or as the UTF-16 that a byte-order mark announces.
+
+    Raises
+    ------
+    DataError
+        The first bytes are those of a file that is no text.
+    """
+    reader = io.BufferedReader(stream)  # type: ignore[type-var]
+    start = reader.peek(8)[:8]
+    for magic, what in _NO_TEXT.items():
+        if start.startswith(magic):
+            raise DataError(f"{where} is {what}.")
+    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return io.TextIOWrapper(reader, encoding=encoding, newline="")
+
+
+def load_numpy(stream: BinaryIO, where: str) -> Any:
+    """Load a .npy or .npz file without pickle.
+
+    Raises
+    ------
+    DataError
+        The file is damaged, or holds Python objects.
+    """
+    try:
+        return np.load(stream, allow_pickle=False)
+    except DAMAGE as error:
+        if "allow_pickle" in str(error) and "Object arrays" in str(error):
+            raise DataError(f"{where} holds Python objects; save it as numbers.") from None
+        raise DataError(f"{where} is damaged or not a NumPy file.") from None
+
+
+def _arrays(
+    stream: BinaryIO, suffix: str, where: str, wanted: str | Sequence[str] | None, pairs: bool
+) -> tuple[NDArray[Any], Columns]:
+    loaded = load_numpy(stream, where)
+    if isinstance(loaded, np.ndarray) != (suffix == ".npy"):
+        raise DataError(f"{where} is not a {suffix} file.")
+    X = loaded if isinstance(loaded, np.ndarray) else _only_array(loaded, where)
+    if pairs:
+        if X.ndim != 1 or X.size % 2:
+            raise DataError(
+                f"{where} holds an array of shape {X.shape}; --pairs needs an even count of "
+                "numbers in one dimension."
+            )
+        return X.reshape(-1, 2), Columns((0, 1), None)
+    if X.ndim == 1:
+        raise DataError(
+            f"{where} holds an array of one dimension, shape {X.shape}; reshape(-1, 1) makes each "
+            "value a row, and --pairs reads it as x y x y."
+        )
+    if X.ndim != 2:
+        raise DataError(f"{where} holds an array of shape {X.shape}; a table has two dimensions.")
+    chosen = choose(None, X.shape[1], wanted, where)
+    return (X if wanted is None else X[:, chosen.places]), chosen
+
+
+def _only_array(archive: Any, where: str) -> NDArray[Any]:
+    names = list(archive.files)
+    name = names[0] if len(names) == 1 else next((n for n in ("X", "data") if n in names), None)
+    if name is None:
+        listed = ", ".join(names) or "nothing"
+        raise DataError(f"{where} holds {listed}; keep one array, or name one X or data.")
+    try:
+        return archive[name]
+    except DAMAGE:
+        raise DataError(f"{where} is damaged, or {name} holds Python objects.") from None
+
+
+def pyarrow_parquet(where: str) -> Any:
+    """Return pyarrow.parquet.
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed.
+    """
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise DataError(f"{where} needs pyarrow; pip install 'lloydia[files]'.") from None
+    return parquet
+
+
+def _parquet(
+    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None
+) -> tuple[NDArray[Any], Columns]:
+    parquet = pyarrow_parquet(where)
+    import pyarrow as pa
+
+    try:
+        file = parquet.ParquetFile(stream)
+        schema = file.schema_arrow
+        # pandas stores an index as a column of this name; it is no feature.
+        names = [name for name in schema.names if not name.startswith("__index_level_")]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
+        chosen = choose(names, len(names), wanted, where)
+        kinds = [_not_numbers(schema.field(name).type) for name in names]
+        numeric = [place for place, kind in enumerate(kinds) if not kind]
+        refuse_text(chosen, [kinds[place] for place in chosen.places], numeric, where)
+        table = file.read(columns=[names[place] for place in chosen.places])
+    except pa.ArrowException:
+        raise DataError(f"{where} is damaged or not a Parquet file.") from None
+    for j, column in enumerate(table.columns):
+        if column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
+            raise DataError(
+                f"{where}: row {row}, {chosen.label(j)} is missing; fill it in or remove the row."
+            )
+    return np.column_stack([column.to_numpy() for column in table.columns]), chosen
+
+
+def _not_numbers(kind: Any) -> str:
+    """Return what an error calls values of an Arrow type, or "" for numbers."""
+    from pyarrow import types
+
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return ""
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "dates"
+    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    return "text" if words else str(kind)
+
+
+def check_squares(table: Table, count: int) -> None:
+    """Refuse a value so large that `count` squared distances, added up, overflow float64.
+
+    Raises
+    ------
+    DataError
+        The sentence names the row and the column of the largest value.
+    """
+    from lloydia.exact.distance import largest_magnitude
+
+    X = table.X
+    limit = largest_magnitude(X.shape[1], count)
+    if X.dtype != np.float64 or max(float(X.max()), -float(X.min())) <= limit:
+        return
+    row, j = divmod(int(np.abs(X).argmax()), X.shape[1])
+    raise DataError(
+        f"{table.where}: row {row + 1}, {table.columns.label(j)} is {X[row, j]:g}, and its squared "
+        f"distances overflow float64 above {limit:.3g} here; rescale the data."
+    )
+
+
+def _floats(
+    raw: NDArray[Any], dtype: str | np.dtype | None, columns: Columns, where: str
+) -> NDArray[np.floating]:
+    if raw.dtype.kind not in "fiub":
+        raise DataError(f"{where} holds {raw.dtype}, not real numbers.")
+    if 0 in raw.shape:
+        raise DataError(f"{where} is empty: its shape is {raw.shape}.")
+    if dtype is None:
+        kinds = {np.dtype(np.float16): np.float32, np.dtype(np.float32): np.float32}
+        dtype = np.dtype(kinds.get(raw.dtype.newbyteorder("="), np.float64))
+    if raw.dtype.kind == "f":
+        check_finite(raw, columns, where)
+    with np.errstate(over="ignore"):
+        X = np.ascontiguousarray(raw, dtype=dtype)
+    if X.dtype.itemsize < raw.dtype.itemsize and not np.isfinite(X).all():
+        row, j = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+        raise DataError(
+            f"{where}: row {row + 1}, {columns.label(j)} is {raw[row, j]:g}, too large for {dtype}."
+        )
+    return X

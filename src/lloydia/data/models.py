@@ -1,0 +1,132 @@
+"""A fitted model in an .npz file, without pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import DataError
+from lloydia.data.files import DAMAGE, load_numpy, open_input
+
+if TYPE_CHECKING:
+    from lloydia.kmeans import KMeans
+
+FORMAT = "lloydia k-means 1"
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is kept of a fit.
+
+    Parameters
+    ----------
+    centers : ndarray of float32 or float64, shape (k, d)
+    n_iter : int
+    inertia : float
+    version : str
+        The version of Lloydia that made the fit.
+    names : tuple of str or None
+        Names of the d features, where the data had a header.
+    """
+
+    centers: NDArray[np.floating]
+    n_iter: int
+    inertia: float
+    version: str
+    names: tuple[str, ...] | None
+
+    def estimator(self) -> KMeans:
+        """Return an estimator that predicts with these centres."""
+        from lloydia.kmeans import KMeans
+
+        model = KMeans(n_clusters=len(self.centers))
+        model.cluster_centers_ = self.centers
+        model.n_features_in_ = self.centers.shape[1]
+        model.n_iter_ = self.n_iter
+        model.inertia_ = self.inertia
+        return model
+
+
+def save_model(model: Model, to: Path) -> None:
+    """Write a model; equal models give equal bytes.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    with to.open("wb") as stream:
+        np.savez(
+            stream,
+            format=np.array(FORMAT),
+            version=np.array(model.version),
+            centers=model.centers,
+            dtype=np.array(str(model.centers.dtype)),
+            n_iter=np.array(model.n_iter, dtype=np.int64),
+            inertia=np.array(model.inertia, dtype=np.float64),
+            feature_names=np.array(model.names or (), dtype=np.str_),
+        )
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model and check all of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `save_model` wrote.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    DataError
+        There is no such file, it is not a model, or it is damaged.
+    """
+    stranger = f"{path} is not a model; MODEL comes first, and `lloydia fit --model` writes one."
+    with open_input(path) as (stream, _):
+        if not stream.read(2).startswith(b"PK"):
+            raise DataError(stranger)
+        stream.seek(0)
+        archive = load_numpy(stream, str(path))
+        wanted = ("format", "version", "centers", "dtype", "n_iter", "inertia", "feature_names")
+        if isinstance(archive, np.ndarray) or any(name not in archive.files for name in wanted):
+            raise DataError(stranger)
+        try:
+            parts = {name: archive[name] for name in wanted}
+        except DAMAGE:
+            raise DataError(f"{path} is a damaged model; write it again.") from None
+    if str(parts["format"]) != FORMAT:
+        raise DataError(f"{path} has the format {str(parts['format'])[:40]!r}, not {FORMAT!r}.")
+    return _checked(parts, path)
+
+
+def _checked(parts: dict[str, NDArray], path: str | Path) -> Model:
+    centers, names = parts["centers"], parts["feature_names"]
+    sound = (
+        centers.ndim == 2
+        and centers.size > 0
+        and centers.dtype in (np.dtype(np.float32), np.dtype(np.float64))
+        and str(parts["dtype"]) == str(centers.dtype)
+        and bool(np.isfinite(centers).all())
+        and parts["n_iter"].shape == parts["inertia"].shape == parts["version"].shape == ()
+        and parts["n_iter"].dtype.kind == "i"
+        and parts["inertia"].dtype.kind == "f"
+        and names.ndim == 1
+        and len(names) in (0, centers.shape[1])
+    )
+    if not sound:
+        raise DataError(f"{path} is a damaged model: its parts do not fit together.")
+    return Model(
+        np.ascontiguousarray(centers),
+        int(parts["n_iter"]),
+        float(parts["inertia"]),
+        str(parts["version"]),
+        tuple(str(name) for name in names) or None,
+    )

@@ -1,0 +1,160 @@
+"""Outputs: checked before the work starts, written under a temporary name, renamed when whole."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import DataError
+from lloydia.data.files import STANDARD_INPUT, pyarrow_parquet
+
+TABLES = (".npy", ".csv", ".tsv", ".txt", ".parquet")
+
+
+def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = ()) -> None:
+    """Refuse a path that could not be written, before any work is done for it.
+
+    Parameters
+    ----------
+    path : Path
+        Where the output will go.
+    known : sequence of str
+        Extensions, with the dot, that the output can have.
+    others : sequence of Path
+        Inputs and other outputs of the same command, which it must not overwrite.
+
+    Raises
+    ------
+    DataError
+        The extension is unknown, the folder does not exist or cannot be written, the path is no
+        plain file, or it is one of the others.
+    """
+    if str(path) in STANDARD_INPUT:
+        raise DataError("cannot write -: standard output is not supported for it; name a file.")
+    if path.suffix.lower() not in known:
+        listed = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        raise DataError(f"cannot write {path}: its extension must be {listed}.")
+    if path.suffix.lower() == ".parquet":
+        pyarrow_parquet(str(path))
+    if any(_same(path, other) for other in others):
+        raise DataError(f"cannot write {path}: the command uses that file already.")
+    if path.exists() and not path.is_file():
+        raise DataError(f"cannot write {path}: it exists and is not a file.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise DataError(f"cannot write {path}: it is read-only.")
+    try:
+        with _temporary(path).open("xb"):
+            pass
+        _temporary(path).unlink()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise DataError(f"cannot write {path}: {reason}.") from None
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Tell whether two names mean one file, through links of either kind."""
+    try:
+        return path.resolve() == other.resolve() or os.path.samefile(path, other)
+    except OSError:  # one of them does not exist
+        return False
+
+
+@contextmanager
+def writing(path: Path, renames: ExitStack) -> Iterator[Path]:
+    """Yield a temporary name to write at once; it is renamed when `renames` closes.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; the error names `path`.
+    """
+    with naming(path):
+        yield renames.enter_context(replacing(path))
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Make an OSError from within name `path`, the file that was being written.
+
+    Raises
+    ------
+    OSError
+        As within, with `path` as its file.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def _temporary(path: Path) -> Path:
+    target = path.resolve()
+    return target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; at the end rename it, or remove it on failure.
+
+    The temporary name keeps the extension.
+
+    Several of these can be open at once: nothing is renamed while a later one may still fail.
+
+    Raises
+    ------
+    OSError
+        The rename fails.
+    """
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        with naming(path):
+            os.replace(temporary, path.resolve())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: str) -> None:
+    """Write labels or centres so that reading gives back every bit.
+
+    Parameters
+    ----------
+    to : Path
+        The file to write.
+    values : ndarray, shape (n,) or (n, d)
+    names : sequence of str
+        One name a column; the header of .csv, .tsv and .parquet. A .txt has no header.
+    suffix : str
+        One of `TABLES`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    if suffix == ".npy":
+        with to.open("wb") as stream:
+            np.save(stream, values, allow_pickle=False)
+        return
+    columns = values.reshape(len(values), -1)
+    if suffix == ".parquet":
+        import pyarrow as pa
+
+        table = pa.Table.from_arrays([pa.array(column) for column in columns.T], list(names))
+        pyarrow_parquet(str(to)).write_table(table, to)
+        return
+    # The shortest decimal text that reads back as the same number, in the array's own precision.
+    rows = columns.astype(str) if columns.dtype.kind == "f" else columns
+    with to.open("w", encoding="utf-8", newline="") as stream:
+        delimiter = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        if suffix != ".txt":
+            writer.writerow(names)
+        writer.writerows(rows.tolist())

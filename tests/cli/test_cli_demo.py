@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lloydia.cli import main
+from lloydia.cli.demo import Outcome, _print_table
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """One run for all tests: it takes seconds."""
+    folder = tmp_path_factory.mktemp("demo")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["demo", "--out", str(folder / "new" / "demo"), "--json"]) == 0
+    return json.loads(out.getvalue())["cases"]
+
+
+def test_three_data_sets_agree_with_scikit_learn(ran):
+    shapes = {case["data"]: (case["n"], case["d"], case["k"]) for case in ran}
+    assert shapes == {"china": (273_280, 3, 8), "digits": (1797, 64, 10), "wine": (178, 13, 3)}
+    for case in ran:
+        assert case["inertia"] == pytest.approx(case["sklearn_inertia"], 1e-6)
+        assert 0 < case["silhouette"] < 1
+        assert case["seconds"] > 0
+        assert case["sklearn_seconds"] > 0
+
+
+def test_photograph_has_eight_colours(ran):
+    with Image.open(ran[0]["picture"]) as picture:
+        sheet = np.asarray(picture.convert("RGB"))
+    segmented = sheet[20 : 20 + 427, 680 : 680 + 640].reshape(-1, 3)
+    original = sheet[20 : 20 + 427, 20 : 20 + 640].reshape(-1, 3)
+    assert len(np.unique(segmented, axis=0)) == 8
+    assert len(np.unique(original, axis=0)) == 96_615
+    within = ((segmented.astype(float) - original) ** 2).sum()
+    assert within == pytest.approx(ran[0]["inertia"], 0.01)  # rounding of the colours
+
+
+def test_table_fits_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    figures = (273_280, 3, 8, 21, 186_865_918.7, 0.285, 10, 0.002, 1277.94, 0.003, 1.5)
+    row = Outcome("china", *figures, "c.png")
+    _print_table([row])
+    text = capsys.readouterr().out
+    assert "…" not in text
+    for part in ("scikit-learn", "273,280", "186865919", "1277.9", "0.285", "0.0020", "0.0030"):
+        assert part in text
+    assert "silhouette of china: of 10 rows drawn at random." in text
+    assert "compiling took 1.5 s" in text
+
+
+def test_out_must_be_a_folder(run, folder):
+    (folder / "file").write_text("")
+    ran = run("demo", "--out", "file")
+    assert ran.status == 2
+    assert ran.err == "lloydia: file exists: file.\n"

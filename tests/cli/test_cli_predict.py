@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans
+
+
+def test_predict_repeats_the_labels_of_the_fit(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--labels", "fit.npy")
+    ran = run("predict", "m.npz", "blobs.csv", "--labels", "again.npy", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    facts = json.loads(ran.out)
+    assert (facts["n_samples"], facts["n_clusters"], facts["labels"]) == (120, 3, "again.npy")
+    assert np.array_equal(np.load("again.npy"), np.load("fit.npy"))
+
+
+def test_labels_are_printed_where_no_file_is_named(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz")
+    ran = run("predict", "m.npz", "blobs.csv")
+    same = KMeans(3, random_state=0).fit(blobs)
+    assert [int(line) for line in ran.out.splitlines()] == same.labels_.tolist()
+
+
+def test_columns_are_matched_by_name(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--columns", "a,c")
+    names, X = "c,note,a", blobs[:, [2, 0]]
+    with open("turned.csv", "w") as file:
+        file.write(names + "\n")
+        file.writelines(f"{c!r},word,{a!r}\n" for c, a in X.tolist())
+    assert run("predict", "m.npz", "turned.csv").out == run("predict", "m.npz", "blobs.csv").out
+    np.save("plain.npy", X[:, ::-1])
+    assert run("predict", "m.npz", "plain.npy").out == run("predict", "m.npz", "blobs.csv").out
+
+
+def test_data_are_read_in_the_precision_of_the_model(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--dtype", "float32")
+    assert json.loads(run("predict", "m.npz", "blobs.csv", "--json").out)["dtype"] == "float32"
+
+
+@pytest.mark.parametrize("columns", ["c,a,b", "a,b,c", "1-3", "3,1,b"])
+def test_chosen_columns_are_matched_by_name_too(run, blobs, columns):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--columns", "b,a,c")
+    known = run("predict", "m.npz", "blobs.csv")
+    assert known.status == 0
+    assert run("predict", "m.npz", "blobs.csv", "--columns", columns).out == known.out
+    for given, says in (("a,b", "leaves out 'c'"), ("1,3", "leaves out 'b'")):
+        ran = run("predict", "m.npz", "blobs.csv", "--columns", given)
+        assert (ran.status, ran.out) == (2, "")
+        assert says in ran.err
+
+
+def test_surplus_columns_are_refused(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--columns", "a,c")
+    ran = run("predict", "m.npz", "blobs.csv", "--columns", "a,b,c")
+    assert ran.status == 2
+    assert "--columns chooses 'b'" in ran.err
+
+
+def test_columns_without_a_header_are_positions(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz")
+    np.save("turned.npy", blobs[:, ::-1])
+    turned = run("predict", "m.npz", "turned.npy", "--columns", "3,2,1")
+    assert turned.status == 0
+    assert turned.out == run("predict", "m.npz", "blobs.csv").out
+
+
+def test_json_holds_the_labels_where_no_file_does(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--labels", "l.npy")
+    facts = json.loads(run("predict", "m.npz", "blobs.csv", "--json").out)
+    assert facts["labels"] == np.load("l.npy").tolist()
+
+
+def test_pairs_for_a_model_with_names(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--columns", "a,b")
+    stream = " ".join(map(repr, blobs[:, :2].ravel().tolist())).encode()
+    ran = run("predict", "m.npz", "-", "--pairs", stdin=stream)
+    assert ran.status == 0, ran.err
+    assert ran.out == run("predict", "m.npz", "blobs.csv").out
+    run("fit", "blobs.csv", "-k", 3, "--model", "three.npz")
+    assert "three.npz needs 3" in run("predict", "three.npz", "-", "--pairs", stdin=stream).err
