@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -326,6 +328,34 @@ def test_torch_tensors_on_the_host_are_arrays():
         exact = given.detach().to(torch.float64).numpy().astype(kept)
         assert model.inertia_ == KMeans(3, random_state=0).fit(exact).inertia_
         assert (model.predict(given) == model.labels_).all()
+
+
+def test_imports_leave_the_garbage_collector_as_it_was():
+    import gc
+
+    from lloydia.imports import load
+
+    try:
+        for switch in (gc.disable, gc.enable):
+            switch()
+            before = gc.isenabled()
+            assert load("lloydia.kmeans").KMeans is KMeans
+            with pytest.raises(ImportError):
+                load("lloydia.nothing")
+            assert gc.isenabled() is before
+    finally:
+        gc.enable()
+
+
+def test_the_package_itself_imports_nothing_heavy():
+    code = (
+        "import sys, lloydia; heavy = {'numpy', 'sklearn', 'numba'} & set(sys.modules); "
+        "assert not heavy, heavy; assert 'KMeans' in dir(lloydia); lloydia.KMeans; "
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'Kmeans'"):
+        lloydia.Kmeans  # noqa: B018
 
 
 def test_the_functions():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.functions import assign, k_means, kmeans_plusplus
@@ -24,7 +25,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     """Import a public name where it is first used: scikit-learn takes most of a second."""
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(load(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

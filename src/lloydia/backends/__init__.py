@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.exact.sums import Extent
+from lloydia.imports import load
 
 __all__ = ["Engine", "Late", "Ready", "Report", "choose"]
 
@@ -229,9 +230,7 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         For a device that this version does not have; there is no silent fallback.
     """
     if device in ("auto", "cpu"):
-        from lloydia.backends.cpu import CPU
-
-        return CPU(X, weights, n_threads)
+        return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
     if device == "reference":
         from lloydia.backends.reference import Reference
 
