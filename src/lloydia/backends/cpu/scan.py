@@ -1,22 +1,15 @@
 """The nearest centre of each row, by looking at all of them.
 
-Three ways, the same labels:
+Float32 scores by the register-blocked scan of :mod:`micro`, the certificate of
+:mod:`lloydia.exact.certificate` a row, and canonical D for the few rows in doubt.
+:mod:`low_scan` is the scan of rows with few features, :mod:`sparse_scan` that of CSR rows.
 
-* :func:`tile_scan` (d <= 8): the canonical D itself, in float64, SIMD over a tile of rows with its
-  features in registers.
-* :func:`certified_scan`: float32 scores by the register-blocked scan of :mod:`micro`, the
-  certificate of :mod:`lloydia.exact.certificate` a row, and the canonical D of all centres for the
-  few rows in doubt.
-* :func:`sparse_scan`: the same for CSR rows, with float64 scores over the non-zeros.
-
-Each takes a list of rows (or EVERY) and a range of it, writes the label of list entry p to
-``fresh[p - start]``, and where `best` and `second` are not empty the canonical D and a lower bound
-on the squared distance to every other centre.  They return the number of rows in doubt.
+Each scan takes a list of rows (or EVERY) and a range of it, writes the label of list entry p to
+``fresh[p - start]``, and where `best` and `second` are not empty an upper bound on the squared
+distance to that centre and a lower bound on those to all others.  They return the number of rows in doubt.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import numpy as np
 
@@ -25,54 +18,7 @@ from lloydia.backends.cpu.micro import LANES, MR, NV, scan_one, scan_three, scan
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.exact.certificate import FAR
 
-__all__ = ["LOW", "certified_scan", "sparse_scan", "tile_scan"]
-
-# Largest d of the tile scan.
-LOW = 8
-
-TILE = 64
-
-
-@lru_cache
-def tile_scan(d: int):
-    """Return the kernel for exactly `d` features: the compiler unrolls them."""
-
-    @kernel
-    def scan(X, rows, start, stop, centers, fresh, best, second):
-        x = np.empty((d, TILE))
-        least = np.empty(TILE)
-        rival = np.empty(TILE)
-        index = np.empty(TILE)
-        for at in range(start, stop, TILE):
-            m = min(TILE, stop - at)
-            for p in range(m):
-                i = rows[at + p] if len(rows) else at + p
-                for f in range(d):
-                    x[f, p] = X[i, f]
-            least[:] = np.inf
-            rival[:] = np.inf
-            index[:] = 0.0
-            for j in range(len(centers)):
-                for p in range(TILE):
-                    total = 0.0
-                    for f in range(d):
-                        difference = x[f, p] - centers[j, f]
-                        total += difference * difference
-                    last = least[p]
-                    nearer = total < last
-                    loser = last if nearer else total
-                    rival[p] = loser if loser < rival[p] else rival[p]
-                    index[p] = float(j) if nearer else index[p]
-                    least[p] = total if nearer else last
-            for p in range(m):
-                fresh[at - start + p] = np.int32(index[p])
-            if len(best):
-                for p in range(m):
-                    best[at - start + p] = least[p]
-                    second[at - start + p] = rival[p]
-        return 0
-
-    return scan
+__all__ = ["canonical_row", "certified_scan", "two_nearest"]
 
 
 @kernel(fastmath={"reassoc", "nsz", "contract"})
@@ -198,45 +144,4 @@ def certified_scan(
             if len(best):
                 best[out] = D[fresh[out]]
                 second[out] = rival
-    return rechecked
-
-
-@kernel
-def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, second):
-    """Scan CSR rows `X` = (data, indices, indptr); `halves` (k,) is half of each |c|^2, float64."""
-    data, indices, indptr = X
-    d, k = columns.shape
-    scores = np.empty(k)
-    x = np.empty(d)
-    unit = 2.0**-52
-    rechecked = 0
-    for at in range(start, stop):
-        i = rows[at] if len(rows) else at
-        for j in range(k):
-            scores[j] = halves[j]
-        square = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            value = np.float64(data[e])
-            square += value * value
-            column = columns[indices[e]]
-            for j in range(k):
-                scores[j] -= value * column[j]
-        label, rival = two_nearest(scores)
-        # Scores are |c|^2/2 - x.c here: the certificate's bound with float64's unit, on both sides.
-        R = np.sqrt(square) * (1.0 + d * unit) + 1e-150
-        error = (d + 8) * unit * (R + reach) * (R + reach)
-        certain = rival - scores[label] > 2.0 * error
-        out = at - start
-        if certain and len(best) == 0:
-            fresh[out] = label
-            continue
-        load(X, i, x)
-        if not certain:
-            rechecked += 1
-            canonical_row(x, columns, scores)
-            label, rival = two_nearest(scores)
-        fresh[out] = label
-        if len(best):
-            best[out] = distance(x, columns[:, label])
-            second[out] = max(0.0, square + 2.0 * (rival - error)) if certain else rival
     return rechecked

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Geometry
-from lloydia.backends.cpu import bounds, scan
+from lloydia.backends.cpu import bounds
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.low_scan import LOW, tile_scan
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.scan import certified_scan
+from lloydia.backends.cpu.sparse_scan import sparse_scan
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
@@ -52,15 +55,15 @@ def scanner(engine: CPU) -> Callable[..., int]:
         columns = np.ascontiguousarray(wide.T)
         squares = np.square(wide).sum(axis=1)
         halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
-        return lambda rows, start, stop, *out: scan.sparse_scan(
+        return lambda rows, start, stop, *out: sparse_scan(
             X, rows, start, stop, columns, halves, reach, *out
         )
-    if engine.n_features <= scan.LOW:
-        kernel = scan.tile_scan(engine.n_features)
+    if engine.n_features <= LOW:
+        kernel = tile_scan(engine.n_features)
         return lambda rows, start, stop, *out: kernel(X, rows, start, stop, wide, *out)
     p = pack(wide)
     fixed = (p.panels, p.halves, p.origin, p.scale, p.terms, p.columns)
-    return lambda rows, start, stop, *out: scan.certified_scan(X, rows, start, stop, *fixed, *out)
+    return lambda rows, start, stop, *out: certified_scan(X, rows, start, stop, *fixed, *out)
 
 
 def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
