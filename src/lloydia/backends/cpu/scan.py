@@ -6,7 +6,8 @@ Float32 scores by the register-blocked scan of :mod:`micro`, the certificate of
 
 Each scan takes a list of rows (or EVERY) and a range of it, writes the label of list entry p to
 ``fresh[p - start]``, and where `best` and `second` are not empty an upper bound on the squared
-distance to that centre and a lower bound on those to all others.  They return the number of rows in doubt.
+distance to that centre and a lower bound on those to all others.  They return the number of rows in
+doubt.
 """
 
 from __future__ import annotations
