@@ -12,10 +12,19 @@ products with fused or separate rounding, in any order.
 1. Rounded operands: ``|y.b - x'.c'| <= (2u + u^2) R C`` and
    ``| |b|^2 - |c'|^2 | / 2 <= (u + u^2/2) C^2``.
 2. The start: ``|h - (-|b|^2/2)| <= u (1+u)^2 C^2 / 2`` when ``|b|^2`` is summed in float64.
-3. The sum of d + 1 terms, each product possibly rounded first: at most ``g_{d+1}`` times the sum
-   of their magnitudes, ``(1+u)^2 (R C + C^2 / 2)`` (Higham 2002, section 3.1).
+3. The sum of d + 1 terms, each product possibly rounded first: at most ``g_{q+1}`` times the sum
+   of their magnitudes, ``(1+u)^2 (R C + C^2 / 2)``, if no term goes through more than q additions
+   (Higham 2002, sections 3.1 and 4.2); q = d whatever the order.
+4. A score whose last m bits are overwritten (by the name of its centre) moves by less than
+   ``2**m`` units in its last place: at most ``2**(m + 1) u (R C + C^2 / 2)``.
+5. Operands split into pairs of bfloat16: ``y = h + l + e`` with ``|e| <= 2**-8 (1 + 2**-7) |l|``
+   feature by feature, and ``b = h' + l' + e'``.  The products l l', y e' and e b are left out: at
+   most ``|l| |l'| + |y| |e'| + |e| |b|`` (:func:`split_line`); and the terms that are added have
+   magnitudes that sum to less than ``(1 + 2**-6)`` times the above.  Subnormal numbers count as 0
+   there, and ``2**-100`` covers it.
 
-Together ``|s_j - t_j| <= (d + 4) u (R C + C^2)`` up to a factor ``1 + 2 (d + 8) u``, for
+The first four: ``|s_j - t_j| <= (q + 4 + 2**(m + 1)) u (R C + C^2)``, without the power of two
+where nothing is overwritten, up to a factor ``1 + 2 (d + 8) u``, for
 d <= 2**20.  The canonical D of :mod:`lloydia.exact.distance` is itself rounded: its argmin is that
 of t when the gap also exceeds ``(d + 4) 2**-53 (R + C)^2``.  Underflow of a score adds
 at most ``2**-149`` an operation; ``2**-120`` covers it.  Underflow of D adds at most ``2**-1075`` a
@@ -35,7 +44,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAR", "error_terms", "frame", "score_error", "scores"]
+__all__ = [
+    "FAR",
+    "error_line",
+    "error_terms",
+    "frame",
+    "score_error",
+    "scores",
+    "split_line",
+]
 
 # Rows or centres farther than this from the origin, in the frame's units, are never certified:
 # their scores could overflow float32.
@@ -45,19 +62,23 @@ FAR = 2.0**40
 MOST_FEATURES = 2**20
 
 
-def frame(centers: NDArray) -> tuple[NDArray[np.float64], float]:
+def frame(centers: NDArray) -> tuple[NDArray, float]:
     """Return the origin (the mean of the centres) and the power of two that brings them near 1.
 
-    Any finite choice keeps the certificate valid; this one keeps it sharp.
+    Any finite choice keeps the certificate valid; this one keeps it sharp.  The origin is of the
+    centres' type, so that a difference of a row to it, in that type, is rounded once.
     """
-    centers = centers.astype(np.float64, copy=False)
-    origin = centers.mean(axis=0)
-    reach = float(np.abs(centers - origin).max(initial=0.0))
+    kind = np.finfo(centers.dtype)
+    origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
+    reach = float(np.abs(centers.astype(np.float64) - origin).max(initial=0.0))
     exponent = math.frexp(reach)[1] if reach > 0 else 0
-    return origin, math.ldexp(1.0, -min(max(exponent, -1000), 1000))
+    most = min(kind.maxexp - 2, 1000)
+    return origin, math.ldexp(1.0, -min(max(exponent, -most), most))
 
 
-def error_terms(n_features: int, reach: float, scale: float) -> tuple[float, float, float]:
+def error_terms(
+    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+) -> tuple[float, float, float]:
     """Return ``(a, b, c)`` such that the error of a row of radius R is ``a + b R + c R**2``.
 
     Parameters
@@ -67,11 +88,17 @@ def error_terms(n_features: int, reach: float, scale: float) -> tuple[float, flo
         C, a bound on every ``|c'_j|``.
     scale : float
         s, a power of two of at most ``2**1000``.
+    depth : int, optional
+        q, the additions that a product goes through at most; d by default.
+    named : int
+        m, the bits of a score that are overwritten.
     """
     if not reach < FAR or n_features > MOST_FEATURES:
         return math.inf, math.inf, math.inf
     d = n_features
-    factor = (d + 4) * 2.0**-24 * (1.0 + (d + 8) * 2.0**-23)
+    q = d if depth is None else depth
+    overwritten = 2.0 ** (named + 1) if named else 0.0
+    factor = (q + 4 + overwritten) * 2.0**-24 * (1.0 + (d + 8) * 2.0**-23)
     canonical = (d + 4) * 2.0**-53
     # At most about 2**927 d: where the scale is that large, nothing is certified.
     underflow = d * (scale * 2.0**-537) * (scale * 2.0**-536)
@@ -79,6 +106,49 @@ def error_terms(n_features: int, reach: float, scale: float) -> tuple[float, flo
         (factor + canonical) * reach * reach + 2.0**-120 + underflow,
         factor * reach + 2 * canonical * reach,
         canonical,
+    )
+
+
+def error_line(
+    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+) -> tuple[float, float, float]:
+    """Return ``(a, b, 0)`` such that the error of a row of radius R is at most ``a + b R**2``.
+
+    It needs no square root: ``2 R C <= R**2 + C**2``.
+    """
+    a, b, c = error_terms(n_features, reach, scale, depth, named)
+    if not math.isfinite(a):
+        return math.inf, 0.0, 0.0
+    tiny = max(reach, 2.0**-60)
+    return (a + 0.5 * b * tiny) * (1.0 + 2.0**-40), (0.5 * b / tiny + c) * (1.0 + 2.0**-40), 0.0
+
+
+def split_line(
+    line: tuple[float, float, float], reach: float, rest: float
+) -> tuple[float, float, float]:
+    """Return ``(a, b, c)``: the error of split operands is at most ``a + b R**2 + c r**2``.
+
+    Parameters
+    ----------
+    line : tuple of float
+        That of :func:`error_line`, for the sum.
+    reach : float
+        C.
+    rest : float
+        A bound on every ``|b_j - h'_j|``; r is ``|l|`` of the row.
+    """
+    a, b, _ = line
+    if not math.isfinite(a):
+        return math.inf, 0.0, 0.0
+    unit = 2.0**-8 * (1.0 + 2.0**-7)
+    # r (rest (1 + unit) + unit C) + R unit rest, and products no larger than 2 r t <= r^2 + t^2.
+    tau, tiny = max(rest, 2.0**-70), max(reach, 2.0**-60)
+    of_rest = (1.0 + 2.0**-6) * (rest + unit * reach)
+    of_radius = (1.0 + 2.0**-6) * unit * rest
+    return (
+        a * (1.0 + 2.0**-6) + 0.5 * (of_rest * tau + of_radius * tiny) + 2.0**-100,
+        b * (1.0 + 2.0**-6) + 0.5 * of_radius / tiny,
+        0.5 * of_rest / tau,
     )
 
 

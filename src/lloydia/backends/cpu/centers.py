@@ -1,17 +1,20 @@
-"""The centres as the scans want them."""
+"""The centres as the scan wants them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.micro import LANES, LEAST, NV
+from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
 from lloydia.exact import certificate
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "aligned", "pack"]
 
 
 @dataclass(frozen=True)
@@ -20,64 +23,79 @@ class Packed:
 
     Attributes
     ----------
-    panels : ndarray of shape (n_vectors * d * LANES,), float32
-        Panel after panel, each of NV vectors of centres but the last, which may have fewer.
-    halves : ndarray of shape (n_vectors * LANES,), float32
-        Minus half the squared norms; hugely negative where there is no centre.
-    origin : ndarray of shape (d,), float64
-    scale : float
-        A power of two.
-    terms : tuple of float
-        The error bound of a row of radius R is ``terms[0] + R * (terms[1] + R * terms[2])``.
-    columns : ndarray of shape (d, k), float64
-        The centres themselves, feature-major.
+    centers : ndarray of shape (k, d), float64
+        The centres themselves.
+    scores : tuple
+        Panels of shape (n_panels, d, PANEL), float32; where their scores start (n_panels * PANEL,),
+        hugely negative where there is no centre; and the framed centres feature-major (d, k).
+    tiles : tuple
+        Panels and starts of :mod:`amx`, or its NOTHING.
+    frame : tuple
+        Origin of shape (d,) and scale, a power of two, in the type of the rows.
+    errors : tuple
+        The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
+        c r**2`` of a tile's score, of a panel's, and of a score without a name.
     """
 
-    panels: NDArray[np.float32]
-    halves: NDArray[np.float32]
-    origin: NDArray[np.float64]
-    scale: float
-    terms: tuple[float, float, float]
-    columns: NDArray[np.float64]
+    centers: NDArray[np.float64]
+    scores: tuple[Any, ...]
+    tiles: tuple[Any, ...]
+    frame: tuple[Any, ...]
+    errors: tuple[Any, ...]
 
 
-def pack(centers: NDArray[np.float64]) -> Packed:
-    """Centre, scale, round and pack centres of shape (k, d)."""
+def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
+    """Centre, scale, round and pack centres of shape (k, d), of the type of the rows."""
     k, d = centers.shape
-    n_vectors = -(-k // LANES)
+    n_panels = -(-k // PANEL)
     origin, scale = certificate.frame(centers)
-    panels = _aligned(n_vectors * d * LANES)
-    halves = _aligned(n_vectors * LANES)
-    columns = np.empty((d, k))
-    reach = _fill(centers, origin, scale, panels, halves, columns)
-    return Packed(panels, halves, origin, scale, certificate.error_terms(d, reach, scale), columns)
+    wide = centers.astype(np.float64)
+    panels = aligned((n_panels, d, PANEL))
+    starts = aligned((n_panels * PANEL,))
+    columns = np.empty((d, k), dtype=np.float32)
+    squares = np.empty(n_panels * PANEL)
+    each_block(
+        lambda t, a, b: _fill(wide, a, b, origin, scale, panels, starts, columns, squares),
+        2.0 * PANEL * d,
+        n_panels,
+    )
+    reach = float(np.sqrt(squares.max())) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    line = certificate.error_line(d, reach, scale)
+    panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
+    *tiled, rest = amx.pack(panels, starts, each_block) if tiles else amx.NOTHING
+    sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
+    tile_line = certificate.split_line(sum_line, reach, rest)
+    return Packed(
+        wide,
+        (panels, starts, columns),
+        tuple(tiled),
+        (origin, centers.dtype.type(scale)),
+        (certificate.FAR**2, tile_line, panel_line, line),
+    )
 
 
-def _aligned(size: int) -> NDArray[np.float32]:
-    raw = np.empty(size * 4 + 64, dtype=np.uint8)
-    offset = -raw.ctypes.data % 64
-    return raw[offset : offset + size * 4].view(np.float32)
+def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
+    """Return an empty array that starts at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + 64, dtype=np.uint8)
+    return raw[-raw.ctypes.data % 64 :][:size].view(dtype).reshape(shape)
 
 
 @kernel
-def _fill(centers, origin, scale, panels, halves, columns):
-    """Write panels, halves and columns; return the largest norm, rounded up."""
+def _fill(centers, start, stop, origin, scale, panels, starts, columns, squares):
+    """Write panels ``start`` to ``stop``, where their scores start, columns and squared norms."""
     k, d = centers.shape
-    n_vectors = len(halves) // LANES
-    panels[:] = np.float32(0.0)
-    halves[:] = np.float32(LEAST)
-    largest = 0.0
-    for j in range(k):
-        vector, lane = j // LANES, j % LANES
-        before = vector // NV * NV
-        pitch = min(NV, n_vectors - before) * LANES
-        at = before * d * LANES + (vector - before) * LANES + lane
-        square = 0.0
+    for number in range(start, stop):
+        first = number * PANEL
+        for lane in range(PANEL):
+            squares[first + lane] = 0.0
         for f in range(d):
-            columns[f, j] = centers[j, f]
-            value = np.float32((centers[j, f] - origin[f]) * scale)
-            panels[at + f * pitch] = value
-            square += np.float64(value) * np.float64(value)
-        halves[j] = np.float32(-0.5 * square)
-        largest = max(largest, square)
-    return np.sqrt(largest) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+            for lane in range(PANEL):
+                j = min(first + lane, k - 1)
+                value = np.float32((centers[j, f] - np.float64(origin[f])) * scale)
+                panels[number, f, lane] = value
+                columns[f, j] = value
+                squares[first + lane] += np.float64(value) * np.float64(value)
+        for lane in range(PANEL):
+            half = np.float32(-0.5 * squares[first + lane])
+            starts[first + lane] = half if first + lane < k else np.float32(LEAST)

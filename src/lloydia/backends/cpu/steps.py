@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Geometry
-from lloydia.backends.cpu import bounds
+from lloydia.backends.cpu import amx, bounds
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances, squared_distances
-from lloydia.backends.cpu.low_scan import LOW, tile_scan
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import certified_scan
@@ -58,11 +57,8 @@ def scanner(engine: CPU) -> Callable[..., int]:
         return lambda rows, start, stop, *out: sparse_scan(
             X, rows, start, stop, columns, halves, reach, *out
         )
-    if engine.n_features <= LOW:
-        kernel = tile_scan(engine.n_features)
-        return lambda rows, start, stop, *out: kernel(X, rows, start, stop, wide, *out)
-    p = pack(wide)
-    fixed = (p.panels, p.halves, p.origin, p.scale, p.terms, p.columns)
+    p = pack(engine.used, amx.AVAILABLE and engine.n_features >= 24, engine.each_block)
+    fixed = (p.centers, p.scores, p.tiles, p.frame, p.errors)
     return lambda rows, start, stop, *out: certified_scan(X, rows, start, stop, *fixed, *out)
 
 

@@ -1,0 +1,260 @@
+"""The register-blocked scan: a point in every lane, PANEL centres at a time.
+
+Numba has no vector types; :func:`scan_panel` emits LLVM IR with those of the host.  It is the inner
+product of a matrix multiplication with another end: instead of storing the scores it keeps, lane by
+lane, the two largest and where the largest was.  All layouts are float32 (or int32) and aligned to
+64 bytes:
+
+* a group is GROUP = VECTORS * LANES points, feature-major: ``y[f, point]``;
+* a panel is PANEL centres, feature-major: ``panel[f, centre]``;
+* ``best, second, which`` hold GROUP values each: ``which`` is the number of the panel of the best.
+
+The centre within its panel is written into the last BITS bits of its score: one operation instead
+of a second vector of indices to carry along, for an error that the certificate knows.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+__all__ = [
+    "BITS",
+    "DEEP",
+    "GROUP",
+    "LANES",
+    "LEAST",
+    "PANEL",
+    "depth_of",
+    "frame_group",
+    "scan_deep_panel",
+    "scan_panel",
+]
+
+
+def _block() -> tuple[int, int, int]:
+    """Return (LANES, PANEL, BITS): with VECTORS, what fills the registers without spilling."""
+    features = get_host_cpu_features()
+    if features.get("avx512f"):
+        return 16, 8, 3  # 24 accumulators of 32 registers
+    if features.get("avx"):
+        return 8, 4, 2  # 12 of 16
+    return 4, 8, 3  # NEON: 24 of 32
+
+
+LANES, PANEL, BITS = _block()
+VECTORS = 3
+# Of more than DEEP features, DEPTH at a time are added up before they join the rest, for the error
+# of a sum grows with the additions that a term goes through.
+DEPTH, DEEP = 128, 256
+GROUP = VECTORS * LANES
+
+# Below every score; that of a centre that is not there.
+LEAST = -3e38
+
+FLOAT, INT, ADDRESS = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR, IVECTOR = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
+BYTES = 4 * LANES
+
+
+def load(builder, address, offset, kind, align):
+    """Return what is at an address."""
+    pointer = builder.inttoptr(
+        builder.add(address, ir.Constant(ADDRESS, offset)), kind.as_pointer()
+    )
+    value = builder.load(pointer)
+    value.align = align
+    return value
+
+
+def store(builder, value, address, offset):
+    """Store a vector at an address."""
+    pointer = builder.add(address, ir.Constant(ADDRESS, offset))
+    builder.store(value, builder.inttoptr(pointer, value.type.as_pointer())).align = BYTES
+
+
+def splat(builder, scalar, kind):
+    """Return a vector of equal lanes."""
+    nothing = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(nothing, scalar, ir.Constant(INT, 0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(IVECTOR, [0] * LANES))
+
+
+def _extreme(builder, name, a, b):
+    # One instruction, where a comparison and a selection may become two.  A score that is not a
+    # number comes from a row that is too far to be certified: any result will do.
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 2)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
+    return builder.call(function, [a, b], fastmath=("nnan", "nsz"))
+
+
+def larger(builder, a, b):
+    """Return the larger of each lane."""
+    return _extreme(builder, "maxnum", a, b)
+
+
+def smaller(builder, a, b):
+    """Return the smaller of each lane."""
+    return _extreme(builder, "minnum", a, b)
+
+
+def fold(builder, scores, number, anew, best, second, which):
+    """Fold vectors of scores, one a centre, into the best two; return the new three.
+
+    `anew`, if true, forgets what was there.  A knockout, not a chain, so that latencies overlap.
+    """
+    least = ir.Constant(VECTOR, [LEAST] * LANES)
+    before = builder.select(anew, least, best)
+    keep = ir.Constant(IVECTOR, [-len(scores)] * LANES)
+    named = []
+    for r, score in enumerate(scores):
+        kept = builder.and_(builder.bitcast(score, IVECTOR), keep)
+        name = ir.Constant(IVECTOR, [r] * LANES)
+        named.append(builder.bitcast(builder.or_(kept, name), VECTOR))
+    pairs = [
+        (larger(builder, a, b), smaller(builder, a, b)) for a, b in zip(named[::2], named[1::2])
+    ]
+    pairs.append((before, builder.select(anew, least, second)))
+    while len(pairs) > 1:
+        (a, a_second), (b, b_second) = pairs.pop(0), pairs.pop(0)
+        loser = smaller(builder, a, b)
+        rest = larger(builder, a_second, b_second)
+        pairs.append((larger(builder, a, b), larger(builder, loser, rest)))
+    best, second = pairs[0]
+    changed = builder.fcmp_unordered("!=", best, before)
+    return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
+
+
+def _scan(deep: bool):
+    """Return the code of a scan, which adds up all features at once or DEPTH at a time (deep).
+
+    All arguments are addresses or counts (intp): the group; its features; the panel; where its
+    scores start (minus half the squared norms); the best two and the panel of the best; and the
+    panel's number.  Number 0 starts anew.
+    """
+    signature = types.void(*[types.intp] * 8)
+    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
+
+    def accumulate(builder, y, panel, first, end, total):
+        muladd = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(VECTOR, [VECTOR] * 3),
+            f"llvm.fmuladd.v{LANES}f32",
+        )
+        with cgutils.for_range(builder, end, start=first) as loop:
+            points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
+            column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
+            x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
+            for r in range(PANEL):
+                c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
+                for v in range(VECTORS):
+                    value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
+                    builder.store(value, total[r, v])
+
+    def codegen(context, builder, sig, args):
+        y, n_features, panel, halves, best, second, which, number = args
+        total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
+        for r in range(PANEL):
+            start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
+            for v in range(VECTORS):
+                builder.store(start, total[r, v])
+        zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
+        if deep:
+            with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
+                for p in places:
+                    builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
+                end = builder.add(first, depth)
+                end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
+                accumulate(builder, y, panel, first, end, part)
+                for p in places:
+                    both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
+                    builder.store(both, total[p])
+        else:
+            accumulate(builder, y, panel, zero, n_features, total)
+        anew = builder.icmp_signed("==", number, zero)
+        name = builder.trunc(number, INT)
+        for v in range(VECTORS):
+            at = BYTES * v
+            old = (
+                load(builder, best, at, VECTOR, BYTES),
+                load(builder, second, at, VECTOR, BYTES),
+                load(builder, which, at, IVECTOR, BYTES),
+            )
+            scores = [builder.load(total[r, v]) for r in range(PANEL)]
+            new = fold(builder, scores, name, anew, *old)
+            for value, address in zip(new, (best, second, which)):
+                store(builder, value, address, at)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+@intrinsic
+def scan_panel(typingctx, y, n_features, panel, halves, best, second, which, number):
+    """Score a group of points against a panel and fold the scores into their best two."""
+    return _scan(deep=False)
+
+
+@intrinsic
+def scan_deep_panel(typingctx, y, n_features, panel, halves, best, second, which, number):
+    """Do the same, DEPTH features at a time."""
+    return _scan(deep=True)
+
+
+def depth_of(n_features: int) -> int:
+    """Return how many additions a product goes through at most in the scan of a panel."""
+    return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
+
+
+@intrinsic
+def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squares):
+    """Write ``(x - origin) * scale`` of a group of rows to `y`, and their squared norms.
+
+    `addresses` points to the GROUP addresses of the rows' first values, `stride` is the bytes from
+    one value to the next; the type of the rows is that of `scale`.  The rest are addresses.
+    """
+    signature = types.void(*[types.intp] * 4, scale, *[types.intp] * 2)
+    double = scale == types.float64
+
+    def codegen(context, builder, sig, args):
+        addresses, stride, n_features, origin, scale, y, squares = args
+        kind = ir.DoubleType() if double else FLOAT
+        wide = ir.VectorType(kind, LANES)
+        pointers = ir.VectorType(kind.as_pointer(), LANES)
+        integers = ir.VectorType(ADDRESS, LANES)
+        suffix = f"v{LANES}f{64 if double else 32}"
+        gather = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(wide, [pointers, INT, ir.VectorType(ir.IntType(1), LANES), wide]),
+            f"llvm.masked.gather.{suffix}.v{LANES}p0",
+        )
+        all_lanes = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
+        size = 8 if double else 4
+        factor = splat(builder, scale, wide)
+        for v in range(VECTORS):
+            row = load(builder, addresses, 8 * LANES * v, integers, 8)
+            total = cgutils.alloca_once(builder, VECTOR)
+            builder.store(ir.Constant(VECTOR, [0.0] * LANES), total)
+            with cgutils.for_range(builder, n_features) as loop:
+                at = splat(builder, builder.mul(loop.index, stride), integers)
+                where = builder.inttoptr(builder.add(row, at), pointers)
+                x = builder.call(
+                    gather,
+                    [where, ir.Constant(INT, size), all_lanes, ir.Constant(wide, ir.Undefined)],
+                )
+                column = builder.mul(loop.index, ir.Constant(ADDRESS, size))
+                m = splat(builder, load(builder, builder.add(origin, column), 0, kind, size), wide)
+                value = builder.fmul(builder.fsub(x, m), factor)
+                if double:
+                    value = builder.fptrunc(value, VECTOR)
+                out = builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP))
+                store(builder, value, builder.add(y, out), BYTES * v)
+                square = builder.fadd(builder.load(total), builder.fmul(value, value))
+                builder.store(square, total)
+            store(builder, builder.load(total), squares, BYTES * v)
+        return context.get_dummy_value()
+
+    return signature, codegen
