@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,6 +92,30 @@ def test_every_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init
         sparse = sp.csr_matrix(X)
         model = KMeans(k, algorithm=algorithm, n_threads=2, **common)
         assert answer(model.fit(sparse, sample_weight=weights)) == answer(oracle), algorithm
+
+
+@pytest.mark.parametrize(("layout", "dtype"), [("Fortran", "float32"), ("sliced", "float64")])
+def test_any_layout_gives_the_same_bits_without_a_copy(layout, dtype):
+    X = blobs(700, 11, dtype)
+    other = {
+        "Fortran": np.asfortranarray(X),
+        "sliced": np.repeat(np.repeat(X[::-1], 2, axis=0), 3, axis=1)[::-2, ::3],
+    }[layout]
+    assert (other == X).all()
+    assert not other.flags.c_contiguous
+    expected = answer(KMeans(6, random_state=0).fit(X))
+    for algorithm in ALGORITHMS:
+        assert answer(KMeans(6, random_state=0, algorithm=algorithm).fit(other)) == expected
+
+
+def test_no_layout_is_copied():
+    X = np.asfortranarray(blobs(200_000, 8, "float32"))
+    KMeans(3, random_state=0, max_iter=2).fit(X[:1000])
+    tracemalloc.start()
+    KMeans(3, random_state=0, max_iter=2).fit(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 24 * len(X) + 2_000_000
 
 
 @given(nasty_rows(most=60, features=12), st.data())

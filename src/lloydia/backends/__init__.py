@@ -219,7 +219,7 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
         ``"reference"`` is the NumPy oracle: slow, for tests and study.
     X : ndarray of shape (n, d), or CSR matrix
-        float32 or float64, C-contiguous, finite.
+        float32 or float64, finite, in any layout.
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
         None: as many as this process may use.

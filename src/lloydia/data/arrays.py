@@ -1,4 +1,4 @@
-"""From what callers have to what engines take: finite, C-contiguous float32 or float64."""
+"""From what callers have to what engines take: finite float32 or float64, in any layout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ __all__ = ["ROWS", "check_weights", "on_host"]
 ROWS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
-    "order": "C",
     "accept_large_sparse": False,
 }
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from lloydia.algorithms import CLASSES
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import sums
+from lloydia.backends.cpu.centers import aligned
+from lloydia.backends.cpu.limbs import padded
+from lloydia.backends.cpu.means import finish
 from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
@@ -57,13 +60,16 @@ class CPU(Picks):
         self.iteration = self.n_changed = 0
         self.latest: float | None = None
         self.empty = np.zeros(k, dtype=np.bool_)
-        # A few clusters too many keep the threads' sums out of each other's cache lines.
-        padded = k + 32 // (d + 1) + 1
-        self.sums = np.zeros((self.n_threads, grid.n_limbs, padded, d + 1), dtype=np.int64)
+        # Threads' parts of both share no cache lines.
+        self.sums = aligned((self.n_threads, grid.n_limbs, k, padded(d + 1)), np.int64)
+        self.sums[:] = 0
+        self.touched = aligned((self.n_threads, -(-k // 64) * 64), np.bool_)
+        self.touched[:] = True
         weighted = self.weights is not NONE
         self.scaled = np.ldexp(self.weights, -grid.weight_exponent) if weighted else NONE
-        quantum = grid.quantum
-        self.lattice = (grid.scale, quantum, 1.0 / quantum, 2.0**grid.bits, grid.recover)
+        pad = (0, 0 if self.sparse else padded(d + 1) - d - 1)
+        columns = (np.pad(c, pad) for c in (grid.scale, grid.quantum, 1.0 / grid.quantum))
+        self.lattice = (*columns, 2.0**grid.bits, grid.recover)
         self.powers = np.ldexp(1.0, grid.exponents)
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
@@ -74,10 +80,10 @@ class CPU(Picks):
             ]
             return 0
         kernel = sums.sparse_accumulate if self.sparse else sums.accumulate
-        own = self.sums[thread]
         return kernel(
-            self.X, rows, start, stop, self.scaled, self.lattice, fresh, self.assigned, own
-        )
+            self.X, rows, start, stop, self.scaled, self.lattice, fresh, self.assigned,
+            self.sums[thread], self.touched[thread],
+        )  # fmt: skip
 
     def gather(self) -> None:
         """Put every row into cluster 0."""
@@ -99,7 +105,7 @@ class CPU(Picks):
 
     def integers(self) -> NDArray[np.int64]:
         """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
-        return self.sums.sum(axis=0)[:, : len(self.used)]
+        return self.sums.sum(axis=0)[:, :, : self.n_features + 1]
 
     def assign(self) -> None:
         self.last = True
@@ -138,12 +144,13 @@ class CPU(Picks):
         square, move = np.empty(k), np.empty(k)
         grid, double = self.grid, self.dtype == np.float64
         self.each_block(
-            lambda t, start, stop: sums.finish(
-                parts, start, stop, grid.bits, grid.exponents, self.powers, double,
+            lambda t, start, stop: finish(
+                parts, start, stop, self.touched, grid.bits, grid.exponents, self.powers, double,
                 self.used, new, self.empty, square, move,
-            ), 4.0 * parts[:, :, 0].size, k,
+            ), 2.0 * parts[:, :, 0].size, k,
         )  # fmt: skip
         self.current = new
+        self.touched[:] = False
         return Report(
             self.iteration,
             self.n_samples,
@@ -175,11 +182,15 @@ class CPU(Picks):
         return np.bincount(labels, minlength=len(self.used))
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
-        limbs, k = self.limbs(rows), self.sums.shape[2]
+        limbs, k, m = self.limbs(rows), len(self.used), self.n_features + 1
         parts = self.sums.copy()
-        parts[0] += exact.accumulate(limbs, clusters, k)
-        parts[0] -= exact.accumulate(limbs, self.assigned[rows], k)
-        return self.finish(parts)
+        parts[0, :, :, :m] += exact.accumulate(limbs, clusters, k)
+        parts[0, :, :, :m] -= exact.accumulate(limbs, self.assigned[rows], k)
+        self.touched[:] = True
+        report = self.finish(parts)
+        # These centres are not the means of the sums that stay.
+        self.touched[:] = True
+        return report
 
     def measure(self) -> float:
         """Compute every row's D to its centre; return the largest weight times D."""

@@ -29,7 +29,7 @@ class Placed:
 
     Parameters
     ----------
-    X : ndarray (n, d), C-contiguous, or CSR matrix in canonical format
+    X : ndarray (n, d), or CSR matrix in canonical format
     weights : ndarray (n,), float64, or None
     n_threads : int or None
     """

@@ -8,14 +8,16 @@ total does not.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.limbs import move_limb
 from lloydia.exact.sums import DEKKER
 
-__all__ = ["accumulate", "extent", "finish", "total_terms"]
+__all__ = ["accumulate", "extent", "total_terms"]
+
+# Rows whose changes are listed at a time.
+LISTED = 512
 
 
 @kernel
@@ -65,26 +67,46 @@ def rounded(y):
 
 
 @kernel
-def add_limbs(sums, limb, old, new, rest, quantum, inverse, step):
+def move_limbs(sums, limb, old, new, rest, quantum, inverse, step, trash):
     """Move products from one cluster to another, from this limb on until nothing is left.
 
-    `rest` (d + 1,) holds what the limbs before left, raised by ``2**bits`` each; it is overwritten.
+    `rest` holds what the limbs before left, raised by ``2**bits`` each; it is overwritten.  What
+    would be taken from cluster -1 goes to the `trash`.
     """
+    pitch, cluster = sums.strides[0], sums.strides[1]
+    base = sums.ctypes.data
     left = True
     while left and limb < len(sums):
-        left = False
-        for f in range(len(rest)):
-            v = rounded(rest[f] * inverse[f])
-            sums[limb, new, f] += np.int64(v)
-            if old >= 0:
-                sums[limb, old, f] -= np.int64(v)
-            rest[f] = (rest[f] - v * quantum[f]) * step
-            left |= rest[f] != 0.0
+        to = base + limb * pitch + new * cluster
+        off = base + limb * pitch + old * cluster if old >= 0 else trash.ctypes.data
+        left = move_limb(
+            rest.ctypes.data,
+            len(rest),
+            inverse.ctypes.data,
+            quantum.ctypes.data,
+            step,
+            to,
+            off,
+        )
         limb += 1
 
 
 @kernel
-def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
+def list_changed(rows, start, stop, fresh, first, labels, changed):
+    """List the entries ``start`` to ``stop`` whose label changes; return their number.
+
+    The label of entry p is ``fresh[p - first]``.
+    """
+    n_changed = 0
+    for at in range(start, stop):
+        i = rows[at] if len(rows) else at
+        changed[n_changed] = at
+        n_changed += fresh[at - first] != labels[i]
+    return n_changed
+
+
+@kernel
+def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched):
     """Move rows to their fresh clusters.
 
     Parameters
@@ -94,10 +116,12 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
         A list of rows (or EVERY) and a range of it; the label of entry p is ``fresh[p - start]``.
     weights : ndarray (n,), scaled by ``2**-weight_exponent``; empty: all 1
     grid : (scale, quantum, inverse, step, recover)
-        Arrays of shape (d + 1,), and ``2**bits``.
+        Arrays of shape (d + 1,), padded with 0, and ``2**bits``.
     labels : ndarray (n,), int32
         The old clusters, -1 for none; overwritten.
-    sums : ndarray (n_limbs, k or more, d + 1), int64
+    sums : ndarray (n_limbs, k or more, d + 1), int64, padded like the grid
+    touched : ndarray (k or more,), bool
+        True for clusters whose sums change.
 
     Returns
     -------
@@ -106,35 +130,38 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
     """
     scale, quantum, inverse, step, recover = grid
     d = X.shape[1]
-    every = len(rows) == 0
-    rest = np.empty(d + 1)
+    rest, trash = np.zeros(len(scale)), np.empty(len(scale), np.int64)
+    listed = np.empty(LISTED, np.int64)
     changed = 0
     w = 1.0
-    for at in range(start, stop):
-        i = at if every else rows[at]
-        old, new = labels[i], fresh[at - start]
-        if old == new:
-            continue
-        changed += 1
-        labels[i] = new
-        if len(weights):
-            w = weights[i]
-        for f in range(d):
-            rest[f] = np.float64(X[i, f]) * scale[f] * w
-        rest[d] = scale[d] * w
-        add_limbs(sums, 0, old, new, rest, quantum, inverse, step)
-        if recover:
-            # |error| <= 2**-53 |p| is less than half a step of limb 0.
+    for first in range(start, stop, LISTED):
+        n = list_changed(rows, first, min(first + LISTED, stop), fresh, start, labels, listed)
+        changed += n
+        for at in listed[:n]:
+            i = rows[at] if len(rows) else at
+            old, new = labels[i], fresh[at - start]
+            labels[i] = new
+            touched[new] = True
+            if old >= 0:
+                touched[old] = True
+            if len(weights):
+                w = weights[i]
             for f in range(d):
-                a = np.float64(X[i, f]) * scale[f]
-                rest[f] = product_error(a, w, a * w) * step
-            rest[d] = 0.0
-            add_limbs(sums, 1, old, new, rest, quantum, inverse, step)
+                rest[f] = np.float64(X[i, f]) * scale[f] * w
+            rest[d] = scale[d] * w
+            move_limbs(sums, 0, old, new, rest, quantum, inverse, step, trash)
+            if recover:
+                # |error| <= 2**-53 |p| is less than half a step of limb 0.
+                for f in range(d):
+                    a = np.float64(X[i, f]) * scale[f]
+                    rest[f] = product_error(a, w, a * w) * step
+                rest[d] = 0.0
+                move_limbs(sums, 1, old, new, rest, quantum, inverse, step, trash)
     return changed
 
 
 @kernel
-def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
+def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched):
     """Move CSR rows to their fresh clusters, as :func:`accumulate` does dense ones."""
     data, indices, indptr = X
     scale, quantum, inverse, step, recover = grid
@@ -149,6 +176,9 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
             continue
         changed += 1
         labels[i] = new
+        touched[new] = True
+        if old >= 0:
+            touched[old] = True
         if len(weights):
             w = weights[i]
         for e in range(indptr[i], indptr[i + 1] + 1):
@@ -165,7 +195,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums):
 
 @kernel
 def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
-    """Do for one product what :func:`add_limbs` does for a row's."""
+    """Do for one product what `move_limbs` does for a row's."""
     while rest != 0.0 and limb < len(sums):
         v = rounded(rest * inverse)
         sums[limb, new, f] += np.int64(v)
@@ -173,112 +203,6 @@ def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
             sums[limb, old, f] -= np.int64(v)
         rest = (rest - v * quantum) * step
         limb += 1
-
-
-@kernel
-def carried(parts, j, f, bits, digits):
-    """Add the threads' limbs of one number and carry, as exact.sums.carry does.
-
-    Returns whether any limb but the first is not 0.
-    """
-    n_limbs = parts.shape[1]
-    half = np.int64(1) << np.int64(bits - 1)
-    for limb in range(n_limbs):
-        digit = np.int64(0)
-        for part in range(len(parts)):
-            digit += parts[part, limb, j, f]
-        digits[limb] = digit
-    rest = False
-    for limb in range(n_limbs - 1, 0, -1):
-        over = (digits[limb] + half) >> np.int64(bits)
-        digits[limb] -= over << np.int64(bits)
-        digits[limb - 1] += over
-        rest |= digits[limb] != 0
-    return rest
-
-
-@kernel
-def two_sum(a, b):
-    """Return ``fl(a + b)`` and its rounding error."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-@kernel
-def significand(digits, bits, small):
-    """Return (high, low, place) of carried limbs, as exact.sums.significand does."""
-    place = 0
-    while place < len(digits) - 1 and digits[place] == 0:
-        place += 1
-    if digits[place] == 0:
-        return 0.0, 0.0, 0
-    high, low = 0.0, 0.0
-    ahead = -(-120 // bits)
-    for limb in range(min(place + ahead, len(digits) - 1), place - 1, -1):
-        top = np.float64(digits[limb])
-        rest = np.float64(digits[limb] - np.int64(top))
-        high, error = two_sum(top, high * small)
-        high, low = two_sum(high, error + (rest + low * small))
-    return high, low, place
-
-
-@kernel
-def finish(parts, start, stop, bits, exponents, powers, double, old, new, empty, square, move):
-    """Turn sums into centres ``start`` to ``stop``; those of weight 0 stay.
-
-    Parameters
-    ----------
-    parts : ndarray (n_threads, n_limbs, k or more, d + 1), int64
-    exponents : ndarray (d + 1,), int64; powers : ``2.0**exponents``
-    double : bool
-        Whether the centres are float64.
-    old, new : ndarray (k, d)
-    empty : ndarray (k,), bool
-    square, move : ndarray (k,), float64
-        D between a centre's old and new place, and its largest coordinate's change.
-    """
-    d = old.shape[1]
-    digits = np.empty(parts.shape[1], np.int64)
-    small = 2.0 ** -np.float64(bits)
-    for j in range(start, stop):
-        carried(parts, j, d, bits, digits)
-        b, b_low, b_place = significand(digits, bits, small)
-        empty[j] = b == 0.0
-        square[j] = 0.0
-        move[j] = 0.0
-        for f in range(d):
-            if empty[j]:
-                new[j, f] = old[j, f]
-                continue
-            rest = carried(parts, j, f, bits, digits)
-            if rest or double:
-                a, a_low, a_place = significand(digits, bits, small)
-            else:
-                a, a_low, a_place = np.float64(digits[0]), 0.0, 0
-            quotient = a / b
-            if double:
-                p = quotient * b
-                error = ((a - p) - product_error(quotient, b, p)) + (a_low - quotient * b_low)
-                quotient = quotient + error / b
-            if a_place == b_place:
-                new[j, f] = quotient * powers[f]
-            else:
-                new[j, f] = ldexp(quotient, exponents[f] - bits * (a_place - b_place))
-            difference = np.float64(new[j, f]) - np.float64(old[j, f])
-            square[j] += difference * difference
-            move[j] = max(move[j], abs(difference))
-
-
-@kernel
-def ldexp(x, exponent):
-    """Return ``x * 2**exponent``, rounded once, for |x| < 2**64 and exponents beyond float64's."""
-    while exponent > 900:
-        x *= 2.0**900
-        exponent -= 900
-    if exponent >= -900:
-        return x * 2.0 ** np.float64(exponent)
-    return math.ldexp(x, max(exponent, -5000))
 
 
 @kernel
