@@ -49,6 +49,7 @@ __all__ = [
     "error_line",
     "error_terms",
     "frame",
+    "scale_of",
     "score_error",
     "scores",
     "split_line",
@@ -68,12 +69,16 @@ def frame(centers: NDArray) -> tuple[NDArray, float]:
     Any finite choice keeps the certificate valid; this one keeps it sharp.  The origin is of the
     centres' type, so that a difference of a row to it, in that type, is rounded once.
     """
-    kind = np.finfo(centers.dtype)
     origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
     reach = float(np.abs(centers.astype(np.float64) - origin).max(initial=0.0))
+    return origin, scale_of(reach, centers.dtype)
+
+
+def scale_of(reach: float, dtype: np.dtype) -> float:
+    """Return the power of two, a number of the type, that brings `reach` near 1."""
     exponent = math.frexp(reach)[1] if reach > 0 else 0
-    most = min(kind.maxexp - 2, 1000)
-    return origin, math.ldexp(1.0, -min(max(exponent, -most), most))
+    most = 126 if dtype == np.float32 else 1000
+    return math.ldexp(1.0, -min(max(exponent, -most), most))
 
 
 def error_terms(

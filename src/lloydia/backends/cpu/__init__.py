@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,12 @@ from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import sums
 from lloydia.backends.cpu.centers import aligned
 from lloydia.backends.cpu.limbs import padded
-from lloydia.backends.cpu.means import finish
+from lloydia.backends.cpu.means import finish, summarise
 from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import STEPS, Tally
 from lloydia.exact import sums as exact
-from lloydia.exact.distance import in_order
 
 __all__ = ["CPU"]
 
@@ -65,12 +65,31 @@ class CPU(Picks):
         self.sums[:] = 0
         self.touched = aligned((self.n_threads, -(-k // 64) * 64), np.bool_)
         self.touched[:] = True
-        weighted = self.weights is not NONE
-        self.scaled = np.ldexp(self.weights, -grid.weight_exponent) if weighted else NONE
-        pad = (0, 0 if self.sparse else padded(d + 1) - d - 1)
-        columns = (np.pad(c, pad) for c in (grid.scale, grid.quantum, 1.0 / grid.quantum))
-        self.lattice = (*columns, 2.0**grid.bits, grid.recover)
-        self.powers = np.ldexp(1.0, grid.exponents)
+
+    def set_grid(self, extent: exact.Extent) -> None:
+        super().set_grid(extent)
+        for name in ("scaled", "lattice", "powers"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def scaled(self) -> NDArray[np.float64]:
+        """The weights on the grid."""
+        if self.weights is NONE:
+            return NONE
+        return np.ldexp(self.weights, -self.grid.weight_exponent)
+
+    @cached_property
+    def lattice(self) -> tuple[Any, ...]:
+        """The grid as the kernels of :mod:`sums` want it."""
+        grid, m = self.grid, self.n_features + 1
+        columns = np.zeros((3, m if self.sparse else padded(m)))
+        columns[:, :m] = grid.scale, grid.quantum, 1.0 / grid.quantum
+        return (*columns, 2.0**grid.bits, grid.recover)
+
+    @cached_property
+    def powers(self) -> NDArray[np.float64]:
+        """Two to the exponents of the grid."""
+        return np.ldexp(1.0, self.grid.exponents)
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
         """Move a block of a list of rows to their fresh labels; return how many changed."""
@@ -151,15 +170,8 @@ class CPU(Picks):
         )  # fmt: skip
         self.current = new
         self.touched[:] = False
-        return Report(
-            self.iteration,
-            self.n_samples,
-            self.n_changed,
-            int(np.count_nonzero(self.empty)),
-            in_order(square),
-            float(move.max()),
-            self.latest,
-        )
+        summary = summarise(self.empty, square, move)
+        return Report(self.iteration, self.n_samples, self.n_changed, *summary, self.latest)
 
     def rewind(self, iteration: int) -> None:
         """Nothing is ever ahead here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +49,8 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
     """Centre, scale, round and pack centres of shape (k, d), of the type of the rows."""
     k, d = centers.shape
     n_panels = -(-k // PANEL)
-    origin, scale = certificate.frame(centers)
-    wide = centers.astype(np.float64)
+    origin, wide = np.empty(d, dtype=centers.dtype), np.empty((k, d))
+    scale = certificate.scale_of(_center(centers, origin, wide), centers.dtype)
     panels = aligned((n_panels, d, PANEL))
     starts = aligned((n_panels * PANEL,))
     columns = np.empty((d, k), dtype=np.float32)
@@ -59,12 +60,15 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
         2.0 * PANEL * d,
         n_panels,
     )
-    reach = float(np.sqrt(squares.max())) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    reach = math.sqrt(squares.max()) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
-    *tiled, rest = amx.pack(panels, starts, each_block) if tiles else amx.NOTHING
-    sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
-    tile_line = certificate.split_line(sum_line, reach, rest)
+    tile_line = panel_line
+    *tiled, rest = amx.NOTHING
+    if tiles:
+        *tiled, rest = amx.pack(panels, starts, each_block)
+        sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
+        tile_line = certificate.split_line(sum_line, reach, rest)
     return Packed(
         wide,
         (panels, starts, columns),
@@ -76,9 +80,29 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
 
 def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
     """Return an empty array that starts at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + 64, dtype=np.uint8)
-    return raw[-raw.ctypes.data % 64 :][:size].view(dtype).reshape(shape)
+    offset = -raw.ctypes.data % 64
+    return raw[offset : offset + size].view(dtype).reshape(shape)
+
+
+@kernel
+def _center(centers, origin, wide):
+    """Write the mean and the centres in float64; return the largest distance of a coordinate."""
+    k, d = centers.shape
+    mean = np.zeros(d)
+    for j in range(k):
+        for f in range(d):
+            wide[j, f] = centers[j, f]
+            mean[f] += wide[j, f] / k
+    for f in range(d):
+        origin[f] = mean[f]
+        mean[f] = np.float64(origin[f])
+    reach = 0.0
+    for j in range(k):
+        for f in range(d):
+            reach = max(reach, abs(wide[j, f] - mean[f]))
+    return reach
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.sums import product_error
 
-__all__ = ["finish"]
+__all__ = ["finish", "summarise"]
 
 
 @kernel
@@ -132,6 +132,18 @@ def finish(
             difference = np.float64(new[j, f]) - np.float64(old[j, f])
             square[j] += difference * difference
             move[j] = max(move[j], abs(difference))
+
+
+@kernel
+def summarise(empty, square, move):
+    """Return the empty clusters, the squares added in order, and the largest move."""
+    n_empty = 0
+    shift = largest = 0.0
+    for j in range(len(empty)):
+        n_empty += empty[j]
+        shift += square[j]
+        largest = max(largest, move[j])
+    return n_empty, shift, largest
 
 
 @kernel
