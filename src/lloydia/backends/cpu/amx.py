@@ -305,7 +305,7 @@ def upper(value):
 
 
 @kernel
-def score_tiles(y, groups, tiles, panels, starts, best, second, which, rests):
+def _score(y, groups, tiles, panels, starts, best, second, which, rests):
     """Scan framed rows; the last four receive what is found of each.
 
     That is its best two scores, the tile of centres of the best, and the squared norm of its
@@ -347,8 +347,9 @@ def score_tiles(y, groups, tiles, panels, starts, best, second, which, rests):
     release()
 
 
-if not AVAILABLE:
+@kernel
+def _nothing(y, groups, tiles, panels, starts, best, second, which, rests):
+    """Stand in where there are no such units: it is never called, but must compile."""
 
-    @kernel
-    def score_tiles(y, groups, tiles, panels, starts, best, second, which, rests):
-        """Do nothing: there are no such units."""
+
+score_tiles = _score if AVAILABLE else _nothing
