@@ -27,7 +27,9 @@ def measure(monkeypatch):
         sides = peers.everyone([mode], [OURS]) if ours else {}
         sides["fake_peers"] = [fakes[name] for name in names]
         patience = replace(QUICK, rounds=2, turn=0.0, probe=probe)
-        rows = run([case], [mode], sides, threads=1, patience=patience, step=lambda what: None)
+        told = []
+        (rows,) = run([case], [mode], sides, threads=1, patience=patience, step=told.append)
+        assert told
         return {row["peer"]: row for row in rows}
 
     return measure

@@ -42,7 +42,7 @@ def test_peers_that_cannot(measure):
 def test_a_slow_peer_is_given_up(measure):
     rows = measure("slow", probe=2.0)
     assert rows["slow"]["status"] == "slow"
-    assert rows["slow"]["reason"] == "over 2 s for 1 iterations"
+    assert rows["slow"]["reason"] == "warming up took over 2 s"
     assert "ms" not in rows["slow"]
 
 

@@ -21,7 +21,7 @@ __all__ = ["MAX_ITER", "QUICK", "Contest", "Entry", "Patience"]
 
 MAX_ITER, TOL = 300, 1e-4
 PROBE = 2  # iterations of a warm-up, from which a peer's whole time is projected
-HOPELESS = 4.0  # times the best peer's time: more than that is measured once, or not at all
+HOPELESS = 3.0  # times the best peer's time: more than that is measured once, or not at all
 LATER = {True: 0.15, False: 0.8}  # what a later iteration takes of the first, pruned or not
 TRACED = 20  # iterations within which the memory is measured
 LONGEST = 600.0  # seconds of a fit
@@ -46,7 +46,7 @@ class Patience:
     """
 
     rounds: int | None = None
-    budget: float = 75.0
+    budget: float = 60.0
     most: int = 15
     turn: float = 0.1
     probe: float = 20.0
@@ -150,14 +150,15 @@ class Contest:
                     entry.peer, self.data, iterations=count, tol=0.0, limit=self.patience.probe
                 )
         except TooSlow as why:
-            return self._out(entry, "slow", f"{why} for {count} iterations")
+            return self._out(entry, "slow", f"warming up took {why}")
         except Failed as why:
             return self._out(entry, "failed", why)
         entry.projected = reply["seconds"] / PROBE * self.n_iter * LATER[entry.peer.prunes]
 
     def _skip_hopeless(self) -> None:
         """Leave out of whole fits who would take far longer than the best peer."""
-        self.entries[1:] = sorted(self.entries[1:], key=lambda entry: entry.projected)
+        # The projections of those that prune are guesses, so they come last.
+        self.entries[1:] = sorted(self.entries[1:], key=lambda e: (e.peer.prunes, e.projected))
         others = self._active()[1:]
         if self.mode != "fits" or all(entry.peer.prunes for entry in others):
             return
@@ -291,7 +292,7 @@ class Contest:
         """Return the seconds that a fit may take: long enough to show that it is not the best."""
         if entry is self.entries[0] or self.mode == "auto":
             return LONGEST
-        return min(LONGEST, max(self.patience.probe, 2 * HOPELESS * self._best()))
+        return min(LONGEST, max(self.patience.probe, HOPELESS * self._best()))
 
     def _active(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.status == "ok"]

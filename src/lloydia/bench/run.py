@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -33,7 +33,7 @@ def run(
     threads: int,
     patience: Patience,
     step: Callable[[str], None],
-) -> list[Row]:
+) -> Iterator[list[Row]]:
     """Measure every case in every mode that it has.
 
     Parameters
@@ -49,10 +49,10 @@ def run(
     step : callable
         Gets what is being done, for people.
 
-    Returns
-    -------
+    Yields
+    ------
     list of dict
-        One a case, mode and peer; ours first.
+        The rows of one case in one mode: one a peer, ours first.
     """
     facts = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -61,7 +61,6 @@ def run(
     }
     step("the machine's rates")
     rates = floors.rates(threads)
-    rows: list[Row] = []
     with ExitStack() as stack:
         workers = {module: Worker(module, threads) for module in peers}
         for worker in workers.values():
@@ -82,8 +81,7 @@ def run(
                     told = partial(_tell, step, case.name)
                     contest = Contest(case, mode, entries, X, start, Path(folder), patience, told)
                     contest.run()
-                    rows += results(contest, rates)
-    return [{**row, **facts, "rates": rates} for row in rows]
+                    yield [{**row, **facts, "rates": rates} for row in results(contest, rates)]
 
 
 def _tell(step: Callable[[str], None], name: str, what: str) -> None:

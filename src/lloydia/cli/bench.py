@@ -171,20 +171,24 @@ def _bench(
     patience = replace(QUICK if quick else Patience(), rounds=rounds)
     with bar(counted=False) as shown:
         task = shown.add_task("", total=None, note="")
-        rows = run(
+        rows = []
+        for some in run(
             [case.tenth() for case in wanted] if quick else wanted,
             modes,
             choose_peers(chosen, modes),
             threads=threads,
             patience=patience,
             step=lambda what: shown.update(task, description=what),
-        )
+        ):
+            rows += some
+            if save or out:
+                kept = keep(name, some, out or RESULTS)
     if json:
         print_json({"rows": rows})
     else:
         _print(sheets(rows))
     if save or out:
-        print(f"kept in {keep(name, rows, out or RESULTS)}", file=sys.stderr)
+        print(f"kept in {kept}", file=sys.stderr)
     if wrong := [row for row in rows if row["peer"].startswith("Lloydia") and row["reason"]]:
         raise RuntimeError(f"{wrong[0]['case']}: {wrong[0]['peer']}: {wrong[0]['reason']}")
 
