@@ -58,7 +58,7 @@ def test_the_newest_run_is_written(kept, tmp_path):
     text = markdown.read_text()
     assert "old" not in text
     assert "| c | 2.000 | FAISS | 6.000 | 3.00 |" in text
-    assert "SciPy kmeans2 slow, over 9 s" in text
+    assert "c: SciPy kmeans2 slow: over 9 s." in text
     assert "not installed: mlpack naive" in text
     assert "| SuperKMeans | 1.000 | 0.50 | 1.2500 |" in text
     assert "2.50*" in text

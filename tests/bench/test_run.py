@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from fake_peers import TINY
 
+pytestmark = pytest.mark.filterwarnings("ignore:the machine is busy")
+
 
 @pytest.mark.parametrize("mode", ["iterations", "fits"])
 def test_a_right_peer_gets_a_time_and_a_wrong_one_none(measure, mode):

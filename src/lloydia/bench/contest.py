@@ -23,6 +23,7 @@ MAX_ITER, TOL = 300, 1e-4
 PROBE = 2  # iterations of a warm-up, from which a peer's whole time is projected
 HOPELESS = 3.0  # times the best peer's time: more than that is measured once, or not at all
 LATER = {True: 0.15, False: 0.8}  # what a later iteration takes of the first, pruned or not
+EARLY = 5  # iterations within which rounding has not yet led anywhere else
 TRACED = 20  # iterations within which the memory is measured
 LONGEST = 600.0  # seconds of a fit
 REST = 0.03  # seconds in which the threads of the one before fall asleep
@@ -200,9 +201,18 @@ class Contest:
         elif "cluster_centers_" in kept:
             assert ours.inertia is not None
             entry.inertia = judge.inertia_of(self.X, kept["cluster_centers_"])
-            objective = entry.turns[0]["objective"]
             entry.checked = "inertia"
-            judge.compare(entry.peer, entry.inertia, ours.inertia, objective)
+            judge.judge_objective(entry.turns[0]["objective"], entry.inertia)
+            ratio = entry.inertia / ours.inertia
+            entry.reason = judge.compare(entry.peer, ratio, lambda: self._early(entry))
+
+    def _early(self, entry: Entry) -> float:
+        """Return the inertia of an entry over ours after a few iterations."""
+        peer, own = (
+            judge.inertia_of(self.X, self._kept(some, EARLY, tol=0.0)["cluster_centers_"])
+            for some in (entry, self.entries[0])
+        )
+        return peer / own
 
     def _kept(self, entry: Entry, iterations: int, tol: float | None = None) -> Kept:
         entry.worker.fit(

@@ -13,6 +13,7 @@ from lloydia.bench.sheets import Row, best_peer, by_case, sheets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["newest", "write"]
 
@@ -29,7 +30,7 @@ LOOKS = {
     "mlpack": ("#CCBB44", "^"),
     "SciPy": ("#888888", "v"),
 }
-BAR = "#228833"
+FASTER, SLOWER = "#228833", "#BB5566"
 LEAST_ROW = 0.42  # inches
 
 
@@ -101,9 +102,11 @@ def _machine(row: Mapping[str, Any]) -> str:
 
 def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path: Path) -> None:
     """Draw each case's ratios: a bar to the best exact peer, a mark for every other."""
-    from lloydia.plots import Figure  # says how to get matplotlib where it is missing
+    from lloydia import plots  # says how to get matplotlib where it is missing
 
-    figure = Figure(figsize=(8.4, 1.9 + LEAST_ROW * len(cases)), dpi=150, layout="constrained")
+    figure = plots.Figure(
+        figsize=(8.4, 1.9 + LEAST_ROW * len(cases)), dpi=150, layout="constrained"
+    )
     ax = figure.add_subplot()
     for place, rows in enumerate(cases.values()):
         _draw_case(ax, place, rows)
@@ -122,42 +125,42 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.set_xlabel("the peer's time over Lloydia's: right of 1×, Lloydia is faster")
     ax.set_title(title, loc="left", fontweight="bold", pad=22)
-    note = f"{facts['cpu']}, {facts['threads']} threads; bar: best exact peer, hollow: approximate"
+    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    note = f"{facts['cpu']}, {threads}; bar: best exact peer, hollow: approximate"
     ax.text(0, 1, note, transform=ax.transAxes, va="bottom", fontsize="small", color="0.4")
-    _legend(figure, ax)
+    _legend(figure, [row["peer"] for rows in cases.values() for row in rows if "ratio" in row])
     figure.savefig(path, format="png")
 
 
 def _draw_case(ax: Axes, place: int, rows: list[Row]) -> None:
     best = best_peer(rows)
     if best is not None:
-        ratio = best["ratio"]
-        ax.barh(place, ratio - 1, left=1, height=0.62, color=BAR, alpha=0.22, linewidth=0)
+        ratio, hue = best["ratio"], FASTER if best["ratio"] >= 1 else SLOWER
+        ax.barh(place, ratio - 1, left=1, height=0.62, color=hue, alpha=0.22, linewidth=0)
+        ax.annotate(
+            f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}",
+            (ratio, place - 0.31),
+            fontsize="small",
+            fontweight="bold",
+            color=hue,
+            ha="center",
+            va="bottom",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        )
     for row in rows[1:]:
         if "ratio" not in row:
             continue
         if row["peer"] == "gemm":
             ax.plot(row["ratio"], place, "|", color="black", markersize=15, markeredgewidth=1.6)
             continue
-        color, marker = LOOKS[_family(row["peer"])]
-        face = color if row["exact"] else "white"
+        color, marker = LOOKS.get(_family(row["peer"]), ("black", "x"))
         size = 8 if row is best else 5.5
         (mark,) = ax.plot(row["ratio"], place, marker, color=color, markersize=size, zorder=3)
-        mark.set_markerfacecolor(face)
-    if best is not None:
-        ax.annotate(
-            f"{best['ratio']:.1f}",
-            (best["ratio"], place - 0.31),
-            fontsize="small",
-            fontweight="bold",
-            color=BAR,
-            ha="center",
-            va="bottom",
-        )
+        mark.set_markerfacecolor(color if row["exact"] else "white")
 
 
 def _family(peer: str) -> str:
-    return next((name for name in LOOKS if peer == name or peer.startswith(f"{name} ")), "SciPy")
+    return next((name for name in LOOKS if peer == name or peer.startswith(f"{name} ")), "")
 
 
 def _label(row: Row) -> str:
@@ -172,20 +175,23 @@ def _short(n: int) -> str:
     return f"{n / 1e3:.0f}k" if n >= 10_000 else f"{n:,}"
 
 
-def _legend(figure: Any, ax: Axes) -> None:
+def _legend(figure: Figure, peers: list[str]) -> None:
     from matplotlib.lines import Line2D
 
+    families = {_family(peer) for peer in peers}
     handles = [
         Line2D([], [], color=color, marker=marker, linestyle="", label=name)
         for name, (color, marker) in LOOKS.items()
+        if name in families
     ]
-    handles.append(
-        Line2D([], [], color="black", marker="|", linestyle="", markersize=12, label="gemm alone")
-    )
+    if "gemm" in peers:
+        handles.append(
+            Line2D([], [], color="black", marker="|", linestyle="", markersize=12, label="gemm")
+        )
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=len(handles),
+        ncols=max(1, len(handles)),
         frameon=False,
         fontsize="small",
         handletextpad=0.2,

@@ -188,9 +188,12 @@ def _remarks(cases: dict[str, list[Row]]) -> list[str]:
     every = [row for rows in cases.values() for row in rows]
     missing = {row["peer"]: None for row in every if row["status"] == "not installed"}
     remarks = [f"not installed: {', '.join(missing)}."] if missing else []
-    remarks += [
-        f"{row['case']}: {row['peer']} {row['status']}, {row['reason']}."
-        for row in every
-        if row["status"] in ("differs", "failed", "slow")
-    ]
+    for name, rows in cases.items():
+        told = [
+            f"{row['peer']} {'' if row['status'] == 'ok' else row['status'] + ': '}{row['reason']}"
+            for row in rows
+            if row["reason"] and row["status"] != "unsupported"
+        ]
+        if told:
+            remarks.append(f"{name}: {'; '.join(told)}.")
     return remarks
