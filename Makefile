@@ -26,8 +26,8 @@ lint: $(STAMP) ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP) ## time against scikit-learn, side by side (ARGS=--save keeps the figures)
-	$(BIN)/python benchmarks/foundation.py $(ARGS)
+bench: $(STAMP) ## time against scikit-learn and other peers (ARGS=--save keeps the figures)
+	$(BIN)/lloydia bench peers $(ARGS)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
 
 install: $(STAMP) ## make .venv with Lloydia, its extras and the developers' tools

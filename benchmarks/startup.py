@@ -19,12 +19,14 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
-from machine import cpu_name, keep, load
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from lloydia.bench.machine import cpu_name, keep, load
 
 ROUNDS = 5
 CASES = {
@@ -119,7 +121,8 @@ def main() -> int:
     console.width = max(console.width, 100)
     console.print(table(figures))
     if options.save:
-        print(f"kept in {keep('startup', [{**vars(figure), 'load': busy} for figure in figures])}")
+        rows = [{**vars(figure), "load": busy} for figure in figures]
+        print(f"kept in {keep('startup', rows, Path(__file__).parent / 'results')}")
     return int(any(figure.missed for figure in figures))
 
 

@@ -23,6 +23,10 @@ TAKES = {
     "predict": "one MODEL and one DATA",
     "score": "one DATA and one LABELS",
     "demo": "options alone",
+    "bench peers": "options alone",
+    "bench seeding": "options alone",
+    "bench auto": "options alone",
+    "bench report": "at most one FILE",
 }
 SPELLED = re.compile(r"\b(algorithm|device|empty|init|stop)='([^']*)'")
 

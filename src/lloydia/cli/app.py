@@ -5,6 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from lloydia import __version__
+from lloydia.cli.bench import bench
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
 from lloydia.cli.predict import predict
@@ -18,3 +19,4 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 app = App(name="lloydia", version=__version__, help=HELP)
 for command in (fit, predict, score, demo):
     app.command(command)
+app.command(bench)

@@ -7,12 +7,20 @@ import os
 import platform
 import re
 import subprocess
-import sys
+import warnings
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+__all__ = ["PACKAGES", "RESULTS", "cpu_name", "facts", "keep", "load", "shelf"]
+
+RESULTS = Path("benchmarks/results")
+PACKAGES = (
+    *("lloydia", "numpy", "numba", "scipy", "scikit-learn"),
+    *("scikit-learn-intelex", "faiss-cpu", "superkmeans", "mlpack"),
+)
 
 
 def cpu_name() -> str:
@@ -27,13 +35,12 @@ def cpu_name() -> str:
 
 def facts() -> dict[str, object]:
     """Return what a figure cannot be read without: processor, cores, versions and the date."""
-    packages = ("lloydia", "numpy", "numba", "scikit-learn")
     return {
         "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        **{name: found for name in PACKAGES if (found := _version(name))},
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -44,16 +51,28 @@ def load() -> float | None:
         return None
     busy = round(os.getloadavg()[0], 2)
     if busy > 0.25 * (os.cpu_count() or 1):
-        print(f"warning: the machine is busy (load {busy}); times will be high", file=sys.stderr)
+        warnings.warn(f"the machine is busy (load {busy}): times will be high", stacklevel=2)
     return busy
 
 
-def keep(name: str, rows: list[dict[str, object]]) -> Path:
+def shelf(results: Path) -> Path:
+    """Return this processor's folder in `results`."""
+    return results / re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-")
+
+
+def keep(name: str, rows: Sequence[Mapping[str, Any]], results: Path = RESULTS) -> Path:
     """Append one JSON line a row to this processor's ``name.jsonl``, and return its path."""
-    slug = re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-")
-    path = RESULTS / slug / f"{name}.jsonl"
+    path = shelf(results) / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps({**row, **facts()}) + "\n" for row in rows)
+    machine = facts()
+    lines = "".join(json.dumps({**row, **machine}) + "\n" for row in rows)
     with path.open("a", encoding="utf-8") as file:
         file.write(lines)
     return path
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

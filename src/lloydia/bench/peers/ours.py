@@ -1,0 +1,65 @@
+"""Lloydia itself: brute force for iterations, auto for fits, and every algorithm beside auto."""
+
+from __future__ import annotations
+
+from numpy.typing import NDArray
+
+from lloydia.algorithms import ALGORITHMS
+from lloydia.bench.peers import Fitted, Peer, Task
+
+
+class Ours(Peer):
+    """One algorithm; all give the same bits."""
+
+    package = "lloydia"
+    takes_defaults = True
+    stops = True
+
+    def __init__(self, algorithm: str, *modes: str) -> None:
+        self.name = f"Lloydia {algorithm}"
+        self.algorithm = algorithm
+        self.modes = modes
+
+    def fit(self, X: NDArray, task: Task) -> Fitted:
+        """Fit, and tell how many distances that took."""
+        from lloydia import KMeans
+
+        fitted = KMeans(
+            task.k,
+            init="k-means++" if task.start is None else task.start,
+            n_init=1,
+            max_iter=task.iterations,
+            tol=task.tol,
+            random_state=0,
+            algorithm=self.algorithm,
+            n_threads=task.threads,
+        ).fit(X)
+        counts = {
+            "algorithm": fitted.algorithm_,
+            "n_distances": int(fitted.n_distances_),
+            "n_rechecked": int(fitted.n_rechecked_),
+        }
+        centers, labels = fitted.cluster_centers_, fitted.labels_
+        return Fitted(centers, fitted.n_iter_, labels, fitted.inertia_, counts=counts)
+
+
+class Seeding(Peer):
+    """k-means++."""
+
+    name = "Lloydia k-means++"
+    package = "lloydia"
+    modes = ("seeding",)
+
+    def fit(self, X: NDArray, task: Task) -> Fitted:
+        """Pick the starting rows."""
+        from lloydia import kmeans_plusplus
+
+        return Fitted(kmeans_plusplus(X, task.k, random_state=0, n_threads=task.threads)[0], 0)
+
+
+PEERS = (
+    Ours("auto", "fits", "auto"),
+    Ours("lloyd", "iterations", "auto"),
+    *(Ours(name, "auto") for name in ALGORITHMS if name not in ("auto", "lloyd")),
+    Seeding(),
+)

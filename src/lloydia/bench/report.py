@@ -1,0 +1,199 @@
+"""A run as a Markdown report with pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lloydia.bench.machine import PACKAGES
+from lloydia.bench.sheets import Row, best_peer, by_case, sheets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["newest", "write"]
+
+TITLES = {
+    "iterations": "One brute-force iteration",
+    "fits": "A whole fit, same start and stop rule",
+}
+# Paul Tol's "bright" scheme, and a shape each: distinct under all common colour blindness.
+LOOKS = {
+    "scikit-learn-intelex": ("#66CCEE", "s"),
+    "scikit-learn": ("#4477AA", "o"),
+    "FAISS": ("#EE6677", "D"),
+    "SuperKMeans": ("#AA3377", "P"),
+    "mlpack": ("#CCBB44", "^"),
+    "SciPy": ("#888888", "v"),
+}
+FASTER, SLOWER = "#228833", "#BB5566"
+LEAST_ROW = 0.42  # inches
+
+
+def newest(path: Path) -> list[Row]:
+    """Return the rows of the newest run in a file of JSON lines.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            raise ValueError(f"{path}, line {number} is not JSON.") from None
+    runs = [row["run"] for row in rows if isinstance(row, dict) and {"run", "mode"} <= row.keys()]
+    if not runs:
+        raise ValueError(f"{path} has no run of lloydia bench.")
+    return [row for row in rows if isinstance(row, dict) and row.get("run") == max(runs)]
+
+
+def write(path: Path, folder: Path | None = None) -> list[Path]:
+    """Write the newest run of a file as Markdown, and a picture for each mode with peers.
+
+    Parameters
+    ----------
+    path : Path
+        JSON lines.
+    folder : Path or None
+        None: where `path` is.
+
+    Returns
+    -------
+    list of Path
+        What was written: the Markdown first.
+    """
+    from lloydia.data.outputs import writing
+
+    rows = newest(path)
+    folder = path.parent if folder is None else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {mode: folder / f"{path.stem}-{mode}.png" for mode in TITLES if by_case(rows, mode)}
+    text = [f"# {rows[0]['cpu']}", "", _machine(rows[0]), ""]
+    text += [f"![{TITLES[mode]}]({picture.name})\n" for mode, picture in pictures.items()]
+    text += [sheet.markdown() for sheet in sheets(rows)]
+    markdown = folder / f"{path.stem}.md"
+    with ExitStack() as renames:
+        with writing(markdown, renames) as to:
+            to.write_text("\n".join(text), encoding="utf-8")
+        for mode, picture in pictures.items():
+            with writing(picture, renames) as to:
+                draw(by_case(rows, mode), TITLES[mode], rows[0], to)
+    return [markdown, *pictures.values()]
+
+
+def _machine(row: Mapping[str, Any]) -> str:
+    rates = row["rates"]
+    versions = ", ".join(f"{name} {row[name]}" for name in PACKAGES if name in row)
+    return (
+        f"{row['threads']} threads of {row['cores']} cores, {row['system']}, {row['run']}, load of "
+        f"others {row['load']}.  Copy {rates['copy_gbs']:.0f} GB/s, read {rates['read_gbs']:.0f} "
+        f"GB/s, gemm {rates['gemm_float32_gflops']:.0f} GFLOP/s in float32, "
+        f"{rates['gemm_float64_gflops']:.0f} in float64.  Python "
+        f"{row['python']}, {versions}."
+    )
+
+
+def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path: Path) -> None:
+    """Draw each case's ratios: a bar to the best exact peer, a mark for every other."""
+    from lloydia import plots  # says how to get matplotlib where it is missing
+
+    figure = plots.Figure(
+        figsize=(8.4, 1.9 + LEAST_ROW * len(cases)), dpi=150, layout="constrained"
+    )
+    ax = figure.add_subplot()
+    for place, rows in enumerate(cases.values()):
+        _draw_case(ax, place, rows)
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, 0.7), max(high * 1.15, 3))
+    ticks = [x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if low <= x <= high * 1.15]
+    ax.set_xticks(ticks, [f"{x:g}×" for x in ticks], minor=False)
+    ax.minorticks_off()
+    ax.axvline(1, color="black", linewidth=1)
+    ax.set_yticks(range(len(cases)), [_label(rows[0]) for rows in cases.values()])
+    ax.set_ylim(len(cases) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_xlabel("the peer's time over Lloydia's: right of 1×, Lloydia is faster")
+    ax.set_title(title, loc="left", fontweight="bold", pad=22)
+    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    note = f"{facts['cpu']}, {threads}; bar: best exact peer, hollow: approximate"
+    ax.text(0, 1, note, transform=ax.transAxes, va="bottom", fontsize="small", color="0.4")
+    _legend(figure, [row["peer"] for rows in cases.values() for row in rows if "ratio" in row])
+    figure.savefig(path, format="png")
+
+
+def _draw_case(ax: Axes, place: int, rows: list[Row]) -> None:
+    best = best_peer(rows)
+    if best is not None:
+        ratio, hue = best["ratio"], FASTER if best["ratio"] >= 1 else SLOWER
+        ax.barh(place, ratio - 1, left=1, height=0.62, color=hue, alpha=0.22, linewidth=0)
+        ax.annotate(
+            f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}",
+            (ratio, place - 0.31),
+            fontsize="small",
+            fontweight="bold",
+            color=hue,
+            ha="center",
+            va="bottom",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        )
+    for row in rows[1:]:
+        if "ratio" not in row:
+            continue
+        if row["peer"] == "gemm":
+            ax.plot(row["ratio"], place, "|", color="black", markersize=15, markeredgewidth=1.6)
+            continue
+        color, marker = LOOKS.get(_family(row["peer"]), ("black", "x"))
+        size = 8 if row is best else 5.5
+        (mark,) = ax.plot(row["ratio"], place, marker, color=color, markersize=size, zorder=3)
+        mark.set_markerfacecolor(color if row["exact"] else "white")
+
+
+def _family(peer: str) -> str:
+    return next((name for name in LOOKS if peer == name or peer.startswith(f"{name} ")), "")
+
+
+def _label(row: Row) -> str:
+    shape = f"{_short(row['n'])} × {row['d']}, k = {row['k']}"
+    kind = "" if row["kind"] == "mixture" else f"{row['kind']}: "
+    return f"{kind}{shape}" + (", f64" if row["dtype"] == "float64" else "")
+
+
+def _short(n: int) -> str:
+    if n % 100_000 == 0 and n >= 1_000_000:
+        return f"{n / 1e6:g}M"
+    return f"{n / 1e3:.0f}k" if n >= 10_000 else f"{n:,}"
+
+
+def _legend(figure: Figure, peers: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    families = {_family(peer) for peer in peers}
+    handles = [
+        Line2D([], [], color=color, marker=marker, linestyle="", label=name)
+        for name, (color, marker) in LOOKS.items()
+        if name in families
+    ]
+    if "gemm" in peers:
+        handles.append(
+            Line2D([], [], color="black", marker="|", linestyle="", markersize=12, label="gemm")
+        )
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=max(1, len(handles)),
+        frameon=False,
+        fontsize="small",
+        handletextpad=0.2,
+        columnspacing=1.1,
+    )

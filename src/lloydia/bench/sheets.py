@@ -1,0 +1,199 @@
+"""The tables: rows of results, put into words, for a terminal and for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Sheet", "best_peer", "by_case", "ours", "sheets"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text, with what must be read beside it."""
+
+    title: str
+    heads: Sequence[str]
+    lines: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """Return it as a Markdown section."""
+        table = [self.heads, ["---", *(["---:"] * (len(self.heads) - 1))], *self.lines]
+        rows = ["| " + " | ".join(line) + " |" for line in table]
+        notes = [f"- {note}" for note in self.notes]
+        return "\n".join([f"## {self.title}", "", *rows, "", *notes]).rstrip() + "\n"
+
+
+def by_case(rows: Iterable[Row], mode: str) -> dict[str, list[Row]]:
+    """Return the rows of a mode by their cases; ours is the first of each."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["mode"] == mode:
+            found.setdefault(row["case"], []).append(row)
+    return found
+
+
+def ours(rows: list[Row]) -> Row:
+    """Return our row of a case."""
+    return rows[0]
+
+
+def best_peer(rows: list[Row]) -> Row | None:
+    """Return the fastest peer that does all that we do."""
+    timed = [row for row in rows[1:] if "ratio" in row and row["exact"]]
+    return min(timed, key=lambda row: row["ms"], default=None)
+
+
+def sheets(rows: list[Row]) -> list[Sheet]:
+    """Return the tables of one run."""
+    makers = {
+        "iterations": (_iterations, _every_peer),
+        "fits": (_fits, _every_peer),
+        "seeding": (_seeding,),
+        "auto": (_auto,),
+    }
+    return [
+        make(found, mode)
+        for mode, several in makers.items()
+        if (found := by_case(rows, mode))
+        for make in several
+    ]
+
+
+def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
+    heads = ("case", "Lloydia, ms", "best exact peer", "its ms", "ratio", "quartiles")
+    lines = []
+    for name, rows in cases.items():
+        own, best = ours(rows), best_peer(rows)
+        gemm = next((row for row in rows if row["peer"] == "gemm" and "ms" in row), None)
+        lines.append(
+            [
+                *(name, _ms(own), *_beside(best)),
+                _ms(gemm),
+                f"{gemm['ratio']:.2f}" if gemm else "",
+                f"{own['floor_ms']:.3g}",
+                f"{own['ms'] / own['floor_ms']:.1f}" if "ms" in own else "",
+            ]
+        )
+    notes = [
+        "an iteration, brute force on all sides: the difference of two fits over the difference of "
+        "their iterations.  Ratios are the peer's time over Lloydia's, above 1 where Lloydia is "
+        "faster.",
+        "gemm: the product X C^T alone, by BLAS; floor: the larger of its operations at the best "
+        "rate of gemm, and of reading X once.",
+    ]
+    more = ("gemm, ms", "gemm's ratio", "floor, ms", "Lloydia / floor")
+    return Sheet("One iteration", (*heads, *more), lines, notes + _remarks(cases))
+
+
+def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
+    heads = (
+        *("case", "iterations", "Lloydia, ms", "best exact peer", "its ms", "ratio", "quartiles"),
+        *("fastest approximate", "its ms", "ratio", "its inertia"),
+    )
+    lines = []
+    for name, rows in cases.items():
+        own = ours(rows)
+        loose = [row for row in rows[1:] if "ratio" in row and not row["exact"]]
+        other = min(loose, key=lambda row: row["ms"], default=None)
+        lines.append([name, str(own.get("n_iter", "")), _ms(own), *_beside(best_peer(rows))])
+        lines[-1] += (
+            [other["peer"], _ms(other), f"{other['ratio']:.2f}", f"{other['inertia_ratio']:.4f}"]
+            if other
+            else [""] * 4
+        )
+    notes = [
+        "a whole fit from the same start to the same stop rule (tol = 1e-4); peers without that "
+        "rule do as many iterations as Lloydia.",
+        "an approximate peer skips what probably does not matter, and starts where it likes: its "
+        "inertia is relative to Lloydia's.",
+    ]
+    return Sheet("Whole fits", heads, lines, notes + _remarks(cases))
+
+
+def _every_peer(cases: dict[str, list[Row]], mode: str) -> Sheet:
+    peers = list(dict.fromkeys(row["peer"] for rows in cases.values() for row in rows[1:]))
+    peers.sort()
+    lines = []
+    for name, rows in cases.items():
+        cells = {row["peer"]: _cell(row) for row in rows}
+        lines.append([name, *(cells.get(peer, "") for peer in peers)])
+    what = "iteration" if mode == "iterations" else "whole fit"
+    notes = ["the peer's time over Lloydia's; *: one round; a dash: cannot do the case."]
+    return Sheet(f"Every peer's {what}", ("case", *peers), lines, notes)
+
+
+def _seeding(cases: dict[str, list[Row]], mode: str) -> Sheet:
+    heads = ("case", "k-means++ of", "ms", "ratio", "quartiles", "potential")
+    lines = [
+        [row["case"], row["peer"], *_beside(row)[1:], f"{row['inertia_ratio']:.3f}"]
+        for rows in cases.values()
+        for row in rows
+        if "ms" in row
+    ]
+    notes = [
+        "potential: the inertia of the centres picked, relative to Lloydia's.  FAISS draws one "
+        "candidate a centre, the others 2 + log(k)."
+    ]
+    return Sheet("Seeding", heads, lines, notes + _remarks(cases))
+
+
+def _auto(cases: dict[str, list[Row]], mode: str) -> Sheet:
+    heads = ("case", "algorithm", "ms", "ratio", "quartiles", "distances", "bytes a row")
+    lines = []
+    for rows in cases.values():
+        timed = [row for row in rows if "ms" in row]
+        best = min((row["ms"] for row in timed), default=0.0)
+        for row in timed:
+            auto = row is timed[0]
+            name = row["peer"].removeprefix("Lloydia ")
+            name += f" ({timed[0]['ms'] / best - 1:+.0%} of the best)" if auto else ""
+            memory = row["memory"] / row["n"]
+            share = row["n_distances"] / (row["n"] * row["k"] * (row["n_iter"] + 1))
+            lines.append([row["case"], name, *_beside(row)[1:], f"{share:.1%}", f"{memory:.1f}"])
+    notes = [
+        "whole fits; ratio: the algorithm's time over auto's.  All results are the same bits.",
+        "distances: evaluated, of n k (iterations + 1).  Bytes: the most that a fit had allocated "
+        "at any time, besides X, within 20 iterations.",
+    ]
+    return Sheet("auto beside every algorithm", heads, lines, notes + _remarks(cases))
+
+
+def _beside(row: Row | None) -> list[str]:
+    if row is None:
+        return [""] * 4
+    low, high = row["ratio_quartiles"]
+    name = row["peer"] + ("" if row["same_start"] else " (own start)")
+    return [name, _ms(row), f"{row['ratio']:.2f}", f"{low:.2f}-{high:.2f}"]
+
+
+def _ms(row: Row | None) -> str:
+    if row is None or "ms" not in row:
+        return ""
+    return f"{row['ms']:,.3f}" if row["ms"] < 10 else f"{row['ms']:,.1f}"
+
+
+def _cell(row: Row) -> str:
+    if "ratio" in row:
+        return f"{row['ratio']:.2f}" + ("*" if row["rounds"] == 1 else "")
+    return "-" if row["status"] in ("unsupported", "not installed") else row["status"]
+
+
+def _remarks(cases: dict[str, list[Row]]) -> list[str]:
+    """Say who is missing, whose result differs, who failed."""
+    every = [row for rows in cases.values() for row in rows]
+    missing = {row["peer"]: None for row in every if row["status"] == "not installed"}
+    remarks = [f"not installed: {', '.join(missing)}."] if missing else []
+    for name, rows in cases.items():
+        told = [
+            f"{row['peer']} {'' if row['status'] == 'ok' else row['status'] + ': '}{row['reason']}"
+            for row in rows
+            if row["reason"] and row["status"] != "unsupported"
+        ]
+        if told:
+            remarks.append(f"{name}: {'; '.join(told)}.")
+    return remarks

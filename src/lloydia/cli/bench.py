@@ -1,0 +1,213 @@
+"""`lloydia bench`: beside peers, beside other seedings, and auto beside every algorithm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from lloydia.bench.machine import RESULTS
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.progress import bar
+from lloydia.cli.report import print_json
+
+if TYPE_CHECKING:
+    from lloydia.bench.sheets import Sheet
+
+WIDEST = 250
+
+bench = App(
+    name="bench",
+    help="""Time Lloydia beside its peers: no time is shown for a result that differs.
+
+    Example: lloydia bench peers --cases iris 1M,16,64
+    """,
+)
+
+Names = Annotated[
+    list[str] | None,
+    Parameter(consume_multiple=True, negative="", help="Some of them; all by default."),
+]
+Threads = Annotated[int, POSITIVE, Parameter(help="Of every side.")]
+Rounds = Annotated[
+    int | None,
+    POSITIVE,
+    Parameter(help="Rounds to take; by default as many as there is time for."),
+]
+Quick = Annotated[
+    bool,
+    Parameter(negative="", show_default=False, help="A tenth of the rows, and little time."),
+]
+Save = Annotated[
+    bool,
+    Parameter(
+        group=OUTPUT, negative="", show_default=False, help=f"Keep the figures in {RESULTS}."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    FILE,
+    Parameter(group=OUTPUT, help="Keep the figures in this folder, one folder a processor."),
+]
+
+
+@bench.command
+def peers(
+    *,
+    cases: Names = None,
+    peers: Names = None,
+    mode: Annotated[
+        Literal["iterations", "fits", "both"],
+        Parameter(help="Brute-force iterations, whole fits, or both."),
+    ] = "both",
+    threads: Threads = 2,
+    rounds: Rounds = None,
+    quick: Quick = False,
+    save: Save = False,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Time brute-force iterations and whole fits beside every peer that is installed.
+
+    Peers: pip install 'lloydia[bench]' brings two; SuperKMeans and mlpack are used if they are
+    there.  The whole takes about half an hour.
+
+    Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
+    """
+    modes = ("iterations", "fits") if mode == "both" else (mode,)
+    _bench("peers", modes, cases, peers, threads, rounds, quick, save, out, json)
+
+
+@bench.command
+def seeding(
+    *,
+    cases: Names = None,
+    peers: Names = None,
+    threads: Threads = 2,
+    rounds: Rounds = None,
+    quick: Quick = False,
+    save: Save = False,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Time k-means++ beside scikit-learn's and FAISS's.
+
+    Example: lloydia bench seeding --rounds 3
+    """
+    _bench("seeding", ("seeding",), cases, peers, threads, rounds, quick, save, out, json)
+
+
+@bench.command
+def auto(
+    *,
+    cases: Names = None,
+    threads: Threads = 2,
+    rounds: Rounds = None,
+    quick: Quick = False,
+    save: Save = False,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Time whole fits of every algorithm of Lloydia beside auto, and count distances and memory.
+
+    Example: lloydia bench auto --cases 1M,2,100 china
+    """
+    _bench("auto", ("auto",), cases, None, threads, rounds, quick, save, out, json)
+
+
+@bench.command
+def report(
+    file: Annotated[
+        Path | None,
+        FILE,
+        Parameter(help="JSON lines that --save or --out kept; peers.jsonl of this processor."),
+    ] = None,
+    /,
+    *,
+    out: Annotated[
+        Path | None, FILE, Parameter(group=OUTPUT, help="Folder; that of FILE by default.")
+    ] = None,
+) -> None:
+    """Write the newest run of FILE as a Markdown table and pictures.
+
+    Pictures need matplotlib: pip install 'lloydia[plots]'.
+
+    Example: lloydia bench report benchmarks/results/my-cpu/peers.jsonl --out report
+    """
+    from lloydia.bench.machine import shelf
+    from lloydia.bench.report import write
+
+    for path in write(file or shelf(RESULTS) / "peers.jsonl", out):
+        print(path)
+
+
+def _bench(
+    name: str,
+    modes: Sequence[str],
+    cases: list[str] | None,
+    chosen: list[str] | None,
+    threads: int,
+    rounds: int | None,
+    quick: bool,
+    save: bool,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Check the options, run, keep, print."""
+    if quick and (save or out):
+        raise ValueError("--quick shrinks the cases, so its figures are not kept: leave one out.")
+    from lloydia.bench.cases import choose
+    from lloydia.bench.contest import QUICK, Patience
+    from lloydia.bench.machine import keep
+    from lloydia.bench.peers import choose as choose_peers
+    from lloydia.bench.run import run
+    from lloydia.bench.sheets import sheets
+
+    wanted = choose(cases, ["fits"] if name == "auto" else modes)
+    patience = replace(QUICK if quick else Patience(), rounds=rounds)
+    with bar(counted=False) as shown:
+        task = shown.add_task("", total=None, note="")
+        rows = []
+        for some in run(
+            [case.tenth() for case in wanted] if quick else wanted,
+            modes,
+            choose_peers(chosen, modes),
+            threads=threads,
+            patience=patience,
+            step=lambda what: shown.update(task, description=what),
+        ):
+            rows += some
+            if save or out:
+                kept = keep(name, some, out or RESULTS)
+    if json:
+        print_json({"rows": rows})
+    else:
+        _print(sheets(rows))
+    if save or out:
+        print(f"kept in {kept}", file=sys.stderr)
+    for row in rows:
+        if row["peer"].startswith("Lloydia") and row["status"] in ("differs", "failed"):
+            raise RuntimeError(f"{row['case']}: {row['peer']}: {row['reason']}")
+
+
+def _print(found: list[Sheet]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.width = max(console.width, WIDEST)  # lines that are too long are the terminal's affair
+    for sheet in found:
+        table = Table(title=sheet.title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
+        for i, head in enumerate(sheet.heads):
+            table.add_column(head, justify="right" if i else "left", no_wrap=True)
+        for line in sheet.lines:
+            table.add_row(*line)
+        console.print(table)
+        for note in sheet.notes:
+            console.print(note, soft_wrap=True)
+        console.print()

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_peers import TINY
+
+pytestmark = pytest.mark.filterwarnings("ignore:the machine is busy")
+
+
+@pytest.mark.parametrize("mode", ["iterations", "fits"])
+def test_a_right_peer_gets_a_time_and_a_wrong_one_none(measure, mode):
+    rows = measure("right", "wrong", "sampling", mode=mode)
+    own = next(iter(rows.values()))
+    assert own["status"] == rows["right"]["status"] == "ok"
+    assert own["checked"] == "whole fit"
+    assert rows["right"]["inertia_ratio"] == 1.0
+    assert rows["right"]["rounds"] == own["rounds"] == 2
+    assert {"ms", "ratio"} <= rows["right"].keys()
+    for name in ("wrong", "sampling"):
+        assert rows[name]["status"] == "differs"
+        assert "ms" not in rows[name]
+        assert "ratio" not in rows[name]
+    assert "of ours" in rows["wrong"]["reason"]
+    assert "rows missing" in rows["sampling"]["reason"]
+
+
+def test_peers_that_cannot(measure):
+    case = replace(TINY, dtype="float64")
+    rows = measure("right", "broken", "crashing", "missing", "narrow", case=case)
+    status = {name: row["status"] for name, row in rows.items()}
+    assert status == {
+        "Lloydia lloyd": "ok",
+        "right": "ok",
+        "broken": "failed",
+        "crashing": "failed",
+        "missing": "not installed",
+        "narrow": "unsupported",
+    }
+    assert "ArithmeticError: a reason" in rows["broken"]["reason"]
+    assert rows["narrow"]["reason"] == "float32 only"
+
+
+def test_a_slow_peer_is_given_up(measure):
+    rows = measure("slow", probe=2.0)
+    assert rows["slow"]["status"] == "slow"
+    assert rows["slow"]["reason"] == "warming up took over 2 s"
+    assert "ms" not in rows["slow"]
+
+
+def test_ours_is_judged_first_and_then_nobody_has_a_time(measure):
+    rows = measure("lying", "right", ours=False)
+    assert rows["lying"]["status"] == "differs"
+    assert rows["lying"]["reason"] == "its inertia_ differs from the oracle's"
+    assert "ms" not in rows["lying"]
+    assert "ms" not in rows["right"]
+
+
+def test_a_case_that_has_converged_has_no_iterations_to_time(measure):
+    rows = measure("right", case=replace(TINY, k=1, iterations=(50, 60)))
+    assert rows["Lloydia lloyd"]["status"] == "differs"
+    assert "converged" in rows["Lloydia lloyd"]["reason"]
+    assert "ms" not in rows["right"]
+
+
+def test_every_algorithm_is_auto_to_the_last_bit(measure):
+    rows = measure(mode="auto")
+    assert len(rows) > 2
+    for row in rows.values():
+        assert row["status"] == "ok"
+        assert row["memory"] > 0
+        assert row["n_distances"] > 0
+    assert rows["Lloydia hamerly"]["checked"] == "every bit is auto's"
+
+
+def test_seeding(measure):
+    rows = measure("right", mode="seeding", case=replace(TINY, modes=("seeding",)))
+    assert rows["Lloydia k-means++"]["checked"] == "picks at a reduced size"
+    assert rows["Lloydia k-means++"]["ms"] > 0
+
+
+def test_defaults_have_no_start(measure):
+    rows = measure("right", mode="fits", case=replace(TINY, defaults=True))
+    assert rows["Lloydia auto"]["checked"] == "whole fit"
+    assert rows["right"]["reason"] == "has not the same k-means++"
