@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from lloydia import KMeans
 from lloydia.algorithms.geometry import Padding
 from lloydia.backends import choose
-from nasty import nasty_rows
+from nasty import FLAVOURS, nasty_rows, rows_of
 
 
 @pytest.mark.parametrize("algorithm", ["elkan", "hamerly"])
@@ -60,6 +60,7 @@ def test_bounds_bound_the_true_distances(X, data):
 
 def check_bounds(engine, X):
     bounds = engine.bounds
+    unit = Fraction(bounds.padding.unit)
     for i, x in enumerate(X):
         squares = [
             sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, c))
@@ -67,18 +68,30 @@ def check_bounds(engine, X):
         ]
         label = engine.assigned[i]
         if np.isfinite(bounds.upper[i]):
-            assert Fraction(float(bounds.upper[i])) ** 2 >= squares[label]
+            assert (Fraction(float(bounds.upper[i])) / unit) ** 2 >= squares[label]
         for j, square in enumerate(squares):
             lower = bounds.lower[i] if bounds.lower.ndim == 1 else bounds.lower[i, j]
-            if bounds.lower.ndim == 2 or j != label:
-                assert Fraction(float(lower)) ** 2 <= square
+            if np.isfinite(lower) and (bounds.lower.ndim == 2 or j != label):
+                assert (Fraction(float(lower)) / unit) ** 2 <= square
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_padding_covers_the_roundings_of_the_type(dtype):
-    padding = Padding.of(np.dtype(dtype), 100)
-    values = np.random.default_rng(0).uniform(1, 2, size=1000)
-    assert (dtype(padding.raised(values)).astype(float) > values).all()
-    assert (dtype(padding.lowered(values)).astype(float) < values).all()
-    assert padding.lowered(1e-200 if dtype == np.float64 else 1e-40) == 0
-    assert padding.lowered(np.inf) == np.finfo(dtype).max
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+def test_padding_covers_the_roundings_of_float32(scale):
+    padding = Padding.of(np.full(100, scale), np.dtype(np.float32))
+    values = np.random.default_rng(0).uniform(scale, 2 * scale, size=1000) * padding.unit
+    assert (np.float32(padding.raised(values)).astype(float) > values).all()
+    assert (np.float32(padding.lowered(values)).astype(float) < values).all()
+    assert padding.lowered(2.0**-60) == 0
+    assert padding.lowered(np.inf) == np.inf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_squares_of_distances_in_the_unit_are_float32(flavour, dtype):
+    X = rows_of(flavour, 50, 7, dtype, seed=1)
+    padding = Padding.of(np.abs(X).max(axis=0).astype(float), X.dtype)
+    assert np.isfinite(X.dtype.type(padding.unit))
+    assert np.frexp(padding.unit)[0] == 0.5
+    with np.errstate(over="raise", under="ignore"):
+        y = ((X[:, None].astype(float) - X[None]) * padding.unit).astype(np.float32)
+        assert np.isfinite(np.square(y).sum(axis=2)).all()

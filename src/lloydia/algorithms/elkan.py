@@ -23,7 +23,7 @@ __all__ = ["Elkan"]
 
 
 class Elkan:
-    """The bounds of every point: k + 1 numbers of X's type.
+    """The bounds of every point: k + 1 float32, in the unit of the padding.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Elkan:
 
     pairs = True
 
-    def __init__(self, n_samples: int, n_features: int, k: int, dtype: np.dtype) -> None:
-        self.upper = np.full(n_samples, np.inf, dtype=dtype)
-        self.lower = np.zeros((n_samples, k), dtype=dtype)
-        self.padding = Padding.of(dtype, n_features)
+    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
+        self.upper = np.full(n_samples, np.inf, dtype=np.float32)
+        self.lower = np.zeros((n_samples, k), dtype=np.float32)
+        self.padding = padding

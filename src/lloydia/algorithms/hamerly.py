@@ -21,7 +21,7 @@ __all__ = ["Hamerly"]
 
 
 class Hamerly:
-    """The bounds of every point: two numbers of X's type.
+    """The bounds of every point: two float32, in the unit of the padding.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Hamerly:
 
     pairs = False
 
-    def __init__(self, n_samples: int, n_features: int, k: int, dtype: np.dtype) -> None:
-        self.upper = np.full(n_samples, np.inf, dtype=dtype)
-        self.lower = np.zeros(n_samples, dtype=dtype)
-        self.padding = Padding.of(dtype, n_features)
+    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
+        self.upper = np.full(n_samples, np.inf, dtype=np.float32)
+        self.lower = np.zeros(n_samples, dtype=np.float32)
+        self.padding = padding

@@ -1,7 +1,7 @@
 """The tests of :mod:`lloydia.algorithms.hamerly` and :mod:`lloydia.algorithms.elkan`, row by row.
 
-`padding` is (relative, absolute, largest); bounds are stored in X's type and computed in float64,
-and the padding covers the rounding between.
+Bounds are stored in float32 and computed in float64, in the unit of `padding`, which is
+(unit, relative, difference, absolute) and covers the rounding between.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["elkan", "hamerly_bounds", "hamerly_select"]
 @kernel
 def raised(value, padding):
     """Return an upper bound from a computed value."""
-    return value * (1.0 + padding[0]) + padding[1]
+    return value * (1.0 + padding[1]) + padding[3]
 
 
 @kernel
 def lowered(value, padding):
     """Return a lower bound from a computed value."""
-    return min(max(value * (1.0 - padding[0]) - padding[1], 0.0), padding[2])
+    return max(value * (1.0 - padding[1]) - padding[3], 0.0)
 
 
 @kernel
@@ -58,7 +58,7 @@ def hamerly_select(
         if not raised(u, padding) < bound:
             load(X, i, x)
             n_distances += 1
-            u = raised(np.sqrt(distance(x, centers[a])), padding)
+            u = raised(np.sqrt(distance(x, centers[a])) * padding[0], padding)
             if not raised(u, padding) < bound:
                 active[n_active] = i
                 n_active += 1
@@ -71,8 +71,8 @@ def hamerly_select(
 def hamerly_bounds(active, n_active, best, second, upper, lower, padding):
     """Set the bounds of scanned rows from their two smallest squared distances."""
     for p in range(n_active):
-        upper[active[p]] = raised(np.sqrt(best[p]), padding)
-        lower[active[p]] = lowered(np.sqrt(second[p]), padding)
+        upper[active[p]] = raised(np.sqrt(best[p]) * padding[0], padding)
+        lower[active[p]] = lowered(np.sqrt(second[p]) * padding[0], padding)
 
 
 @kernel
@@ -92,19 +92,19 @@ def elkan_row(x, a, u, lower, centers, half_gaps, padding):
                 D = distance(x, centers[a])
                 n_distances += 1
                 tight = True
-                u = raised(np.sqrt(D), padding)
-                lower[a] = lowered(np.sqrt(D), padding)
+                u = raised(np.sqrt(D) * padding[0], padding)
+                lower[a] = lowered(np.sqrt(D) * padding[0], padding)
                 reach = raised(u, padding)
                 if reach < lower[j] or reach < half_gaps[a, j]:
                     continue
         other = distance(x, centers[j])
         n_distances += 1
-        lower[j] = lowered(np.sqrt(other), padding)
+        lower[j] = lowered(np.sqrt(other) * padding[0], padding)
         if a < 0 or other < D or (other == D and j < a):
             a = j
             D = other
             tight = True
-            u = raised(np.sqrt(D), padding)
+            u = raised(np.sqrt(D) * padding[0], padding)
     return a, u, n_distances
 
 
