@@ -9,9 +9,10 @@ from __future__ import annotations
 from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.hamerly import Hamerly
 from lloydia.algorithms.lloyd import Lloyd
+from lloydia.algorithms.yinyang import Yinyang
 
 __all__ = ["ALGORITHMS", "CLASSES"]
 
-CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly}
+CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly, "yinyang": Yinyang}
 
 ALGORITHMS = ("auto", *CLASSES)

@@ -16,11 +16,14 @@ from lloydia.algorithms.geometry import Geometry
 from lloydia.backends.cpu import bounds
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.grouped import arrange, vectors
 from lloydia.backends.cpu.low_scan import LOW, tile_scan
+from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import certified_scan
 from lloydia.backends.cpu.sparse_scan import sparse_scan
+from lloydia.backends.cpu.yinyang import yinyang as yinyang_assign
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
@@ -132,4 +135,30 @@ def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
-STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan}
+def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Evaluate the groups of centres that the bounds of a row do not settle."""
+    b, k = engine.bounds, len(engine.used)
+    wide = engine.used.astype(np.float64)
+    width = vectors(k) * LANES
+    if len(b.lower) == 0:
+        b.divide(wide, width, engine.width * engine.dtype.itemsize)
+    moved = np.empty(k)
+    own_distances(wide, 0, k, np.arange(k, dtype=np.int32), before.astype(np.float64), moved)
+    moved = b.padding.raised(np.sqrt(moved) * b.padding.unit)
+    b.move(moved)
+    centers, padding = arrange(wide, b.order, width), b.padding.as_tuple()
+    rows = np.empty(tally.fresh.shape, dtype=np.int64)
+
+    def step(t: int, start: int, stop: int) -> int:
+        n_rows, evaluated, rechecked = yinyang_assign(
+            engine.X, start, stop, engine.assigned, centers, moved.astype(np.float32), b.drift,
+            b.size, b.upper, b.lower, padding, rows[t], tally.fresh[t],
+        )  # fmt: skip
+        tally.evaluated[t] += evaluated
+        tally.rechecked[t] += rechecked
+        return engine.move(t, rows[t], 0, n_rows, tally.fresh[t])
+
+    return step
+
+
+STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan, "yinyang": yinyang}

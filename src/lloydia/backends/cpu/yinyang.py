@@ -1,0 +1,351 @@
+"""The assignment of :mod:`lloydia.algorithms.yinyang`.
+
+Three passes over a range of rows, each leaving fewer: the bounds as they are, SIMD over rows; u
+replaced by a bound from the row's score with its own centre; then, group by group, the rows whose
+bound fails against the group's panels.  All distances come from float32 scores s with the error E
+of :mod:`lloydia.exact.certificate`: with ``|x'|**2`` in ``[low, high]``,
+
+    low - 2 (s + E)  <=  |x' - c'|**2  <=  high - 2 (s - E).
+
+A row's label is certain if its best score exceeds all others of evaluated groups, and that of its
+old label, by 2 E; the centres of the other groups are farther by their bounds.  Rows in doubt are
+settled by canonical D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.bounds import lowered, raised
+from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.micro import LANES, LEAST, MR
+from lloydia.backends.cpu.panels import best_of_one, best_of_three, best_of_two
+from lloydia.backends.cpu.rows import load
+from lloydia.backends.cpu.scan import canonical_row, two_nearest
+from lloydia.exact.certificate import FAR
+
+__all__ = ["yinyang"]
+
+TILE = 1024
+
+
+class Slots(NamedTuple):
+    """Rows that are evaluated together, and what is known of each so far.
+
+    Attributes
+    ----------
+    y : ndarray of shape (block, d), float32
+        The rows, centred and scaled.
+    rows : ndarray of shape (block,), int64
+        Their numbers.
+    squares, errors : ndarray of shape (block,), float64
+        ``|y|**2``, and E.
+    own : ndarray of shape (block,), float32
+        The score of the row's label; LEAST where its group is evaluated.
+    first, runner : ndarray of shape (block,), float32
+        The best score, and the best of all others.
+    which, group : ndarray of shape (block,), int64
+        The position of the best, and its group; -1 where that group is not evaluated.
+    within : ndarray of shape (block,), float32
+        The best score of all others in that group.
+    """
+
+    y: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    squares: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    own: NDArray[np.float32]
+    first: NDArray[np.float32]
+    runner: NDArray[np.float32]
+    which: NDArray[np.int64]
+    group: NDArray[np.int64]
+    within: NDArray[np.float32]
+
+
+@kernel(fastmath={"reassoc", "nsz", "contract"})
+def product(y, b):
+    """Return the float32 inner product of two rows, in any order."""
+    total = np.float32(0.0)
+    for f in range(len(y)):
+        total += y[f] * b[f]
+    return total
+
+
+@kernel(fastmath={"reassoc", "nsz", "contract"})
+def norm_square(y):
+    """Return the sum of squares of a float32 row, in float64."""
+    total = 0.0
+    for f in range(len(y)):
+        total += np.float64(y[f]) * np.float64(y[f])
+    return total
+
+
+@kernel
+def below(square, score, error, factor, padding):
+    """Return a lower bound on a distance, from ``|y|**2`` and a score with its error."""
+    least = square * (1.0 - 2.0**-20) - 2.0**-80 - 2.0 * (np.float64(score) + error)
+    # False for a NaN too.
+    return lowered(np.sqrt(least) * factor, padding) if least > 0.0 else 0.0
+
+
+@kernel
+def above(square, score, error, factor, padding):
+    """Return an upper bound on the same distance."""
+    most = square * (1.0 + 2.0**-20) + 2.0**-80 - 2.0 * (np.float64(score) - error)
+    return raised(np.sqrt(max(most, 0.0)) * factor, padding)
+
+
+@kernel
+def select(start, stop, labels, upper, lower, moved, drift, padding, least, active):
+    """Move u of a tile of rows, and list those with a group that is not farther.
+
+    `least` (TILE,) and `active` (TILE,) receive the least bound of a row's groups, and the row.
+    `moved` (k,) and `drift` (t,) are float32.  Returns how many are listed.
+    """
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    m = stop - start
+    for p in range(m):
+        least[p] = np.inf
+    for g in range(len(lower)):
+        bounds, gone = lower[g, start:stop], drift[g]
+        for p in range(m):
+            bound = bounds[p] - gone
+            least[p] = bound if bound < least[p] else least[p]
+    n_active = 0
+    for p in range(m):
+        u = (upper[start + p] + moved[labels[start + p]]) * grow + tiny
+        upper[start + p] = u
+        bound = least[p]
+        active[n_active] = start + p
+        least[n_active] = bound
+        n_active += not u * grow + tiny < bound
+    return n_active
+
+
+@kernel
+def fill(
+    X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift, size, padding, x
+):
+    """Put listed rows, from entry `q` on, into the slots from `m` on, until either ends.
+
+    u is replaced by a bound from the score of the row's label; a row that this settles takes no
+    slot.  Returns the entry and the slot that are next.
+    """
+    y, rows, squares, errors, own, first, runner, which, group, _ = slots
+    panel, halves, place = centers.rows, centers.halves, centers.place
+    origin, scale, (a0, a1, a2) = centers.origin, centers.scale, centers.terms
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    factor = padding[0] / scale
+    while q < n_active and m < len(rows):
+        i = active[q]
+        load(X, i, x)
+        for f in range(len(x)):
+            y[m, f] = np.float32((x[f] - origin[f]) * scale)
+        square = norm_square(y[m])
+        R = np.sqrt(square) * (1.0 + 2.0**-20) + 2.0**-60
+        error = a0 + R * (a1 + R * a2) if R < FAR else np.inf
+        rows[m] = i
+        squares[m] = square
+        errors[m] = error
+        own[m] = first[m] = runner[m] = LEAST
+        group[m] = -1
+        which[m] = 0
+        settled = False
+        a = labels[i]
+        if a >= 0:
+            at = place[a]
+            score = product(y[m], panel[at]) + halves[at]
+            u = np.float32(above(square, score, error, factor, padding))
+            u = u if u < upper[i] else upper[i]
+            upper[i] = u
+            reach = u * grow + tiny
+            settled = reach < least[q]
+            if reach < lower[at // size, i] - drift[at // size]:
+                own[m] = first[m] = score
+                which[m] = at
+        m += not settled
+        q += 1
+    return q, m
+
+
+@kernel
+def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
+    """List the slots whose bound of a group fails, and the addresses of their rows.
+
+    The addresses go on, with any row, to a multiple of MR.  Returns how many fail.
+    """
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    n = 0
+    for p in range(m):
+        i = rows[p]
+        found[n] = p
+        addresses[n] = base + p * pitch
+        n += not upper[i] * grow + tiny < bounds[i] - gone
+    for q in range(n, n + MR):
+        addresses[q] = base
+    return n
+
+
+@kernel
+def scan_group(panels, halves, group, per_group, n, addresses, best, second, which):
+    """Find the best two of a group, and the position of the best, for `n` rows by address."""
+    d, width = panels.shape[1:]
+    first = group * per_group
+    for panel in range(first, min(first + per_group, len(panels))):
+        vectors = panels.ctypes.data + panel * d * width * 4
+        half = halves.ctypes.data + panel * width * 4
+        at, anew = panel * width, panel == first
+        for q in range(0, n, MR):
+            rows = addresses.ctypes.data + q * 8
+            a, b = best.ctypes.data + q * 4, second.ctypes.data + q * 4
+            c = which.ctypes.data + q * 4
+            if width == 3 * LANES:
+                best_of_three(rows, d, vectors, half, a, b, c, at, anew)
+            elif width == 2 * LANES:
+                best_of_two(rows, d, vectors, half, a, b, c, at, anew)
+            else:
+                best_of_one(rows, d, vectors, half, a, b, c, at, anew)
+
+
+@kernel
+def fold(g, n, found, best, second, winner, slots, bounds, gone, factor, padding):
+    """Take what the evaluation of group `g` found into the slots, and set its bounds.
+
+    They are of all centres of the group; :func:`settle` raises that of a new label's group.
+    """
+    _, rows, squares, errors, _, first, runner, which, group, within = slots
+    for q in range(n):
+        p, b, s = found[q], best[q], second[q]
+        bound = below(squares[p], b, errors[p], factor, padding)
+        bounds[rows[p]] = lowered(bound + gone, padding)
+        top = first[p]
+        better = b > top
+        loser = top if better else b
+        rival = s if better else runner[p]
+        runner[p] = loser if loser > rival else rival
+        first[p] = b if better else top
+        which[p] = winner[q] if better else which[p]
+        within[p] = s if better else within[p]
+        group[p] = g if better else group[p]
+
+
+@kernel
+def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
+    """Write the labels of `m` slots, and set the bounds that depend on them.
+
+    Returns the number of rows in doubt.
+    """
+    _, rows, squares, errors, own, first, runner, which, group, within = slots
+    order, place, columns = centers.order, centers.place, centers.columns
+    factor = padding[0] / centers.scale
+    rechecked = 0
+    for p in range(m):
+        i, a, square, error = rows[p], labels[rows[p]], squares[p], errors[p]
+        j = order[which[p]]
+        if np.float64(first[p]) - np.float64(runner[p]) > 2.0 * error:
+            u = np.float32(above(square, first[p], error, factor, padding))
+            upper[i] = u if j != a or u < upper[i] else upper[i]
+        else:
+            rechecked += 1
+            load(X, i, x)
+            canonical_row(x, columns, D)
+            nearest, _ = two_nearest(D)
+            j = np.int64(nearest)
+            upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
+        fresh[p] = j
+        g = group[p]
+        if g >= 0 and order[which[p]] == j:
+            bound = below(square, within[p], error, factor, padding)
+            lower[g, i] = lowered(bound + drift[g], padding)
+        if j != a and own[p] > np.float32(LEAST):
+            # The old label joins the others of its group, which was not evaluated.
+            g = place[a] // size
+            bound = below(square, own[p], error, factor, padding)
+            lower[g, i] = min(lower[g, i], np.float32(lowered(bound + drift[g], padding)))
+    return rechecked
+
+
+@kernel
+def evaluate(m, slots, panels, halves, k, scale, upper, lower, drift, size, padding, lists):
+    """Evaluate the groups of `m` slots that their bounds do not settle.
+
+    Returns the number of distances.
+    """
+    found, addresses, best, second, winner = lists
+    rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
+    per_group, factor = size // panels.shape[2], padding[0] / scale
+    evaluated = m
+    for g in range(len(lower)):
+        bounds, gone = lower[g], drift[g]
+        n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
+        if n:
+            evaluated += n * min(size, k - g * size)
+            scan_group(panels, halves, g, per_group, n, addresses, best, second, winner)
+            fold(g, n, found, best, second, winner, slots, bounds, gone, factor, padding)
+    return evaluated
+
+
+@kernel
+def yinyang(
+    X, start, stop, labels, centers, moved, drift, size, upper, lower, padding, rows, fresh
+):
+    """Assign a range of rows.
+
+    Parameters
+    ----------
+    centers : Grouped
+    moved : ndarray (k,), float32; drift : ndarray (t,), float32
+    size : int
+        Centres a group.
+    rows : ndarray (stop - start,), int64; fresh : the same, int32
+        Receive the rows that were evaluated, and their labels.
+
+    Returns
+    -------
+    n_rows, n_distances, n_rechecked : int
+    """
+    k, d = centers.rows.shape
+    block = max(8, min(128, 131072 // d // MR)) * MR
+    slots = Slots(
+        np.empty((block, d), np.float32), np.empty(block, np.int64), np.empty(block),
+        np.empty(block), np.empty(block, np.float32), np.empty(block, np.float32),
+        np.empty(block, np.float32), np.empty(block, np.int64), np.empty(block, np.int64),
+        np.empty(block, np.float32),
+    )  # fmt: skip
+    lists = (
+        np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
+        np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
+        np.empty(block + MR, np.int32),
+    )  # fmt: skip
+    least, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
+    x, D = np.empty(d), np.empty(k)
+    n_rows = evaluated = rechecked = 0
+    at, q, n_active = start, 0, 0
+    while True:
+        m = 0
+        while m < block and (q < n_active or at < stop):
+            if q == n_active:
+                q, end = 0, min(at + TILE, stop)
+                n_active = select(
+                    at, end, labels, upper, lower, moved, drift, padding, least, active
+                )
+                at = end
+            q, m = fill(
+                X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift,
+                size, padding, x,
+            )  # fmt: skip
+        if m == 0:
+            return n_rows, evaluated, rechecked
+        evaluated += evaluate(
+            m, slots, centers.panels, centers.halves, k, centers.scale, upper, lower, drift, size,
+            padding, lists,
+        )  # fmt: skip
+        rechecked += settle(
+            X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
+        )
+        for p in range(m):
+            rows[n_rows + p] = slots.rows[p]
+        n_rows += m
