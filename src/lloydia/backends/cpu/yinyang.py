@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.bounds import lowered, raised
+from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.micro import LANES, LEAST, MR
 from lloydia.backends.cpu.panels import best_of_one, best_of_three, best_of_two
@@ -41,61 +41,66 @@ class Slots(NamedTuple):
         The rows, centred and scaled.
     rows : ndarray of shape (block,), int64
         Their numbers.
-    squares, errors : ndarray of shape (block,), float64
-        ``|y|**2``, and E.
+    least : ndarray of shape (block,), float32; most, errors : the same, float64
+        Bounds on ``|x'|**2 - 2 E`` and ``|x'|**2 + 2 E``, and E.
     own : ndarray of shape (block,), float32
         The score of the row's label; LEAST where its group is evaluated.
     first, runner : ndarray of shape (block,), float32
         The best score, and the best of all others.
-    which, group : ndarray of shape (block,), int64
-        The position of the best, and its group; -1 where that group is not evaluated.
+    which : ndarray of shape (block,), int64
+        The position of the best.
     within : ndarray of shape (block,), float32
-        The best score of all others in that group.
+        The best score of all others in its group, where that is evaluated.
     """
 
     y: NDArray[np.float32]
     rows: NDArray[np.int64]
-    squares: NDArray[np.float64]
+    least: NDArray[np.float32]
+    most: NDArray[np.float64]
     errors: NDArray[np.float64]
     own: NDArray[np.float32]
     first: NDArray[np.float32]
     runner: NDArray[np.float32]
     which: NDArray[np.int64]
-    group: NDArray[np.int64]
     within: NDArray[np.float32]
 
 
-@kernel(fastmath={"reassoc", "nsz", "contract"})
-def product(y, b):
-    """Return the float32 inner product of two rows, in any order."""
-    total = np.float32(0.0)
-    for f in range(len(y)):
-        total += y[f] * b[f]
-    return total
+@kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
+def frame(x, origin, scale, panel, at, y, m):
+    """Centre, scale and round a row (d,) into ``y[m]``.
 
-
-@kernel(fastmath={"reassoc", "nsz", "contract"})
-def norm_square(y):
-    """Return the sum of squares of a float32 row, in float64."""
-    total = 0.0
-    for f in range(len(y)):
-        total += np.float64(y[f]) * np.float64(y[f])
-    return total
+    Returns ``|y|**2``, in float64, and the inner product with ``panel[at]``, in float32.
+    """
+    square, score = 0.0, np.float32(0.0)
+    for f in range(len(x)):
+        value = np.float32((x[f] - origin[f]) * scale)
+        y[m, f] = value
+        square += np.float64(value) * np.float64(value)
+        score += value * panel[at, f]
+    return square, score
 
 
 @kernel
-def below(square, score, error, factor, padding):
-    """Return a lower bound on a distance, from ``|y|**2`` and a score with its error."""
-    least = square * (1.0 - 2.0**-20) - 2.0**-80 - 2.0 * (np.float64(score) + error)
+def below(least, score, factor, padding):
+    """Return a lower bound on a distance, from that on ``|x'|**2 - 2 E`` and a score; float32."""
+    square = least - np.float32(2.0) * score
     # False for a NaN too.
-    return lowered(np.sqrt(least) * factor, padding) if least > 0.0 else 0.0
+    root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
+    bound = root * np.float32(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
+    return max(bound, np.float32(0.0))
 
 
 @kernel
-def above(square, score, error, factor, padding):
-    """Return an upper bound on the same distance."""
-    most = square * (1.0 + 2.0**-20) + 2.0**-80 - 2.0 * (np.float64(score) - error)
-    return raised(np.sqrt(max(most, 0.0)) * factor, padding)
+def later(bound, gone, padding):
+    """Return what is kept of a lower bound: with the drift so far, rounded down; float32."""
+    kept = (bound + gone) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
+    return max(kept, np.float32(0.0))
+
+
+@kernel
+def above(most, score, factor, padding):
+    """Return an upper bound on a distance, from that on ``|x'|**2 + 2 E`` and a score; float64."""
+    return raised(np.sqrt(max(most - 2.0 * np.float64(score), 0.0)) * factor, padding)
 
 
 @kernel
@@ -134,31 +139,29 @@ def fill(
     u is replaced by a bound from the score of the row's label; a row that this settles takes no
     slot.  Returns the entry and the slot that are next.
     """
-    y, rows, squares, errors, own, first, runner, which, group, _ = slots
+    y, rows, least_square, most_square, errors, own, first, runner, which, _ = slots
     panel, halves, place = centers.rows, centers.halves, centers.place
     origin, scale, (a0, a1, a2) = centers.origin, centers.scale, centers.terms
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     factor = padding[0] / scale
     while q < n_active and m < len(rows):
         i = active[q]
+        a = labels[i]
+        at = place[a]
         load(X, i, x)
-        for f in range(len(x)):
-            y[m, f] = np.float32((x[f] - origin[f]) * scale)
-        square = norm_square(y[m])
+        square, score = frame(x, origin, scale, panel, at, y, m)
         R = np.sqrt(square) * (1.0 + 2.0**-20) + 2.0**-60
         error = a0 + R * (a1 + R * a2) if R < FAR else np.inf
         rows[m] = i
-        squares[m] = square
         errors[m] = error
+        least_square[m] = square * (1.0 - 2.0**-20) - 2.0**-80 - 2.0 * error
+        most_square[m] = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * error
         own[m] = first[m] = runner[m] = LEAST
-        group[m] = -1
         which[m] = 0
         settled = False
-        a = labels[i]
         if a >= 0:
-            at = place[a]
-            score = product(y[m], panel[at]) + halves[at]
-            u = np.float32(above(square, score, error, factor, padding))
+            score += halves[at]
+            u = np.float32(above(most_square[m], score, factor, padding))
             u = u if u < upper[i] else upper[i]
             upper[i] = u
             reach = u * grow + tiny
@@ -180,7 +183,7 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     n = 0
     for p in range(m):
-        i = rows[p]
+        i = np.uint64(rows[p])
         found[n] = p
         addresses[n] = base + p * pitch
         n += not upper[i] * grow + tiny < bounds[i] - gone
@@ -193,15 +196,16 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
 def scan_group(panels, halves, group, per_group, n, addresses, best, second, which):
     """Find the best two of a group, and the position of the best, for `n` rows by address."""
     d, width = panels.shape[1:]
+    # Every use of ctypes counts a reference, which takes longer than a row.
+    every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
+    firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
     first = group * per_group
     for panel in range(first, min(first + per_group, len(panels))):
-        vectors = panels.ctypes.data + panel * d * width * 4
-        half = halves.ctypes.data + panel * width * 4
+        vectors, half = start + panel * d * width * 4, ends + panel * width * 4
         at, anew = panel * width, panel == first
         for q in range(0, n, MR):
-            rows = addresses.ctypes.data + q * 8
-            a, b = best.ctypes.data + q * 4, second.ctypes.data + q * 4
-            c = which.ctypes.data + q * 4
+            rows = every + q * 8
+            a, b, c = firsts + q * 4, seconds + q * 4, winners + q * 4
             if width == 3 * LANES:
                 best_of_three(rows, d, vectors, half, a, b, c, at, anew)
             elif width == 2 * LANES:
@@ -211,16 +215,17 @@ def scan_group(panels, halves, group, per_group, n, addresses, best, second, whi
 
 
 @kernel
-def fold(g, n, found, best, second, winner, slots, bounds, gone, factor, padding):
-    """Take what the evaluation of group `g` found into the slots, and set its bounds.
+def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding):
+    """Take what the evaluation of a group found into the slots, and set its bounds.
 
     They are of all centres of the group; :func:`settle` raises that of a new label's group.
     """
-    _, rows, squares, errors, _, first, runner, which, group, within = slots
+    _, rows, least, _, _, _, first, runner, which, within = slots
     for q in range(n):
-        p, b, s = found[q], best[q], second[q]
-        bound = below(squares[p], b, errors[p], factor, padding)
-        bounds[rows[p]] = lowered(bound + gone, padding)
+        bound[q] = later(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
+    for q in range(n):
+        p, b, s = np.uint64(found[q]), best[q], second[q]
+        bounds[np.uint64(rows[p])] = bound[q]
         top = first[p]
         better = b > top
         loser = top if better else b
@@ -229,7 +234,6 @@ def fold(g, n, found, best, second, winner, slots, bounds, gone, factor, padding
         first[p] = b if better else top
         which[p] = winner[q] if better else which[p]
         within[p] = s if better else within[p]
-        group[p] = g if better else group[p]
 
 
 @kernel
@@ -238,15 +242,15 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
 
     Returns the number of rows in doubt.
     """
-    _, rows, squares, errors, own, first, runner, which, group, within = slots
+    _, rows, least, most, errors, own, first, runner, which, within = slots
     order, place, columns = centers.order, centers.place, centers.columns
     factor = padding[0] / centers.scale
     rechecked = 0
     for p in range(m):
-        i, a, square, error = rows[p], labels[rows[p]], squares[p], errors[p]
+        i, a = rows[p], labels[rows[p]]
         j = order[which[p]]
-        if np.float64(first[p]) - np.float64(runner[p]) > 2.0 * error:
-            u = np.float32(above(square, first[p], error, factor, padding))
+        if np.float64(first[p]) - np.float64(runner[p]) > 2.0 * errors[p]:
+            u = np.float32(above(most[p], first[p], factor, padding))
             upper[i] = u if j != a or u < upper[i] else upper[i]
         else:
             rechecked += 1
@@ -256,15 +260,15 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
             j = np.int64(nearest)
             upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
         fresh[p] = j
-        g = group[p]
-        if g >= 0 and order[which[p]] == j:
-            bound = below(square, within[p], error, factor, padding)
-            lower[g, i] = lowered(bound + drift[g], padding)
-        if j != a and own[p] > np.float32(LEAST):
+        skipped = own[p] > np.float32(LEAST)
+        if order[which[p]] == j and not (j == a and skipped):
+            g = which[p] // size
+            lower[g, i] = later(below(least[p], within[p], factor, padding), drift[g], padding)
+        if j != a and skipped:
             # The old label joins the others of its group, which was not evaluated.
             g = place[a] // size
-            bound = below(square, own[p], error, factor, padding)
-            lower[g, i] = min(lower[g, i], np.float32(lowered(bound + drift[g], padding)))
+            bound = later(below(least[p], own[p], factor, padding), drift[g], padding)
+            lower[g, i] = min(lower[g, i], bound)
     return rechecked
 
 
@@ -274,7 +278,7 @@ def evaluate(m, slots, panels, halves, k, scale, upper, lower, drift, size, padd
 
     Returns the number of distances.
     """
-    found, addresses, best, second, winner = lists
+    found, addresses, best, second, winner, bound = lists
     rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
     per_group, factor = size // panels.shape[2], padding[0] / scale
     evaluated = m
@@ -284,7 +288,7 @@ def evaluate(m, slots, panels, halves, k, scale, upper, lower, drift, size, padd
         if n:
             evaluated += n * min(size, k - g * size)
             scan_group(panels, halves, g, per_group, n, addresses, best, second, winner)
-            fold(g, n, found, best, second, winner, slots, bounds, gone, factor, padding)
+            fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding)
     return evaluated
 
 
@@ -310,15 +314,15 @@ def yinyang(
     k, d = centers.rows.shape
     block = max(8, min(128, 131072 // d // MR)) * MR
     slots = Slots(
-        np.empty((block, d), np.float32), np.empty(block, np.int64), np.empty(block),
-        np.empty(block), np.empty(block, np.float32), np.empty(block, np.float32),
-        np.empty(block, np.float32), np.empty(block, np.int64), np.empty(block, np.int64),
-        np.empty(block, np.float32),
+        np.empty((block, d), np.float32), np.empty(block, np.int64),
+        np.empty(block, np.float32), np.empty(block), np.empty(block),
+        np.empty(block, np.float32), np.empty(block, np.float32), np.empty(block, np.float32),
+        np.empty(block, np.int64), np.empty(block, np.float32),
     )  # fmt: skip
     lists = (
         np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
         np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
-        np.empty(block + MR, np.int32),
+        np.empty(block + MR, np.int32), np.empty(block, np.float32),
     )  # fmt: skip
     least, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
     x, D = np.empty(d), np.empty(k)
