@@ -60,6 +60,7 @@ def test_bounds_bound_the_true_distances(X, data):
 
 def check_bounds(engine, X):
     bounds = engine.bounds
+    upper, lowers = bounds.now(engine.assigned)
     unit = Fraction(bounds.padding.unit)
     for i, x in enumerate(X):
         squares = [
@@ -67,12 +68,12 @@ def check_bounds(engine, X):
             for c in engine.used
         ]
         label = engine.assigned[i]
-        if np.isfinite(bounds.upper[i]):
-            assert (Fraction(float(bounds.upper[i])) / unit) ** 2 >= squares[label]
+        if np.isfinite(upper[i]):
+            assert (Fraction(float(upper[i])) / unit) ** 2 >= squares[label]
         for j, square in enumerate(squares):
-            lower = bounds.lower[i] if bounds.lower.ndim == 1 else bounds.lower[i, j]
-            if np.isfinite(lower) and (bounds.lower.ndim == 2 or j != label):
-                assert (Fraction(float(lower)) / unit) ** 2 <= square
+            lower = lowers[i] if lowers.ndim == 1 else lowers[i, j]
+            if np.isfinite(lower) and (lowers.ndim == 2 or j != label):
+                assert (Fraction(max(0.0, float(lower))) / unit) ** 2 <= square
 
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])

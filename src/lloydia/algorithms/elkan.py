@@ -16,6 +16,7 @@ evaluated becomes l_j, and if it is smaller (or equal, with a lower index) j bec
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding
 
@@ -33,13 +34,13 @@ class Elkan:
         l_j.
     padding : Padding
         Every computed bound passes through it.
-    pairs : bool
-        Whether all k x k distances between centres are needed.
     """
-
-    pairs = True
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
         self.upper = np.full(n_samples, np.inf, dtype=np.float32)
         self.lower = np.zeros((n_samples, k), dtype=np.float32)
         self.padding = padding
+
+    def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return u and l of points with these labels."""
+        return self.upper.astype(np.float64), self.lower.astype(np.float64)

@@ -71,7 +71,9 @@ class Padding:
         unit = math.ldexp(1.0, max(min(exponent, LARGEST_UNIT[np.dtype(dtype)]), -1000))
         relative = 2.0**-21 + 2 * relative_error(d)
         difference = relative + (d + 4) * 2.0**-25
-        return cls(unit, relative, difference, math.sqrt(d) * 2.0**-60 + unit * 2.0**-500)
+        # Beyond the longest distance it need not grow.
+        absolute = math.sqrt(d) * 2.0**-60 + min(unit * 2.0**-500, 2.0**64)
+        return cls(unit, relative, difference, absolute)
 
     def as_tuple(self) -> tuple[float, float, float, float]:
         """Return the four numbers, for kernels."""
@@ -94,26 +96,20 @@ class Geometry:
     ----------
     moved : ndarray of shape (k,)
         Upper bounds on the distances moved since the last assignment.
-    half_gaps : ndarray of shape (k, k) or None
+    half_gaps : ndarray of shape (k, k)
         Lower bounds on half the distances between centres.
     half_nearest : ndarray of shape (k,)
         Lower bounds on half the distance to the nearest other centre; infinite for k = 1.
     """
 
     moved: NDArray[np.float64]
-    half_gaps: NDArray[np.float64] | None
+    half_gaps: NDArray[np.float64]
     half_nearest: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls, moved_squares: NDArray, gap_squares: NDArray, padding: Padding, pairs: bool
-    ) -> Geometry:
-        """Build it from canonical D: of centres to their old places (k,), and pairs (k, k)."""
+    def of(cls, moved: NDArray, gap_squares: NDArray, padding: Padding) -> Geometry:
+        """Build it from bounds on the moves (k,), and the canonical D of pairs (k, k)."""
         half = 0.5 * np.sqrt(gap_squares) * padding.unit
         np.fill_diagonal(half, np.inf)
         half = np.asarray(padding.lowered(half))
-        return cls(
-            np.asarray(padding.raised(np.sqrt(moved_squares) * padding.unit)),
-            half if pairs else None,
-            half.min(axis=1),
-        )
+        return cls(moved, half, half.min(axis=1))

@@ -16,7 +16,7 @@ import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.micro import LANES, MR, NV, scan_one, scan_three, scan_two, settle
-from lloydia.backends.cpu.rows import distance, load
+from lloydia.backends.cpu.rows import load
 from lloydia.exact.certificate import FAR
 
 __all__ = ["canonical_row", "certified_scan", "two_nearest"]
@@ -115,6 +115,8 @@ def certified_scan(
     x = np.empty(d)
     D = np.empty(columns.shape[1])
     grow = 1.0 + (d + 8) * 2.0**-22
+    # Undoes `grow`, and as much again.
+    shrink = 1.0 - (d + 8) * 2.0**-21
     rechecked = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
@@ -129,17 +131,16 @@ def certified_scan(
             error = terms[0] + R * (terms[1] + R * terms[2])
             out = at - start + p
             certain = R < FAR and np.float64(score) - np.float64(runner_up) > 2.0 * error
-            if certain and len(best) == 0:
-                fresh[out] = label
-                continue
-            load(X, rows[at + p] if len(rows) else at + p, x)
             if certain:
                 fresh[out] = label
-                best[out] = distance(x, columns[:, label])
-                least = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (runner_up + error) - 2.0**-80
-                second[out] = max(0.0, least) / scale / scale
+                if len(best):
+                    most = square - 2.0 * (score - error) + 2.0**-80
+                    least = square * shrink - 2.0 * (runner_up + error) - 2.0**-80
+                    best[out] = max(0.0, most) / scale / scale
+                    second[out] = max(0.0, least) / scale / scale
                 continue
             rechecked += 1
+            load(X, rows[at + p] if len(rows) else at + p, x)
             canonical_row(x, columns, D)
             fresh[out], rival = two_nearest(D)
             if len(best):

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Geometry
-from lloydia.backends.cpu import bounds
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.elkan import elkan as elkan_rows
 from lloydia.backends.cpu.grouped import arrange, vectors
+from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.low_scan import LOW, tile_scan
 from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
 
 __all__ = ["STEPS", "Tally"]
+
+# A distance that is taken alone costs what about this many of a scan's do.  Those to the rows' own
+# centres are taken of a part of the rows first, and of the rest if they settle enough.
+ALONE = 20
 
 Step = Callable[[int, int, int], int]
 
@@ -61,10 +66,15 @@ def scanner(engine: CPU) -> Callable[..., int]:
         return lambda rows, start, stop, *out: sparse_scan(
             X, rows, start, stop, columns, halves, reach, *out
         )
-    if engine.n_features <= LOW:
-        kernel = tile_scan(engine.n_features)
-        return lambda rows, start, stop, *out: kernel(X, rows, start, stop, wide, *out)
-    p = pack(wide)
+    return dense_scanner(X, wide)
+
+
+def dense_scanner(X: NDArray, centers: NDArray[np.float64]) -> Callable[..., int]:
+    """Return the scan for dense rows."""
+    if X.shape[1] <= LOW:
+        kernel = tile_scan(X.shape[1])
+        return lambda rows, start, stop, *out: kernel(X, rows, start, stop, centers, *out)
+    p = pack(centers)
     fixed = (p.panels, p.halves, p.origin, p.scale, p.terms, p.columns)
     return lambda rows, start, stop, *out: certified_scan(X, rows, start, stop, *fixed, *out)
 
@@ -81,39 +91,60 @@ def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
-def geometry(engine: CPU, before: NDArray) -> Geometry:
-    """Measure how far the centres moved, and their distances to each other."""
-    old, new = before.astype(np.float64), engine.used.astype(np.float64)
-    k = len(new)
-    moved, gaps = np.empty(k), np.empty((k, k))
-    own_distances(new, 0, k, np.arange(k, dtype=np.int32), old, moved)
-    columns = np.ascontiguousarray(new.T)
+def moves(engine: CPU, before: NDArray) -> NDArray[np.float64]:
+    """Return upper bounds on how far the centres moved, in the unit of the bounds."""
+    k, padding = len(before), engine.bounds.padding
+    D = np.empty(k)
+    own_distances(engine.used, 0, k, np.arange(k, dtype=np.int32), before.astype(np.float64), D)
+    return padding.raised(np.sqrt(D) * padding.unit)
+
+
+def half_nearest(engine: CPU) -> NDArray[np.float64]:
+    """Return lower bounds on half the distance from each centre to its nearest other.
+
+    The scan of the centres themselves: whatever is not the label is a centre's second nearest.
+    """
+    k, padding = len(engine.used), engine.bounds.padding
+    scan = dense_scanner(engine.used, engine.used.astype(np.float64))
+    fresh, best, second = np.empty(k, dtype=np.int32), np.empty(k), np.empty(k)
     engine.each_block(
-        lambda t, a, b: squared_distances(new, a, b, columns, gaps, a), 0.3 * new.size, k
-    )
-    return Geometry.of(moved, gaps, engine.bounds.padding, engine.bounds.pairs)
+        lambda t, a, b: scan(EVERY, a, b, fresh[a:b], best[a:b], second[a:b]),
+        engine.used.size / 40.0, k,
+    )  # fmt: skip
+    return 0.5 * padding.lowered(np.sqrt(second) * padding.unit)
 
 
 def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Scan the rows whose two bounds do not settle them."""
-    scan_rows, k, b = scanner(engine), len(engine.used), engine.bounds
-    centers, g = engine.used.astype(np.float64), geometry(engine, before)
-    order = np.argsort(g.moved)
-    # The centre that moved most, how far it did, and how far the next did.
-    largest = (int(order[-1]), g.moved[order[-1]], g.moved[order[-2]] if k > 1 else 0.0)
-    padding = b.padding.as_tuple()
-    active = np.empty(tally.fresh.shape, dtype=np.int64)
-    best, second = np.empty(active.shape), np.empty(active.shape)
+    scan_rows, k, b, X = scanner(engine), len(engine.used), engine.bounds, engine.X
+    b.move(moves(engine, before))
+    tests, padding = b.tests(half_nearest(engine)), b.padding.as_tuple()
+    bounds, totals = (b.upper, b.lower), (b.moved, b.passed)
+    scaled = engine.used * engine.dtype.type(b.padding.unit)
+    listed = np.empty(tally.fresh.shape, dtype=np.int64)
+    best, second = np.empty(listed.shape), np.empty(listed.shape)
+    labels, first = engine.assigned, engine.assigned[0] < 0
+
+    def survivors(t: int, start: int, stop: int) -> int:
+        rows = listed[t]
+        n = unsettled(start, stop, labels, *bounds, *tests[:2], rows)
+        part = n // 16
+        m = tighten(X, rows, 0, part, labels, scaled, bounds, tests, padding, 0)
+        if (part - m) * k > part * ALONE:
+            part, m = n, tighten(X, rows, part, n, labels, scaled, bounds, tests, padding, m)
+        rows[m : m + n - part] = rows[part:n]
+        tally.evaluated[t] += part
+        return m + n - part
 
     def step(t: int, start: int, stop: int) -> int:
-        n_active, n_distances = bounds.hamerly_select(
-            engine.X, start, stop, engine.assigned, centers, g.moved, largest, g.half_nearest,
-            b.upper, b.lower, padding, active[t],
-        )  # fmt: skip
-        tally.rechecked[t] += scan_rows(active[t], 0, n_active, tally.fresh[t], best[t], second[t])
-        tally.evaluated[t] += n_distances + n_active * k
-        bounds.hamerly_bounds(active[t], n_active, best[t], second[t], b.upper, b.lower, padding)
-        return engine.move(t, active[t], 0, n_active, tally.fresh[t])
+        rows = EVERY if first else listed[t]
+        if not first:
+            start, stop = 0, survivors(t, start, stop)
+        out = (tally.fresh[t], best[t], second[t])
+        tally.rechecked[t] += scan_rows(rows, start, stop, *out)
+        tally.evaluated[t] += (stop - start) * k
+        renew(rows, start, stop, *out, bounds, totals, padding)
+        return engine.move(t, rows, start, stop, tally.fresh[t])
 
     return step
 
@@ -121,12 +152,20 @@ def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
 def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Evaluate the distances that the k bounds of a row do not settle."""
     b, k = engine.bounds, len(engine.used)
-    centers, g = engine.used.astype(np.float64), geometry(engine, before)
+    centers, columns = (
+        engine.used.astype(np.float64),
+        np.ascontiguousarray(engine.used.T, dtype=np.float64),
+    )
+    gaps = np.empty((k, k))
+    engine.each_block(
+        lambda t, a, b: squared_distances(centers, a, b, columns, gaps, a), 0.3 * centers.size, k
+    )
+    g = Geometry.of(moves(engine, before), gaps, b.padding)
     padding = b.padding.as_tuple()
     tally.evaluated[0] += k * (k - 1) // 2
 
     def step(t: int, start: int, stop: int) -> int:
-        tally.evaluated[t] += bounds.elkan(
+        tally.evaluated[t] += elkan_rows(
             engine.X, start, stop, engine.assigned, centers, g.moved, g.half_nearest, g.half_gaps,
             b.upper, b.lower, padding, tally.fresh[t],
         )  # fmt: skip
@@ -142,9 +181,7 @@ def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
     width = vectors(k) * LANES
     if len(b.lower) == 0:
         b.divide(wide, width, engine.width * engine.dtype.itemsize)
-    moved = np.empty(k)
-    own_distances(wide, 0, k, np.arange(k, dtype=np.int32), before.astype(np.float64), moved)
-    moved = b.padding.raised(np.sqrt(moved) * b.padding.unit)
+    moved = moves(engine, before)
     b.move(moved)
     centers, padding = arrange(wide, b.order, width), b.padding.as_tuple()
     rows = np.empty(tally.fresh.shape, dtype=np.int64)
