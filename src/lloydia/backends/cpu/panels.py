@@ -4,6 +4,8 @@ The rows are given one by one, by their addresses.  :func:`best_of_one` and its 
 scores to the best, the second best and the number of the best, one of each a row: MR rows of LANES
 lanes are merged pairwise, a tree that halves the lanes a row at every level, so that MR rows cost
 about as much as one.  Equal scores make the second best equal to the best.
+
+:func:`collect` compares the bounds of one row with its reach, LANES at a time.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from lloydia.backends.cpu.micro import (
     _constant,
     _load,
     _splat,
+    _store,
 )
 
-__all__ = ["best_of_one", "best_of_three", "best_of_two"]
+__all__ = ["best_of_one", "best_of_three", "best_of_two", "collect", "scores_of_one"]
 
 ALIGN = min(64, _BYTES)
 
@@ -82,19 +85,24 @@ def _halve(builder, a, b, width):
     return _merge(builder, *pairs)
 
 
-def _best_of(nv):
+def _best_of(nv, store=False):
     """Return the code for a panel of `nv` vectors.
 
     Arguments (addresses or counts): the addresses of MR rows; d; the panel; where its scores start;
     where the best, the second best (float32) and the number of the best (int32) of the MR rows are
     kept; and the number of the panel's first centre.  `anew` is 0 if they are to be merged with
-    those kept.
+    those kept.  With `store`, two more say where the scores go, and how far apart the rows' are.
     """
-    signature = types.void(*[types.intp] * 9)
+    signature = types.void(*[types.intp] * (11 if store else 9))
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, halves, first, second, which, number, anew = args
+        rows, n_features, panel, halves, first, second, which, number, anew, *places = args
         scores = _scores(builder, rows, n_features, panel, halves, nv)
+        if store:
+            for r, row in enumerate(scores):
+                start = builder.add(places[0], builder.mul(places[1], _constant(r)))
+                for v, score in enumerate(row):
+                    _store(builder, score, start, _constant(_BYTES * v))
         base = _splat(builder, builder.trunc(number, _INT), _IVECTOR)
         lanes = [
             builder.add(base, ir.Constant(_IVECTOR, list(range(v * LANES, (v + 1) * LANES))))
@@ -154,3 +162,67 @@ def best_of_three(
 ):
     """Do the same with a panel of three vectors."""
     return _best_of(3)
+
+
+@intrinsic
+def scores_of_one(
+    typingctx, rows, n_features, panel, halves, first, second, which, number, anew, scores, pitch
+):
+    """Do what :func:`best_of_one` does, and store the scores: row r at ``scores + r * pitch``."""
+    return _best_of(1, store=True)
+
+
+@intrinsic
+def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
+    """List the numbers j, from address `out` on (int32), whose bound is not above `reach`.
+
+    The bound is the larger of ``kept[j] - drift[j]`` and ``floor[j]``, by address, float32.
+    Returns how many are listed, and the least bound of the others.
+    """
+    signature = types.Tuple([types.intp, types.float32])(
+        *[types.intp] * 4, types.float32, types.intp
+    )
+
+    def codegen(context, builder, sig, args):
+        kept, drift, floor, n_vectors, reach, out = args
+        mask = ir.VectorType(ir.IntType(1), LANES)
+        compress = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [_IVECTOR, _INT.as_pointer(), mask]),
+            f"llvm.masked.compressstore.v{LANES}i32",
+        )
+        smallest = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_FLOAT, [_VECTOR]),
+            f"llvm.vector.reduce.fmin.v{LANES}f32",
+        )
+        endless = ir.Constant(_VECTOR, [float("inf")] * LANES)
+        lanes = ir.Constant(_IVECTOR, list(range(LANES)))
+        least = cgutils.alloca_once_value(builder, endless)
+        count = cgutils.alloca_once_value(builder, _constant(0))
+        limit = _splat(builder, reach, _VECTOR)
+        with cgutils.for_range(builder, n_vectors) as loop:
+            at = builder.mul(loop.index, _constant(_BYTES))
+            a, b, c = (_load(builder, start, at, _VECTOR, 4) for start in (kept, drift, floor))
+            bound = builder.fsub(a, b)
+            bound = builder.select(builder.fcmp_ordered(">", c, bound), c, bound)
+            near = builder.fcmp_unordered(">=", limit, bound)
+            low = builder.load(least)
+            others = builder.select(near, endless, bound)
+            builder.store(
+                builder.select(builder.fcmp_ordered("<", others, low), others, low), least
+            )
+            bits = builder.bitcast(near, ir.IntType(LANES))
+            with builder.if_then(builder.icmp_unsigned("!=", bits, bits.type(0)), likely=False):
+                base = builder.mul(loop.index, _constant(LANES))
+                numbers = builder.add(_splat(builder, builder.trunc(base, _INT), _IVECTOR), lanes)
+                place = builder.add(out, builder.mul(builder.load(count), _constant(4)))
+                builder.call(
+                    compress, [numbers, builder.inttoptr(place, _INT.as_pointer()), near]
+                )
+                more = builder.zext(builder.ctpop(bits), _ADDRESS)
+                builder.store(builder.add(builder.load(count), more), count)
+        minimum = builder.call(smallest, [builder.load(least)], fastmath=("nnan",))
+        return context.make_tuple(builder, sig.return_type, [builder.load(count), minimum])
+
+    return signature, codegen

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms.geometry import Geometry
 from lloydia.backends.cpu.centers import pack
-from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.distances import own_distances
+from lloydia.backends.cpu.elkan import bound_rows
 from lloydia.backends.cpu.elkan import elkan as elkan_rows
-from lloydia.backends.cpu.grouped import arrange, vectors
+from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
 from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.low_scan import LOW, tile_scan
 from lloydia.backends.cpu.micro import LANES
@@ -24,7 +24,7 @@ from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import certified_scan
 from lloydia.backends.cpu.sparse_scan import sparse_scan
-from lloydia.backends.cpu.yinyang import yinyang as yinyang_assign
+from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
@@ -149,27 +149,50 @@ def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
+def half_gaps(engine: CPU, centers: Grouped) -> NDArray[np.float32]:
+    """Return lower bounds on half the distances between centres: shape (k, k or more).
+
+    Infinite on the diagonal and where there is no centre.
+    """
+    k, width = len(centers.rows), len(centers.halves)
+    gaps, padding = np.empty((k, width), dtype=np.float32), engine.bounds.padding.as_tuple()
+    upper, nearest = np.empty((2, k), dtype=np.float32)
+    still, none = np.zeros(width, dtype=np.float32), np.float32(0.0)
+    rows, labels = np.arange(k), np.empty(k, dtype=np.int32)
+
+    def task(t: int, start: int, stop: int) -> None:
+        bound_rows(
+            engine.used, rows[start:stop], stop - start, centers, still, none, upper, nearest,
+            gaps, padding, labels,
+        )  # fmt: skip
+
+    engine.each_block(task, engine.used.size / 40.0, k)
+    gaps *= np.float32(0.5)
+    gaps[rows, rows] = np.inf
+    gaps[:, k:] = np.inf
+    return gaps
+
+
 def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Evaluate the distances that the k bounds of a row do not settle."""
     b, k = engine.bounds, len(engine.used)
-    centers, columns = (
-        engine.used.astype(np.float64),
-        np.ascontiguousarray(engine.used.T, dtype=np.float64),
-    )
-    gaps = np.empty((k, k))
-    engine.each_block(
-        lambda t, a, b: squared_distances(centers, a, b, columns, gaps, a), 0.3 * centers.size, k
-    )
-    g = Geometry.of(moves(engine, before), gaps, b.padding)
-    padding = b.padding.as_tuple()
+    wide = engine.used.astype(np.float64)
+    moved = moves(engine, before)
+    b.move(moved)
+    centers, padding = arrange(wide, np.arange(k), LANES), b.padding.as_tuple()
+    gaps, scaled = half_gaps(engine, centers), engine.used * engine.dtype.type(b.padding.unit)
+    rows, drifts = np.empty(tally.fresh.shape, dtype=np.int64), (b.drift, b.passed)
+    fixed = (centers, wide, scaled, *drifts, moved.astype(np.float32), gaps, gaps.min(axis=1))
     tally.evaluated[0] += k * (k - 1) // 2
 
     def step(t: int, start: int, stop: int) -> int:
-        tally.evaluated[t] += elkan_rows(
-            engine.X, start, stop, engine.assigned, centers, g.moved, g.half_nearest, g.half_gaps,
-            b.upper, b.lower, padding, tally.fresh[t],
+        n_rows, evaluated, rechecked = elkan_rows(
+            engine.X, start, stop, engine.assigned, *fixed, b.upper, b.nearest, b.lower, padding,
+            rows[t], tally.fresh[t],
         )  # fmt: skip
-        return engine.move(t, EVERY, start, stop, tally.fresh[t])
+        tally.evaluated[t] += evaluated
+        tally.rechecked[t] += rechecked
+        return engine.move(t, rows[t], 0, n_rows, tally.fresh[t])
 
     return step
 
@@ -187,7 +210,7 @@ def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
     rows = np.empty(tally.fresh.shape, dtype=np.int64)
 
     def step(t: int, start: int, stop: int) -> int:
-        n_rows, evaluated, rechecked = yinyang_assign(
+        n_rows, evaluated, rechecked = yinyang_rows(
             engine.X, start, stop, engine.assigned, centers, moved.astype(np.float32), b.drift,
             b.size, b.upper, b.lower, padding, rows[t], tally.fresh[t],
         )  # fmt: skip

@@ -2,10 +2,8 @@
 
 Three passes over a range of rows, each leaving fewer: the bounds as they are, SIMD over rows; u
 replaced by a bound from the row's score with its own centre; then, group by group, the rows whose
-bound fails against the group's panels.  All distances come from float32 scores s with the error E
-of :mod:`lloydia.exact.certificate`: with ``|x'|**2`` in ``[low, high]``,
-
-    low - 2 (s + E)  <=  |x' - c'|**2  <=  high - 2 (s - E).
+bound fails against the group's panels.  All distances come from scores, see
+:mod:`scores`.
 
 A row's label is certain if its best score exceeds all others of evaluated groups, and that of its
 old label, by 2 E; the centres of the other groups are farther by their bounds.  Rows in doubt are
@@ -25,7 +23,7 @@ from lloydia.backends.cpu.micro import LANES, LEAST, MR
 from lloydia.backends.cpu.panels import best_of_one, best_of_three, best_of_two
 from lloydia.backends.cpu.rows import load
 from lloydia.backends.cpu.scan import canonical_row, two_nearest
-from lloydia.exact.certificate import FAR
+from lloydia.backends.cpu.scores import above, below, frame, kept, limits
 
 __all__ = ["yinyang"]
 
@@ -63,44 +61,6 @@ class Slots(NamedTuple):
     runner: NDArray[np.float32]
     which: NDArray[np.int64]
     within: NDArray[np.float32]
-
-
-@kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
-def frame(x, origin, scale, panel, at, y, m):
-    """Centre, scale and round a row (d,) into ``y[m]``.
-
-    Returns ``|y|**2``, in float64, and the inner product with ``panel[at]``, in float32.
-    """
-    square, score = 0.0, np.float32(0.0)
-    for f in range(len(x)):
-        value = np.float32((x[f] - origin[f]) * scale)
-        y[m, f] = value
-        square += np.float64(value) * np.float64(value)
-        score += value * panel[at, f]
-    return square, score
-
-
-@kernel
-def below(least, score, factor, padding):
-    """Return a lower bound on a distance, from that on ``|x'|**2 - 2 E`` and a score; float32."""
-    square = least - np.float32(2.0) * score
-    # False for a NaN too.
-    root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
-    bound = root * np.float32(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
-    return max(bound, np.float32(0.0))
-
-
-@kernel
-def later(bound, gone, padding):
-    """Return what is kept of a lower bound: with the drift so far, rounded down; float32."""
-    kept = (bound + gone) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
-    return max(kept, np.float32(0.0))
-
-
-@kernel
-def above(most, score, factor, padding):
-    """Return an upper bound on a distance, from that on ``|x'|**2 + 2 E`` and a score; float64."""
-    return raised(np.sqrt(max(most - 2.0 * np.float64(score), 0.0)) * factor, padding)
 
 
 @kernel
@@ -141,7 +101,7 @@ def fill(
     """
     y, rows, least_square, most_square, errors, own, first, runner, which, _ = slots
     panel, halves, place = centers.rows, centers.halves, centers.place
-    origin, scale, (a0, a1, a2) = centers.origin, centers.scale, centers.terms
+    origin, scale, terms = centers.origin, centers.scale, centers.terms
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     factor = padding[0] / scale
     while q < n_active and m < len(rows):
@@ -150,12 +110,8 @@ def fill(
         at = place[a]
         load(X, i, x)
         square, score = frame(x, origin, scale, panel, at, y, m)
-        R = np.sqrt(square) * (1.0 + 2.0**-20) + 2.0**-60
-        error = a0 + R * (a1 + R * a2) if R < FAR else np.inf
+        errors[m], least_square[m], most_square[m] = limits(square, terms)
         rows[m] = i
-        errors[m] = error
-        least_square[m] = square * (1.0 - 2.0**-20) - 2.0**-80 - 2.0 * error
-        most_square[m] = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * error
         own[m] = first[m] = runner[m] = LEAST
         which[m] = 0
         settled = False
@@ -222,7 +178,7 @@ def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, pad
     """
     _, rows, least, _, _, _, first, runner, which, within = slots
     for q in range(n):
-        bound[q] = later(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
+        bound[q] = kept(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
     for q in range(n):
         p, b, s = np.uint64(found[q]), best[q], second[q]
         bounds[np.uint64(rows[p])] = bound[q]
@@ -263,11 +219,11 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
         skipped = own[p] > np.float32(LEAST)
         if order[which[p]] == j and not (j == a and skipped):
             g = which[p] // size
-            lower[g, i] = later(below(least[p], within[p], factor, padding), drift[g], padding)
+            lower[g, i] = kept(below(least[p], within[p], factor, padding), drift[g], padding)
         if j != a and skipped:
             # The old label joins the others of its group, which was not evaluated.
             g = place[a] // size
-            bound = later(below(least[p], own[p], factor, padding), drift[g], padding)
+            bound = kept(below(least[p], own[p], factor, padding), drift[g], padding)
             lower[g, i] = min(lower[g, i], bound)
     return rechecked
 
