@@ -16,7 +16,7 @@ from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.differences import difference, squared_differences
 from lloydia.backends.cpu.micro import LANES, MR
-from lloydia.backends.cpu.panels import collect, scores_of_one
+from lloydia.backends.cpu.panels import collect, keep_all, scores_of_one
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import aligned, canonical_row, two_nearest
 from lloydia.backends.cpu.scores import above, below, frame, kept, limits
@@ -84,6 +84,8 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
         addresses[p] = y.ctypes.data + p * d * 4
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
     a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
+    lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
+    shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
     rechecked = 0
     for at in range(0, n, block):
         m = min(block, n - at)
@@ -100,10 +102,10 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
                 )  # fmt: skip
         for p in range(m):
             i, j = rows[at + p], np.int64(which[p])
-            bounds = lower[i]
-            for q in range(width):
-                bound = below(least[p], scores[p * width + q], factor, padding)
-                bounds[q] = kept(bound, drift[q], padding)
+            keep_all(
+                out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
+                least[p], np.float32(factor), shrink, tiny,
+            )  # fmt: skip
             rival = below(least[p], second[p], factor, padding)
             upper[i] = above(most[p], best[p], factor, padding)
             if not np.float64(best[p]) - np.float64(second[p]) > 2.0 * errors[p]:

@@ -5,7 +5,8 @@ scores to the best, the second best and the number of the best, one of each a ro
 lanes are merged pairwise, a tree that halves the lanes a row at every level, so that MR rows cost
 about as much as one.  Equal scores make the second best equal to the best.
 
-:func:`collect` compares the bounds of one row with its reach, LANES at a time.
+For one row, LANES bounds at a time, :func:`collect` compares them with the row's reach and
+:func:`keep_all` makes them anew from scores.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from lloydia.backends.cpu.micro import (
     _store,
 )
 
-__all__ = ["best_of_one", "best_of_three", "best_of_two", "collect", "scores_of_one"]
+__all__ = ["best_of_one", "best_of_three", "best_of_two", "collect", "keep_all", "scores_of_one"]
 
 ALIGN = min(64, _BYTES)
 
@@ -224,5 +225,40 @@ def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
                 builder.store(builder.add(builder.load(count), more), count)
         minimum = builder.call(smallest, [builder.load(least)], fastmath=("nnan",))
         return context.make_tuple(builder, sig.return_type, [builder.load(count), minimum])
+
+    return signature, codegen
+
+
+@intrinsic
+def keep_all(typingctx, scores, drift, kept, n_vectors, least, factor, shrink, tiny):
+    """Write what :func:`lloydia.backends.cpu.scores.kept` says of all scores of a row, by address.
+
+    `shrink` is one minus the relative padding, `tiny` the absolute one.
+    """
+    signature = types.void(*[types.intp] * 4, *[types.float32] * 4)
+
+    def codegen(context, builder, sig, args):
+        scores, drift, kept, n_vectors, *scalars = args
+        least, factor, shrink, tiny = (_splat(builder, x, _VECTOR) for x in scalars)
+        zero, two = ir.Constant(_VECTOR, [0.0] * LANES), ir.Constant(_VECTOR, [2.0] * LANES)
+        root = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.sqrt.v{LANES}f32"
+        )
+
+        def positive(x):
+            # False for a NaN too.
+            return builder.select(builder.fcmp_ordered(">", x, zero), x, zero)
+
+        def lowered(x):
+            return positive(builder.fsub(builder.fmul(x, shrink), tiny))
+
+        with cgutils.for_range(builder, n_vectors) as loop:
+            at = builder.mul(loop.index, _constant(_BYTES))
+            score, gone = (_load(builder, start, at, _VECTOR, 4) for start in (scores, drift))
+            square = positive(builder.fsub(least, builder.fmul(two, score)))
+            bound = lowered(builder.fmul(builder.call(root, [square]), factor))
+            pointer = builder.inttoptr(builder.add(kept, at), _VECTOR.as_pointer())
+            builder.store(lowered(builder.fadd(bound, gone)), pointer).align = 4
+        return context.get_dummy_value()
 
     return signature, codegen

@@ -268,7 +268,7 @@ def yinyang(
     n_rows, n_distances, n_rechecked : int
     """
     k, d = centers.rows.shape
-    block = max(8, min(128, 131072 // d // MR)) * MR
+    block = max(8, min(128, 262144 // d // MR)) * MR
     slots = Slots(
         np.empty((block, d), np.float32), np.empty(block, np.int64),
         np.empty(block, np.float32), np.empty(block), np.empty(block),
