@@ -13,8 +13,8 @@ For any other, u is replaced by the distance to c_a itself and the test is repea
 again, centre j is skipped if u < max(l_j, d(c_a, c_j) / 2), which bounds d(x, c_j) too: with the
 distances that are evaluated it gives l anew.
 
-**Drift.**  No l_j is written but where a distance is evaluated: instead of it ``L_j = l_j + S_j`` is
-kept, where S_j adds up the movements of centre j, and ``L_j - S_j`` is the bound at any later time.
+**Drift.**  No l_j is written but where a distance is evaluated: instead of it ``L_j = l_j + S_j``
+is kept, where S_j adds up the movements of centre j, and ``L_j - S_j`` is the bound at any time.
 """
 
 from __future__ import annotations

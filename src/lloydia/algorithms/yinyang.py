@@ -70,7 +70,15 @@ class Yinyang:
     def move(self, moved: NDArray[np.float64]) -> None:
         """Add how far the centres moved, shape (k,), to the drift of their groups."""
         largest = np.maximum.reduceat(moved[self.order], np.arange(0, len(moved), self.size))
-        self.drift = self.padding.raised(self.drift + largest).astype(np.float32)
+        self.drift = np.asarray(self.padding.raised(self.drift + largest), dtype=np.float32)
+
+    def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return u, and l of every centre's group (0 for the label's own), of labelled points."""
+        groups = (self.lower.astype(np.float64) - self.drift[:, None]).T
+        lower = np.empty((len(labels), len(self.order)))
+        lower[:, self.order] = np.repeat(groups, self.size, axis=1)[:, : len(self.order)]
+        lower[np.arange(len(labels)), labels] = 0.0
+        return self.upper.astype(np.float64), lower
 
 
 def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64]:
@@ -82,6 +90,8 @@ def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64
     if k <= size:
         return np.arange(k)
     offsets = centers - centers.mean(axis=0)
+    # Near 1: what follows squares them.
+    offsets /= np.abs(offsets).max() or 1.0
     along = np.argsort(offsets @ direction_of_spread(offsets), kind="stable")
     middle = -(-k // size) // 2 * size
     parts = along[:middle], along[middle:]

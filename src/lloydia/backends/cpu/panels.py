@@ -142,25 +142,19 @@ def _best_of(nv, store=False):
 
 # An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
 @intrinsic
-def best_of_one(
-    typingctx, rows, n_features, panel, halves, first, second, which, number, anew
-):
+def best_of_one(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
     """Score MR rows against a panel of one vector and keep the best two."""
     return _best_of(1)
 
 
 @intrinsic
-def best_of_two(
-    typingctx, rows, n_features, panel, halves, first, second, which, number, anew
-):
+def best_of_two(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
     """Do the same with a panel of two vectors."""
     return _best_of(2)
 
 
 @intrinsic
-def best_of_three(
-    typingctx, rows, n_features, panel, halves, first, second, which, number, anew
-):
+def best_of_three(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
     """Do the same with a panel of three vectors."""
     return _best_of(3)
 
@@ -218,9 +212,7 @@ def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
                 base = builder.mul(loop.index, _constant(LANES))
                 numbers = builder.add(_splat(builder, builder.trunc(base, _INT), _IVECTOR), lanes)
                 place = builder.add(out, builder.mul(builder.load(count), _constant(4)))
-                builder.call(
-                    compress, [numbers, builder.inttoptr(place, _INT.as_pointer()), near]
-                )
+                builder.call(compress, [numbers, builder.inttoptr(place, _INT.as_pointer()), near])
                 more = builder.zext(builder.ctpop(bits), _ADDRESS)
                 builder.store(builder.add(builder.load(count), more), count)
         minimum = builder.call(smallest, [builder.load(least)], fastmath=("nnan",))
