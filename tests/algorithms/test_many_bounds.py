@@ -77,6 +77,7 @@ def test_bounds_hold_from_the_start_to_the_end(algorithm, dtype, shape):
     assert engine.n_distances < 0.9 * n * k * engine.iteration
 
 
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @BOTH
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)

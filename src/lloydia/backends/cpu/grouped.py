@@ -14,14 +14,14 @@ from lloydia.exact import certificate
 
 __all__ = ["Grouped", "arrange", "vectors"]
 
-# Groups wanted before a panel gets another vector: small panels select better, large ones are
+# Up to so many groups of one vector; then of NV: small panels select better, and large ones are
 # scanned faster.
-ENOUGH = 16
+MOST_SMALL = 32
 
 
 def vectors(k: int) -> int:
     """Return the vectors of LANES centres that a panel should have, for k centres."""
-    return min(NV, -(-k // (ENOUGH * LANES)))
+    return 1 if k <= MOST_SMALL * LANES else NV
 
 
 class Grouped(NamedTuple):

@@ -24,13 +24,14 @@ from lloydia.backends.cpu.micro import (
     _VECTOR,
     LANES,
     MR,
+    NV,
     _constant,
     _load,
     _splat,
     _store,
 )
 
-__all__ = ["best_of_one", "best_of_three", "best_of_two", "collect", "keep_all", "scores_of_one"]
+__all__ = ["best_of_all", "best_of_one", "collect", "keep_all", "scores_of_one"]
 
 ALIGN = min(64, _BYTES)
 
@@ -148,15 +149,9 @@ def best_of_one(typingctx, rows, n_features, panel, halves, first, second, which
 
 
 @intrinsic
-def best_of_two(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
-    """Do the same with a panel of two vectors."""
-    return _best_of(2)
-
-
-@intrinsic
-def best_of_three(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
-    """Do the same with a panel of three vectors."""
-    return _best_of(3)
+def best_of_all(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
+    """Do the same with a panel of NV vectors."""
+    return _best_of(NV)
 
 
 @intrinsic

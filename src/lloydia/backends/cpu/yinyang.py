@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.micro import LANES, LEAST, MR
-from lloydia.backends.cpu.panels import best_of_one, best_of_three, best_of_two
+from lloydia.backends.cpu.panels import best_of_all, best_of_one
 from lloydia.backends.cpu.rows import load
 from lloydia.backends.cpu.scan import canonical_row, two_nearest
 from lloydia.backends.cpu.scores import above, below, frame, kept, limits
@@ -162,10 +162,8 @@ def scan_group(panels, halves, group, per_group, n, addresses, best, second, whi
         for q in range(0, n, MR):
             rows = every + q * 8
             a, b, c = firsts + q * 4, seconds + q * 4, winners + q * 4
-            if width == 3 * LANES:
-                best_of_three(rows, d, vectors, half, a, b, c, at, anew)
-            elif width == 2 * LANES:
-                best_of_two(rows, d, vectors, half, a, b, c, at, anew)
+            if width > LANES:
+                best_of_all(rows, d, vectors, half, a, b, c, at, anew)
             else:
                 best_of_one(rows, d, vectors, half, a, b, c, at, anew)
 
@@ -237,7 +235,7 @@ def evaluate(m, slots, panels, halves, k, scale, upper, lower, drift, size, padd
     found, addresses, best, second, winner, bound = lists
     rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
     per_group, factor = size // panels.shape[2], padding[0] / scale
-    evaluated = m
+    evaluated = 0
     for g in range(len(lower)):
         bounds, gone = lower[g], drift[g]
         n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
@@ -293,10 +291,12 @@ def yinyang(
                     at, end, labels, upper, lower, moved, drift, padding, least, active
                 )
                 at = end
+            before = q
             q, m = fill(
                 X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift,
                 size, padding, x,
             )  # fmt: skip
+            evaluated += q - before
         if m == 0:
             return n_rows, evaluated, rechecked
         evaluated += evaluate(
