@@ -16,7 +16,7 @@ from lloydia.backends import choose
 from nasty import FLAVOURS, nasty_rows, rows_of
 
 
-@pytest.mark.parametrize("algorithm", ["elkan", "hamerly"])
+@pytest.mark.parametrize("algorithm", ["elkan", "hamerly", "exponion"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [2, 20])
 def test_bounds_skip_distances(algorithm, dtype, d):
@@ -50,7 +50,7 @@ def test_bounds_bound_the_true_distances(X, data):
     X = np.vstack([X, (X[:1] + X[-1:]) / 2]).astype(X.dtype)
     if len(X) < k:
         return
-    for name in ("elkan", "hamerly"):
+    for name in ("elkan", "hamerly", "exponion"):
         engine = choose("cpu", X, None, 1)
         engine.start(X[:k], name)
         for _ in range(4):
