@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from test_bounds import check_bounds
 
 from lloydia import KMeans
+from lloydia.algorithms import hamerly
 from lloydia.backends import choose
 from lloydia.backends.cpu import steps
 from nasty import nasty_rows
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(autouse=True)
 def always_balls(monkeypatch):
     monkeypatch.setattr(steps, "worthwhile", lambda *_: True)
+    monkeypatch.setattr(hamerly, "COST", -np.inf)
 
 
 def islands(n, d, dtype, seed=0):
@@ -47,7 +49,11 @@ def test_balls_give_the_bits_of_the_oracle(d, dtype, threads):
 
 
 @given(nasty_rows(most=300), st.integers(2, 24), st.integers(0, 100))
-@settings(deadline=None, max_examples=100)
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_nasty_balls_give_the_bits_of_the_oracle(X, k, seed):
     common = {"init": "random", "n_init": 1, "random_state": seed}
     k = min(k, len(X))

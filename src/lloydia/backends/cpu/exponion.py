@@ -221,6 +221,7 @@ def scan_group(
     block, d = y.shape
     grow, shrink = 1.0 + (d + 8) * 2.0**-22, 1.0 - (d + 8) * 2.0**-21
     x, D = np.empty(d), np.empty(len(inside))
+    inverse = 1.0 / scale
     n_rechecked = 0
     for at in range(begin, end, block):
         m = min(block, end - at)
@@ -236,7 +237,7 @@ def scan_group(
             error = terms[0] + R * (terms[1] + R * terms[2])
             most = square - 2.0 * (score - error) + 2.0**-80
             other = square * shrink - 2.0 * (runner_up + error) - 2.0**-80
-            reach, low = np.sqrt(max(0.0, most)) / scale, np.sqrt(max(0.0, other)) / scale
+            reach, low = np.sqrt(max(0.0, most)) * inverse, np.sqrt(max(0.0, other)) * inverse
             if not np.float64(score) - np.float64(runner_up) > 2.0 * error:
                 n_rechecked += 1
                 load(X, i, x)

@@ -34,6 +34,9 @@ __all__ = ["STEPS", "Tally"]
 # centres are taken of a part of the rows first, and of the rest if they settle enough.
 ALONE = 20
 
+# Rows scanned at a time where bounds follow: what the scan writes stays in the cache.
+PIECE = 8192
+
 Step = Callable[[int, int, int], int]
 
 
@@ -114,18 +117,17 @@ def half_nearest(engine: CPU) -> NDArray[np.float64]:
 
 
 class Tests:
-    """The tests of Hamerly in one assignment, with the centres' move accounted for."""
+    """The tests of Hamerly in one assignment, once the centres' move is accounted for."""
 
-    def __init__(self, engine: CPU, before: NDArray, tally: Tally) -> None:
+    def __init__(self, engine: CPU, half: NDArray, tally: Tally) -> None:
         b = engine.bounds
-        b.move(moves(engine, before))
         self.engine, self.tally, self.k = engine, tally, len(engine.used)
-        self.tests, self.padding = b.tests(half_nearest(engine)), b.padding.as_tuple()
+        self.tests, self.padding = b.tests(half), b.padding.as_tuple()
         self.bounds, self.totals = (b.upper, b.lower), (b.moved, b.passed)
         self.scaled = engine.used * engine.dtype.type(b.padding.unit)
         self.scan = scanner(engine)
-        # Nothing is known of any row before the first assignment.
-        self.first = engine.assigned[0] < 0
+        # Whether every row must be scanned, after which its bounds are known.
+        self.first, b.known = not b.known, True
 
     def failing(self, t: int, start: int, stop: int, rows: NDArray) -> int:
         """List the rows of a block that no test settles; return how many."""
@@ -142,15 +144,21 @@ class Tests:
 
     def renewed(self, t: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> None:
         """Scan a range of a list of rows, and set their bounds."""
-        best, second = np.empty((2, stop - start))
-        self.tally.rechecked[t] += self.scan(rows, start, stop, fresh, best, second)
+        best, second = np.empty((2, PIECE))
+        for at in range(start, stop, PIECE):
+            end = min(at + PIECE, stop)
+            out = (fresh[at - start :], best, second)
+            self.tally.rechecked[t] += self.scan(rows, at, end, *out)
+            renew(rows, at, end, *out, self.bounds, self.totals, self.padding)
         self.tally.evaluated[t] += (stop - start) * self.k
-        renew(rows, start, stop, fresh, best, second, self.bounds, self.totals, self.padding)
 
 
 def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Scan the rows whose two bounds do not settle them."""
-    return hamerly_step(engine, Tests(engine, before, tally), tally)
+    half = half_nearest(engine)
+    if not engine.bounds.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    return hamerly_step(engine, Tests(engine, half, tally), tally)
 
 
 def hamerly_step(engine: CPU, tests: Tests, tally: Tally) -> Step:
@@ -186,7 +194,10 @@ def grouped(engine: CPU, tests: Tests) -> NDArray[np.int64]:
 
 def exponion(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Scan the rows that fail Hamerly's tests among the centres in a ball."""
-    tests, b = Tests(engine, before, tally), engine.bounds
+    half, b = half_nearest(engine), engine.bounds
+    if not b.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    tests = Tests(engine, half, tally)
     columns, labels = np.ascontiguousarray(tests.scaled.T), engine.assigned
     # CSR rows are compared with all centres.
     balls = not (tests.first or engine.sparse)
