@@ -6,17 +6,42 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 from lloydia import KMeans
+from lloydia.algorithms import hamerly
 from lloydia.algorithms.geometry import Padding
 from lloydia.backends import choose
 from nasty import FLAVOURS, nasty_rows, rows_of
 
 
-@pytest.mark.parametrize("algorithm", ["elkan", "hamerly"])
+@pytest.fixture
+def always_bounds(monkeypatch):
+    monkeypatch.setattr(hamerly, "COST", -np.inf)
+
+
+def test_blind_iterations_come_before_bounds():
+    X, _ = make_blobs(4000, 12, centers=50, cluster_std=6.0, random_state=0)
+    engine = choose("cpu", X, None, 1)
+    engine.start(X[:50], "hamerly")
+    oracle = choose("reference", X, None, 1)
+    oracle.start(X[:50], "lloyd")
+    known = []
+    for _ in range(40):
+        engine.iterate(False)
+        oracle.iterate(False)
+        assert (engine.labels() == oracle.labels()).all()
+        known.append(engine.bounds.known)
+        if known[-1]:
+            check_bounds(engine, X, slice(None, None, 1000))
+    assert not all(known)
+    assert known[0]
+    assert known[-1]
+
+
+@pytest.mark.parametrize("algorithm", ["elkan", "hamerly", "exponion"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [2, 20])
 def test_bounds_skip_distances(algorithm, dtype, d):
@@ -42,15 +67,19 @@ def test_elkan_evaluates_fewer_than_hamerly_with_many_centres():
 
 
 @given(nasty_rows(most=30, features=14), st.data())
-@settings(deadline=None, max_examples=60)
-def test_bounds_bound_the_true_distances(X, data):
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_bounds_bound_the_true_distances(always_bounds, X, data):
     """After every assignment, against rational arithmetic."""
     k = data.draw(st.integers(2, 5))
     # Near ties, so that bounds have little room.
     X = np.vstack([X, (X[:1] + X[-1:]) / 2]).astype(X.dtype)
     if len(X) < k:
         return
-    for name in ("elkan", "hamerly"):
+    for name in ("elkan", "hamerly", "exponion"):
         engine = choose("cpu", X, None, 1)
         engine.start(X[:k], name)
         for _ in range(4):
@@ -58,13 +87,13 @@ def test_bounds_bound_the_true_distances(X, data):
             check_bounds(engine, X)
 
 
-def check_bounds(engine, X):
+def check_bounds(engine, X, rows=slice(None)):
     bounds = engine.bounds
     upper, lowers = bounds.now(engine.assigned)
     unit = Fraction(bounds.padding.unit)
-    for i, x in enumerate(X):
+    for i in np.arange(len(X))[rows]:
         squares = [
-            sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, c))
+            sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(X[i], c))
             for c in engine.used
         ]
         label = engine.assigned[i]

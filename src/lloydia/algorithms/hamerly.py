@@ -19,6 +19,10 @@ measured, and
     u < s(a)  is    U < s(a) - M(a):
 
 an iteration only reads U, L and the labels of the points that it skips.
+
+**Blind iterations.**  While centres still move far, hardly a point passes its tests, and bounds
+only cost.  Then an assignment is Lloyd's, and the bounds are forgotten; from what they were for a
+few points, and how far the centres moved this time, it is guessed when they pay again.
 """
 
 from __future__ import annotations
@@ -29,6 +33,12 @@ from numpy.typing import NDArray
 from lloydia.algorithms.geometry import Padding
 
 __all__ = ["Hamerly"]
+
+# Points that guesses are made from.
+SAMPLE = 1024
+
+# A point's bounds cost what about this many distances of a scan do, and a little.
+COST = 4.0
 
 
 class Hamerly:
@@ -42,6 +52,8 @@ class Hamerly:
         M and P.
     padding : Padding
         Every computed bound passes through it.
+    known : bool
+        Whether the bounds hold: not before the first assignment, nor after a blind one.
     """
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
@@ -49,14 +61,36 @@ class Hamerly:
         self.lower = np.zeros(n_samples, dtype=np.float32)
         self.moved, self.passed = np.zeros((2, k))
         self.padding = padding
+        self.known = False
+        self.sample = np.zeros(1), np.full(1, np.inf)
 
-    def move(self, moved: NDArray) -> None:
-        """Add a move of the centres, given upper bounds on how far each went."""
+    def move(self, moved: NDArray, half_nearest: NDArray, labels: NDArray) -> bool:
+        """Add a move of the centres, and return whether bounds pay.
+
+        Parameters
+        ----------
+        moved : ndarray of shape (k,)
+            Upper bounds on how far each centre went.
+        half_nearest : ndarray of shape (k,)
+            s.
+        labels : ndarray of shape (n,)
+        """
+        if self.known:
+            few = slice(None, None, max(1, len(labels) // SAMPLE))
+            upper, lower = self.now(labels, few)
+            self.sample = upper, lower - upper
+        u, slack = self.sample
         farthest = int(moved.argmax())
         others = np.full(len(moved), moved[farthest])
         others[farthest] = np.delete(moved, farthest).max(initial=0.0)
         self.moved += moved
         self.passed += others
+        # Centres slow down, so the next move counts for half of this one.
+        spent = 0.5 * np.median(moved + others)
+        passing = np.mean((slack > spent) | (u < np.median(half_nearest)))
+        pays = passing > 0.05 + COST / len(moved)
+        self.known &= bool(pays)
+        return bool(pays)
 
     def tests(self, half_nearest: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return M + P, s - M and M of every cluster as float32, rounded the safe way."""
@@ -65,6 +99,9 @@ class Hamerly:
         near = np.nextafter((half_nearest - self.moved).astype(np.float32), np.float32(-np.inf))
         return spent, near, (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
 
-    def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return u and l of points with these labels."""
-        return self.upper + self.moved[labels], self.lower - self.passed[labels]
+    def now(
+        self, labels: NDArray, rows: slice = slice(None)
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return u and l of some points, given all labels."""
+        a = labels[rows]
+        return self.upper[rows] + self.moved[a], self.lower[rows] - self.passed[a]

@@ -115,6 +115,7 @@ def certified_scan(
     x = np.empty(d)
     D = np.empty(columns.shape[1])
     grow = 1.0 + (d + 8) * 2.0**-22
+    inverse = 1.0 / scale
     # Undoes `grow`, and as much again.
     shrink = 1.0 - (d + 8) * 2.0**-21
     rechecked = 0
@@ -136,8 +137,8 @@ def certified_scan(
                 if len(best):
                     most = square - 2.0 * (score - error) + 2.0**-80
                     least = square * shrink - 2.0 * (runner_up + error) - 2.0**-80
-                    best[out] = max(0.0, most) / scale / scale
-                    second[out] = max(0.0, least) / scale / scale
+                    best[out] = max(0.0, most) * inverse * inverse
+                    second[out] = max(0.0, least) * inverse * inverse
                 continue
             rechecked += 1
             load(X, rows[at + p] if len(rows) else at + p, x)

@@ -16,6 +16,7 @@ from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances
 from lloydia.backends.cpu.elkan import bound_rows
 from lloydia.backends.cpu.elkan import elkan as elkan_rows
+from lloydia.backends.cpu.exponion import REACH, group, scan_balls, worthwhile
 from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
 from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.low_scan import LOW, tile_scan
@@ -25,6 +26,7 @@ from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import certified_scan
 from lloydia.backends.cpu.sparse_scan import sparse_scan
 from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
+from lloydia.exact.certificate import error_terms
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
@@ -34,6 +36,9 @@ __all__ = ["STEPS", "Tally"]
 # A distance that is taken alone costs what about this many of a scan's do.  Those to the rows' own
 # centres are taken of a part of the rows first, and of the rest if they settle enough.
 ALONE = 20
+
+# Rows scanned at a time where bounds follow: what the scan writes stays in the cache.
+PIECE = 8192
 
 Step = Callable[[int, int, int], int]
 
@@ -114,37 +119,114 @@ def half_nearest(engine: CPU) -> NDArray[np.float64]:
     return 0.5 * padding.lowered(np.sqrt(second) * padding.unit)
 
 
-def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
-    """Scan the rows whose two bounds do not settle them."""
-    scan_rows, k, b, X = scanner(engine), len(engine.used), engine.bounds, engine.X
-    b.move(moves(engine, before))
-    tests, padding = b.tests(half_nearest(engine)), b.padding.as_tuple()
-    bounds, totals = (b.upper, b.lower), (b.moved, b.passed)
-    scaled = engine.used * engine.dtype.type(b.padding.unit)
-    listed = np.empty(tally.fresh.shape, dtype=np.int64)
-    best, second = np.empty(listed.shape), np.empty(listed.shape)
-    labels, first = engine.assigned, engine.assigned[0] < 0
+class Tests:
+    """The tests of Hamerly in one assignment, once the centres' move is accounted for."""
 
-    def survivors(t: int, start: int, stop: int) -> int:
-        rows = listed[t]
-        n = unsettled(start, stop, labels, *bounds, *tests[:2], rows)
+    def __init__(self, engine: CPU, half: NDArray, tally: Tally) -> None:
+        b = engine.bounds
+        self.engine, self.tally, self.k = engine, tally, len(engine.used)
+        self.tests, self.padding = b.tests(half), b.padding.as_tuple()
+        self.bounds, self.totals = (b.upper, b.lower), (b.moved, b.passed)
+        self.scaled = engine.used * engine.dtype.type(b.padding.unit)
+        self.scan = scanner(engine)
+        # Whether every row must be scanned, after which its bounds are known.
+        self.first, b.known = not b.known, True
+
+    def failing(self, t: int, start: int, stop: int, rows: NDArray) -> int:
+        """List the rows of a block that no test settles; return how many."""
+        labels = self.engine.assigned
+        n = unsettled(start, stop, labels, *self.bounds, *self.tests[:2], rows)
+        fixed = (labels, self.scaled, self.bounds, self.tests, self.padding)
         part = n // 16
-        m = tighten(X, rows, 0, part, labels, scaled, bounds, tests, padding, 0)
-        if (part - m) * k > part * ALONE:
-            part, m = n, tighten(X, rows, part, n, labels, scaled, bounds, tests, padding, m)
+        m = tighten(self.engine.X, rows, 0, part, *fixed, 0)
+        if (part - m) * self.k > part * ALONE:
+            part, m = n, tighten(self.engine.X, rows, part, n, *fixed, m)
         rows[m : m + n - part] = rows[part:n]
-        tally.evaluated[t] += part
+        self.tally.evaluated[t] += part
         return m + n - part
 
+    def renewed(self, t: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> None:
+        """Scan a range of a list of rows, and set their bounds."""
+        best, second = np.empty((2, PIECE))
+        for at in range(start, stop, PIECE):
+            end = min(at + PIECE, stop)
+            out = (fresh[at - start :], best, second)
+            self.tally.rechecked[t] += self.scan(rows, at, end, *out)
+            renew(rows, at, end, *out, self.bounds, self.totals, self.padding)
+        self.tally.evaluated[t] += (stop - start) * self.k
+
+
+def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Scan the rows whose two bounds do not settle them."""
+    half = half_nearest(engine)
+    if not engine.bounds.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    return hamerly_step(engine, Tests(engine, half, tally), tally)
+
+
+def hamerly_step(engine: CPU, tests: Tests, tally: Tally) -> Step:
+    """Return the step that scans whatever fails."""
+    listed = np.empty(tally.fresh.shape, dtype=np.int64)
+
     def step(t: int, start: int, stop: int) -> int:
-        rows = EVERY if first else listed[t]
-        if not first:
-            start, stop = 0, survivors(t, start, stop)
-        out = (tally.fresh[t], best[t], second[t])
-        tally.rechecked[t] += scan_rows(rows, start, stop, *out)
-        tally.evaluated[t] += (stop - start) * k
-        renew(rows, start, stop, *out, bounds, totals, padding)
+        rows = EVERY if tests.first else listed[t]
+        if not tests.first:
+            start, stop = 0, tests.failing(t, start, stop, rows)
+        tests.renewed(t, rows, start, stop, tally.fresh[t])
         return engine.move(t, rows, start, stop, tally.fresh[t])
+
+    return step
+
+
+def grouped(engine: CPU, tests: Tests) -> NDArray[np.int64]:
+    """List the failing rows of the whole data by label."""
+    n = engine.n_samples
+    listed = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
+    lengths: dict[int, int] = {}
+
+    def task(t: int, start: int, stop: int) -> None:
+        lengths[start] = tests.failing(t, start, stop, listed[start:stop])
+
+    engine.each_block(task, 5.0 + 0.2 * engine.width)
+    order = np.empty(sum(lengths.values()), dtype=np.int64)
+    starts, sizes = (np.array(list(part)) for part in (lengths.keys(), lengths.values()))
+    ends = np.zeros(len(engine.used), dtype=np.int64)
+    group(listed, starts, sizes, engine.assigned, ends, order)
+    return order
+
+
+def exponion(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Scan the rows that fail Hamerly's tests among the centres in a ball."""
+    half, b = half_nearest(engine), engine.bounds
+    if not b.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    tests = Tests(engine, half, tally)
+    columns, labels = np.ascontiguousarray(tests.scaled.T), engine.assigned
+    # CSR rows are compared with all centres.
+    balls = not (tests.first or engine.sparse)
+    if not (balls and worthwhile(columns, labels, b.upper, b.moved, tests.padding)):
+        return hamerly_step(engine, tests, tally)
+    order = grouped(engine, tests)
+    n, m, unit = engine.n_samples, len(order), b.padding.unit
+    wide = engine.used.astype(np.float64)
+    # No ball's scale is larger.
+    terms = error_terms(engine.n_features, REACH, min(unit * 2.0**50, 2.0**1000))
+
+    def step(t: int, start: int, stop: int) -> int:
+        # As large a part of the list as the block is of all rows.
+        start, stop = start * m // n, stop * m // n
+        fresh, rest = tally.fresh[t], np.empty(stop - start, dtype=np.int64)
+        n_rest, n_distances, n_rechecked = scan_balls(
+            engine.X, order, start, stop, labels, wide, columns, tests.bounds, tests.totals,
+            terms, tests.padding, fresh, rest,
+        )  # fmt: skip
+        tally.evaluated[t] += n_distances
+        tally.rechecked[t] += n_rechecked
+        rest = rest[:n_rest]
+        others = np.empty(n_rest, dtype=np.int32)
+        tests.renewed(t, order[rest], 0, n_rest, others)
+        fresh[rest - start] = others
+        return engine.move(t, order, start, stop, fresh)
 
     return step
 
@@ -221,4 +303,10 @@ def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
-STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan, "yinyang": yinyang}
+STEPS = {
+    "lloyd": lloyd,
+    "hamerly": hamerly,
+    "exponion": exponion,
+    "elkan": elkan,
+    "yinyang": yinyang,
+}
