@@ -76,10 +76,11 @@ class KMeans(
     copy_x : bool, default=True
         Kept for compatibility: X is neither changed nor copied in any case (unless its type or
         order must change).
-    algorithm : {"auto", "lloyd", "elkan", "hamerly"}, default="auto"
+    algorithm : {"auto", "lloyd", "elkan", "hamerly", "exponion"}, default="auto"
         How distances that cannot matter are skipped.  All give the same result.  ``"elkan"`` (Elkan
-        2003) keeps k bounds a point, ``"hamerly"`` (Hamerly 2010) one; ``"auto"`` is ``"lloyd"``
-        in this version.
+        2003) keeps k bounds a point, ``"hamerly"`` (Hamerly 2010) one, as does ``"exponion"``
+        (Newling and Fleuret 2016), which is for few features; ``"auto"`` is ``"lloyd"`` in this
+        version.
     device : {"auto", "cpu", "reference"}, default="auto"
         Where to compute.  ``"reference"`` is the plain NumPy oracle.
     n_threads : int or None, default=None

@@ -89,7 +89,7 @@ def minimise(
     engine : Engine
         Holds the data.
     centers : ndarray of shape (k, d)
-    algorithm : {"lloyd", "elkan", "hamerly"}
+    algorithm : {"lloyd", "elkan", "hamerly", "exponion"}
         How distances are skipped; changes nothing else.
     rule : Rule
     max_iter : int

@@ -7,11 +7,19 @@ apply them (for the CPU: :mod:`lloydia.backends.cpu.bounds`).  All give the same
 from __future__ import annotations
 
 from lloydia.algorithms.elkan import Elkan
+from lloydia.algorithms.exponion import Exponion
 from lloydia.algorithms.hamerly import Hamerly
 from lloydia.algorithms.lloyd import Lloyd
+from lloydia.algorithms.yinyang import Yinyang
 
 __all__ = ["ALGORITHMS", "CLASSES"]
 
-CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly}
+CLASSES = {
+    "lloyd": Lloyd,
+    "elkan": Elkan,
+    "hamerly": Hamerly,
+    "exponion": Exponion,
+    "yinyang": Yinyang,
+}
 
 ALGORITHMS = ("auto", *CLASSES)

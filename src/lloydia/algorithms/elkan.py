@@ -2,20 +2,27 @@
 
 Elkan 2003, "Using the triangle inequality to accelerate k-means".
 
-For a point x with label a keep u >= d(x, c_a) and l_j <= d(x, c_j) for every j.
+For a point x with label a keep u >= d(x, c_a), l_j <= d(x, c_j) for every j, and a bound l (as
+Hamerly's) on all l_j but that of a.
 
-* When the centres move:  u += moved(a),  l_j -= moved(j).
+* When the centres move:  u += moved(a),  l_j -= moved(j),  l -= max_j moved(j).
 * d(x, c_j) >= d(c_a, c_j) - d(x, c_a), so centre j is farther if u < d(c_a, c_j) / 2.
 
-A point with u < s(a), half the distance from c_a to its nearest other centre, is skipped.  For any
-other, centre j is skipped if u < l_j or u < d(c_a, c_j) / 2.  Before the first distance to another
-centre, u is replaced by the distance to c_a itself and both tests are repeated.  A distance that is
-evaluated becomes l_j, and if it is smaller (or equal, with a lower index) j becomes the label.
+A point with u < l or u < s(a), half the distance from c_a to its nearest other centre, is skipped.
+For any other, u is replaced by the distance to c_a itself and the test is repeated.  If it fails
+again, centre j is skipped if u < max(l_j, d(c_a, c_j) / 2), which bounds d(x, c_j) too: with the
+distances that are evaluated it gives l anew.
+
+**Drift.**  No l_j is written but where a distance is evaluated: instead of it ``L_j = l_j + S_j``
+is kept, where S_j adds up the movements of centre j, and ``L_j - S_j`` is the bound at any time.
 """
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding
 
@@ -23,23 +30,58 @@ __all__ = ["Elkan"]
 
 
 class Elkan:
-    """The bounds of every point: k + 1 numbers of X's type.
+    """The bounds of every point: k + 2 float32, k rounded up; as many again for each centre.
 
     Attributes
     ----------
-    upper : ndarray of shape (n,)
-        u.
-    lower : ndarray of shape (n, k)
-        l_j.
+    upper, nearest : ndarray of shape (n,), float32
+        u, and l with what the centres had moved.
+    lower : ndarray of shape (n, k or more), float32
+        L_j.
+    drift : ndarray of shape (k or more,), float32
+        S_j.
+    passed : float
+        The sum of the largest movements.
     padding : Padding
         Every computed bound passes through it.
-    pairs : bool
-        Whether all k x k distances between centres are needed.
+
+    Raises
+    ------
+    MemoryError
+        If the bounds do not fit into the memory that is free.
     """
 
-    pairs = True
+    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
+        width = -(-k // 16) * 16
+        needed, free = 4 * ((n_samples + k) * width + 2 * n_samples), free_bytes()
+        if needed > free:
+            raise MemoryError(
+                f"algorithm='elkan' needs {needed:,} bytes for {n_samples:,} x {k:,} bounds, and "
+                f"{free:,.0f} are free: use algorithm='yinyang' or 'lloyd'."
+            )
+        self.k, self.padding = k, padding
+        self.upper = np.full(n_samples, np.inf, dtype=np.float32)
+        self.nearest = np.zeros(n_samples, dtype=np.float32)
+        # Written whole by the first assignment.
+        self.lower = np.empty((n_samples, width), dtype=np.float32)
+        self.drift = np.zeros(width, dtype=np.float32)
+        self.passed = np.float32(0.0)
 
-    def __init__(self, n_samples: int, n_features: int, k: int, dtype: np.dtype) -> None:
-        self.upper = np.full(n_samples, np.inf, dtype=dtype)
-        self.lower = np.zeros((n_samples, k), dtype=dtype)
-        self.padding = Padding.of(dtype, n_features)
+    def move(self, moved: NDArray[np.float64]) -> None:
+        """Add how far the centres moved, shape (k,), to the drift."""
+        drift = self.padding.raised(self.drift[: self.k] + moved)
+        self.drift[: self.k] = drift
+        self.passed = np.float32(self.padding.raised(self.passed + moved.max()))
+
+    def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return u and l_j of points with these labels."""
+        lower = self.lower[:, : self.k].astype(np.float64) - self.drift[: self.k]
+        return self.upper.astype(np.float64), lower
+
+
+def free_bytes() -> float:
+    """Return the bytes of memory that are free, infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf

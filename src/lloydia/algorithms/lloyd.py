@@ -5,7 +5,7 @@ It skips nothing, so it has no bounds and nothing to prove; its scan is the fast
 
 from __future__ import annotations
 
-import numpy as np
+from lloydia.algorithms.geometry import Padding
 
 __all__ = ["Lloyd"]
 
@@ -13,5 +13,5 @@ __all__ = ["Lloyd"]
 class Lloyd:
     """No state."""
 
-    def __init__(self, n_samples: int, n_features: int, k: int, dtype: np.dtype) -> None:
+    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
         pass

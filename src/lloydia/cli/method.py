@@ -28,7 +28,7 @@ class Method:
         Parameter(help="k-means++, random, first, farthest, or a file of initial centres."),
     ] = "k-means++"
     algorithm: Annotated[
-        Literal["auto", "lloyd", "elkan", "hamerly"],
+        Literal["auto", "lloyd", "elkan", "hamerly", "exponion"],
         Parameter(help="All give the same bits; they differ in time and memory."),
     ] = "auto"
     device: Annotated[str, Parameter(help="Where to compute: auto or cpu.")] = "auto"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms import CLASSES
+from lloydia.algorithms.geometry import Padding
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import sums
 from lloydia.backends.cpu.centers import aligned
@@ -54,7 +55,7 @@ class CPU(Picks):
         self.algorithm = algorithm
         # The last assignment needs no sums.
         self.last = False
-        self.bounds: Any = CLASSES[algorithm](self.n_samples, d, k, self.dtype)
+        self.bounds: Any = CLASSES[algorithm](self.n_samples, k, self.padding(centers))
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
         self.iteration = self.n_changed = 0
@@ -90,6 +91,15 @@ class CPU(Picks):
     def powers(self) -> NDArray[np.float64]:
         """Two to the exponents of the grid."""
         return np.ldexp(1.0, self.grid.exponents)
+
+    def padding(self, centers: NDArray) -> Padding:
+        """Return the unit and the padding of bounds for a run from these centres.
+
+        Every later centre is a mean of rows, or one of these.
+        """
+        return Padding.of(
+            np.maximum(self.extent().largest, np.abs(centers).max(axis=0)), self.dtype
+        )
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
         """Move a block of a list of rows to their fresh labels; return how many changed."""

@@ -19,7 +19,7 @@ def load(X, i, out):
     raise NotImplementedError("compiled code only")
 
 
-@overload(load, jit_options={"nogil": True, "error_model": "numpy"})
+@overload(load, jit_options={"nogil": True, "error_model": "numpy", "forceinline": True})
 def _load(X, i, out):
     if isinstance(X, types.Array):
 

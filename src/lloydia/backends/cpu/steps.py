@@ -12,19 +12,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms.geometry import Geometry
-from lloydia.backends.cpu import amx, bounds
+from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import pack
-from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.distances import own_distances
+from lloydia.backends.cpu.elkan import bound_rows
+from lloydia.backends.cpu.elkan import elkan as elkan_rows
+from lloydia.backends.cpu.exponion import REACH, group, scan_balls, worthwhile
+from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
+from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
+from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import certified_scan
 from lloydia.backends.cpu.sparse_scan import sparse_scan
+from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
+from lloydia.exact.certificate import error_terms
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
 
 __all__ = ["STEPS", "Tally"]
+
+# A distance that is taken alone costs what about this many of a scan's do.  Those to the rows' own
+# centres are taken of a part of the rows first, and of the rest if they settle enough.
+ALONE = 20
+
+# Rows scanned at a time where bounds follow: what the scan writes stays in the cache.
+PIECE = 8192
+
+# Features from which on matrix units are faster than vector units, where there are any.
+TILED = 24
 
 Step = Callable[[int, int, int], int]
 
@@ -48,16 +65,21 @@ def scanner(engine: CPU) -> Callable[..., int]:
 
     It takes (rows, start, stop, fresh, best, second) and returns the rows in doubt.
     """
-    wide = engine.used.astype(np.float64)
     X: Any = engine.X
-    if engine.sparse:
-        columns = np.ascontiguousarray(wide.T)
-        squares = np.square(wide).sum(axis=1)
-        halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
-        return lambda rows, start, stop, *out: sparse_scan(
-            X, rows, start, stop, columns, halves, reach, *out
-        )
-    p = pack(engine.used, amx.AVAILABLE and engine.n_features >= 24, engine.each_block)
+    if not engine.sparse:
+        return dense_scanner(engine, X)
+    wide = engine.used.astype(np.float64)
+    columns = np.ascontiguousarray(wide.T)
+    squares = np.square(wide).sum(axis=1)
+    halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
+    return lambda rows, start, stop, *out: sparse_scan(
+        X, rows, start, stop, columns, halves, reach, *out
+    )
+
+
+def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
+    """Return the scan for dense rows `X` and the engine's centres."""
+    p = pack(engine.used, amx.AVAILABLE and engine.n_features >= TILED, engine.each_block)
     fixed = (p.centers, p.scores, p.tiles, p.frame, p.errors)
     return lambda rows, start, stop, *out: certified_scan(X, rows, start, stop, *fixed, *out)
 
@@ -74,58 +96,217 @@ def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
-def geometry(engine: CPU, before: NDArray) -> Geometry:
-    """Measure how far the centres moved, and their distances to each other."""
-    old, new = before.astype(np.float64), engine.used.astype(np.float64)
-    k = len(new)
-    moved, gaps = np.empty(k), np.empty((k, k))
-    own_distances(new, 0, k, np.arange(k, dtype=np.int32), old, moved)
-    columns = np.ascontiguousarray(new.T)
+def moves(engine: CPU, before: NDArray) -> NDArray[np.float64]:
+    """Return upper bounds on how far the centres moved, in the unit of the bounds."""
+    k, padding = len(before), engine.bounds.padding
+    D = np.empty(k)
+    own_distances(engine.used, 0, k, np.arange(k, dtype=np.int32), before.astype(np.float64), D)
+    return padding.raised(np.sqrt(D) * padding.unit)
+
+
+def half_nearest(engine: CPU) -> NDArray[np.float64]:
+    """Return lower bounds on half the distance from each centre to its nearest other.
+
+    The scan of the centres themselves: whatever is not the label is a centre's second nearest.
+    """
+    k, padding = len(engine.used), engine.bounds.padding
+    scan = dense_scanner(engine, engine.used)
+    fresh, best, second = np.empty(k, dtype=np.int32), np.empty(k), np.empty(k)
     engine.each_block(
-        lambda t, a, b: squared_distances(new, a, b, columns, gaps, a), 0.3 * new.size, k
-    )
-    return Geometry.of(moved, gaps, engine.bounds.padding, engine.bounds.pairs)
+        lambda t, a, b: scan(EVERY, a, b, fresh[a:b], best[a:b], second[a:b]),
+        engine.used.size / 40.0, k,
+    )  # fmt: skip
+    return 0.5 * padding.lowered(np.sqrt(second) * padding.unit)
+
+
+class Tests:
+    """The tests of Hamerly in one assignment, once the centres' move is accounted for."""
+
+    def __init__(self, engine: CPU, half: NDArray, tally: Tally) -> None:
+        b = engine.bounds
+        self.engine, self.tally, self.k = engine, tally, len(engine.used)
+        self.tests, self.padding = b.tests(half), b.padding.as_tuple()
+        self.bounds, self.totals = (b.upper, b.lower), (b.moved, b.passed)
+        self.scaled = engine.used * engine.dtype.type(b.padding.unit)
+        self.scan = scanner(engine)
+        # Whether every row must be scanned, after which its bounds are known.
+        self.first, b.known = not b.known, True
+
+    def failing(self, t: int, start: int, stop: int, rows: NDArray) -> int:
+        """List the rows of a block that no test settles; return how many."""
+        labels = self.engine.assigned
+        n = unsettled(start, stop, labels, *self.bounds, *self.tests[:2], rows)
+        fixed = (labels, self.scaled, self.bounds, self.tests, self.padding)
+        part = n // 16
+        m = tighten(self.engine.X, rows, 0, part, *fixed, 0)
+        if (part - m) * self.k > part * ALONE:
+            part, m = n, tighten(self.engine.X, rows, part, n, *fixed, m)
+        rows[m : m + n - part] = rows[part:n]
+        self.tally.evaluated[t] += part
+        return m + n - part
+
+    def renewed(self, t: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> None:
+        """Scan a range of a list of rows, and set their bounds."""
+        best, second = np.empty((2, PIECE))
+        for at in range(start, stop, PIECE):
+            end = min(at + PIECE, stop)
+            out = (fresh[at - start :], best, second)
+            self.tally.rechecked[t] += self.scan(rows, at, end, *out)
+            renew(rows, at, end, *out, self.bounds, self.totals, self.padding)
+        self.tally.evaluated[t] += (stop - start) * self.k
 
 
 def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Scan the rows whose two bounds do not settle them."""
-    scan_rows, k, b = scanner(engine), len(engine.used), engine.bounds
-    centers, g = engine.used.astype(np.float64), geometry(engine, before)
-    order = np.argsort(g.moved)
-    # The centre that moved most, how far it did, and how far the next did.
-    largest = (int(order[-1]), g.moved[order[-1]], g.moved[order[-2]] if k > 1 else 0.0)
-    padding = b.padding.as_tuple()
-    active = np.empty(tally.fresh.shape, dtype=np.int64)
-    best, second = np.empty(active.shape), np.empty(active.shape)
+    half = half_nearest(engine)
+    if not engine.bounds.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    return hamerly_step(engine, Tests(engine, half, tally), tally)
+
+
+def hamerly_step(engine: CPU, tests: Tests, tally: Tally) -> Step:
+    """Return the step that scans whatever fails."""
+    listed = np.empty(tally.fresh.shape, dtype=np.int64)
 
     def step(t: int, start: int, stop: int) -> int:
-        n_active, n_distances = bounds.hamerly_select(
-            engine.X, start, stop, engine.assigned, centers, g.moved, largest, g.half_nearest,
-            b.upper, b.lower, padding, active[t],
-        )  # fmt: skip
-        tally.rechecked[t] += scan_rows(active[t], 0, n_active, tally.fresh[t], best[t], second[t])
-        tally.evaluated[t] += n_distances + n_active * k
-        bounds.hamerly_bounds(active[t], n_active, best[t], second[t], b.upper, b.lower, padding)
-        return engine.move(t, active[t], 0, n_active, tally.fresh[t])
+        rows = EVERY if tests.first else listed[t]
+        if not tests.first:
+            start, stop = 0, tests.failing(t, start, stop, rows)
+        tests.renewed(t, rows, start, stop, tally.fresh[t])
+        return engine.move(t, rows, start, stop, tally.fresh[t])
 
     return step
+
+
+def grouped(engine: CPU, tests: Tests) -> NDArray[np.int64]:
+    """List the failing rows of the whole data by label."""
+    n = engine.n_samples
+    listed = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
+    lengths: dict[int, int] = {}
+
+    def task(t: int, start: int, stop: int) -> None:
+        lengths[start] = tests.failing(t, start, stop, listed[start:stop])
+
+    engine.each_block(task, 5.0 + 0.2 * engine.width)
+    order = np.empty(sum(lengths.values()), dtype=np.int64)
+    starts, sizes = (np.array(list(part)) for part in (lengths.keys(), lengths.values()))
+    ends = np.zeros(len(engine.used), dtype=np.int64)
+    group(listed, starts, sizes, engine.assigned, ends, order)
+    return order
+
+
+def exponion(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Scan the rows that fail Hamerly's tests among the centres in a ball."""
+    half, b = half_nearest(engine), engine.bounds
+    if not b.move(moves(engine, before), half, engine.assigned):
+        return lloyd(engine, before, tally)
+    tests = Tests(engine, half, tally)
+    columns, labels = np.ascontiguousarray(tests.scaled.T), engine.assigned
+    # CSR rows are compared with all centres.
+    balls = not (tests.first or engine.sparse)
+    if not (balls and worthwhile(columns, labels, b.upper, b.moved, tests.padding)):
+        return hamerly_step(engine, tests, tally)
+    order = grouped(engine, tests)
+    n, m, unit = engine.n_samples, len(order), b.padding.unit
+    wide = engine.used.astype(np.float64)
+    # No ball's scale is larger.
+    terms = error_terms(engine.n_features, REACH, min(unit * 2.0**50, 2.0**1000))
+
+    def step(t: int, start: int, stop: int) -> int:
+        # As large a part of the list as the block is of all rows.
+        start, stop = start * m // n, stop * m // n
+        fresh, rest = tally.fresh[t], np.empty(stop - start, dtype=np.int64)
+        n_rest, n_distances, n_rechecked = scan_balls(
+            engine.X, order, start, stop, labels, wide, columns, tests.bounds, tests.totals,
+            terms, tests.padding, fresh, rest,
+        )  # fmt: skip
+        tally.evaluated[t] += n_distances
+        tally.rechecked[t] += n_rechecked
+        rest = rest[:n_rest]
+        others = np.empty(n_rest, dtype=np.int32)
+        tests.renewed(t, order[rest], 0, n_rest, others)
+        fresh[rest - start] = others
+        return engine.move(t, order, start, stop, fresh)
+
+    return step
+
+
+def half_gaps(engine: CPU, centers: Grouped) -> NDArray[np.float32]:
+    """Return lower bounds on half the distances between centres: shape (k, k or more).
+
+    Infinite on the diagonal and where there is no centre.
+    """
+    k, width = len(centers.rows), len(centers.halves)
+    gaps, padding = np.empty((k, width), dtype=np.float32), engine.bounds.padding.as_tuple()
+    upper, nearest = np.empty((2, k), dtype=np.float32)
+    still, none = np.zeros(width, dtype=np.float32), np.float32(0.0)
+    rows, labels = np.arange(k), np.empty(k, dtype=np.int32)
+
+    def task(t: int, start: int, stop: int) -> None:
+        bound_rows(
+            engine.used, rows[start:stop], stop - start, centers, still, none, upper, nearest,
+            gaps, padding, labels,
+        )  # fmt: skip
+
+    engine.each_block(task, engine.used.size / 40.0, k)
+    gaps *= np.float32(0.5)
+    gaps[rows, rows] = np.inf
+    gaps[:, k:] = np.inf
+    return gaps
 
 
 def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
     """Evaluate the distances that the k bounds of a row do not settle."""
     b, k = engine.bounds, len(engine.used)
-    centers, g = engine.used.astype(np.float64), geometry(engine, before)
-    padding = b.padding.as_tuple()
+    wide = engine.used.astype(np.float64)
+    moved = moves(engine, before)
+    b.move(moved)
+    centers, padding = arrange(wide, np.arange(k), LANES), b.padding.as_tuple()
+    gaps, scaled = half_gaps(engine, centers), engine.used * engine.dtype.type(b.padding.unit)
+    rows, drifts = np.empty(tally.fresh.shape, dtype=np.int64), (b.drift, b.passed)
+    fixed = (centers, wide, scaled, *drifts, moved.astype(np.float32), gaps, gaps.min(axis=1))
     tally.evaluated[0] += k * (k - 1) // 2
 
     def step(t: int, start: int, stop: int) -> int:
-        tally.evaluated[t] += bounds.elkan(
-            engine.X, start, stop, engine.assigned, centers, g.moved, g.half_nearest, g.half_gaps,
-            b.upper, b.lower, padding, tally.fresh[t],
+        n_rows, evaluated, rechecked = elkan_rows(
+            engine.X, start, stop, engine.assigned, *fixed, b.upper, b.nearest, b.lower, padding,
+            rows[t], tally.fresh[t],
         )  # fmt: skip
-        return engine.move(t, EVERY, start, stop, tally.fresh[t])
+        tally.evaluated[t] += evaluated
+        tally.rechecked[t] += rechecked
+        return engine.move(t, rows[t], 0, n_rows, tally.fresh[t])
 
     return step
 
 
-STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan}
+def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Evaluate the groups of centres that the bounds of a row do not settle."""
+    b, k = engine.bounds, len(engine.used)
+    wide = engine.used.astype(np.float64)
+    width = vectors(k) * LANES
+    if len(b.lower) == 0:
+        b.divide(wide, width, engine.width * engine.dtype.itemsize)
+    moved = moves(engine, before)
+    b.move(moved)
+    centers, padding = arrange(wide, b.order, width), b.padding.as_tuple()
+    rows = np.empty(tally.fresh.shape, dtype=np.int64)
+
+    def step(t: int, start: int, stop: int) -> int:
+        n_rows, evaluated, rechecked = yinyang_rows(
+            engine.X, start, stop, engine.assigned, centers, moved.astype(np.float32), b.drift,
+            b.size, b.upper, b.lower, padding, rows[t], tally.fresh[t],
+        )  # fmt: skip
+        tally.evaluated[t] += evaluated
+        tally.rechecked[t] += rechecked
+        return engine.move(t, rows[t], 0, n_rows, tally.fresh[t])
+
+    return step
+
+
+STEPS = {
+    "lloyd": lloyd,
+    "hamerly": hamerly,
+    "exponion": exponion,
+    "elkan": elkan,
+    "yinyang": yinyang,
+}

@@ -1,0 +1,143 @@
+"""Elkan's k bounds a point and yinyang's t: they hold, they skip work, and they know their room."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lloydia import KMeans
+from lloydia.algorithms import elkan
+from lloydia.algorithms.geometry import Padding
+from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
+from lloydia.backends import choose
+from nasty import FLAVOURS, nasty_rows, rows_of
+
+BOTH = pytest.mark.parametrize("algorithm", ["elkan", "yinyang"])
+
+
+def overlapping(n, d, k, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(k, d))[rng.integers(k, size=n)] + 0.7 * rng.normal(size=(n, d))
+    return X.astype(dtype)
+
+
+def squares(x, centers):
+    """Return the squared distances of a row, exactly."""
+    return [
+        sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, c, strict=True))
+        for c in centers
+    ]
+
+
+@BOTH
+@given(nasty_rows(most=30, features=14), st.integers(2, 5))
+@settings(deadline=None, max_examples=60)
+def test_bounds_bound_the_true_distances_of_nasty_rows(algorithm, X, k):
+    """After every assignment, against rational arithmetic; near ties leave them little room."""
+    X = np.vstack([X, (X[:1] + X[-1:]) / 2, X[:3]]).astype(X.dtype)
+    engine = choose("cpu", X, None, 1)
+    engine.start(X[:k], algorithm)
+    for _ in range(4):
+        engine.iterate(False)
+        upper, lower = engine.bounds.now(engine.assigned)
+        unit = Fraction(engine.bounds.padding.unit)
+        for i, x in enumerate(X):
+            exact = squares(x, engine.used)
+            if np.isfinite(upper[i]):
+                assert (Fraction(upper[i]) / unit) ** 2 >= exact[engine.assigned[i]]
+            for low, square in zip(lower[i], exact, strict=True):
+                # Infinite bounds are of groups without another centre.
+                if np.isfinite(low) and low > 0:
+                    assert (Fraction(low) / unit) ** 2 <= square
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3000, 3, 300), (2000, 40, 150), (1500, 200, 20)], ids=str)
+def test_bounds_hold_from_the_start_to_the_end(algorithm, dtype, shape):
+    n, d, k = shape
+    X = overlapping(n, d, k, dtype)
+    engine = choose("cpu", X, None, 1)
+    engine.start(X[:k], algorithm)
+    for _ in range(60):
+        report = engine.iterate(False).result()
+        upper, lower = engine.bounds.now(engine.assigned)
+        wide, unit = engine.used.astype(float), engine.bounds.padding.unit
+        D = np.sqrt(np.square(X[:, None].astype(float) - wide).sum(axis=2)) * unit
+        slack = 1 + d * 2.0**-50
+        assert (D[np.arange(n), engine.assigned] <= upper * slack).all()
+        assert (lower <= D * slack).all()
+        if report.n_changed == 0:
+            break
+    assert engine.iteration > 3
+    assert engine.n_distances < 0.9 * n * k * engine.iteration
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@BOTH
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_flavours_give_lloyds_labels(algorithm, flavour, dtype):
+    X = rows_of(flavour, 2500, 11, dtype, seed=2)
+    common = {"n_init": 1, "random_state": 3, "tol": 0}
+    expected = KMeans(70, algorithm="lloyd", **common).fit(X)
+    model = KMeans(70, algorithm=algorithm, **common).fit(X)
+    assert (model.labels_ == expected.labels_).all()
+    assert (model.cluster_centers_ == expected.cluster_centers_).all()
+    assert model.n_iter_ == expected.n_iter_
+
+
+@BOTH
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_nearly_as_many_centres_as_rows(algorithm, d):
+    X = overlapping(6000, d, 50)
+    common = {"init": "random", "n_init": 1, "random_state": 0, "max_iter": 4}
+    expected = KMeans(5000, algorithm="lloyd", **common).fit(X)
+    model = KMeans(5000, algorithm=algorithm, **common).fit(X)
+    assert (model.labels_ == expected.labels_).all()
+    assert (model.cluster_centers_ == expected.cluster_centers_).all()
+
+
+@BOTH
+def test_one_centre(algorithm):
+    X = overlapping(500, 6, 3)
+    engine = choose("cpu", X, None, 1)
+    engine.start(X[:1], algorithm)
+    for _ in range(3):
+        report = engine.iterate(False).result()
+    assert report.n_changed == 0
+    assert (engine.assigned == 0).all()
+
+
+@pytest.mark.parametrize(("k", "size"), [(1, 16), (48, 48), (1000, 48), (130, 32), (20_000, 48)])
+def test_groups_are_full_and_near(k, size):
+    C = np.random.default_rng(0).normal(size=(k, 3))
+    order = near_each_other(C, size)
+    assert (np.sort(order) == np.arange(k)).all()
+    if k < 10 * size:
+        return
+
+    def spread(order):
+        groups = [C[order[at : at + size]] for at in range(0, k, size)]
+        return sum(np.square(g - g.mean(axis=0)).sum() for g in groups)
+
+    assert spread(order) < 0.5 * spread(np.arange(k))
+    assert (near_each_other(np.zeros((k, 3)), size) == np.arange(k)).all()
+
+
+@pytest.mark.parametrize(("k", "row_bytes"), [(20_000, 8), (20_000, 4000), (7, 4)])
+def test_bounds_of_groups_take_no_more_room_than_the_rows(k, row_bytes):
+    bounds = Yinyang(10, k, Padding.of(np.ones(2), np.dtype(np.float32)))
+    bounds.divide(np.random.default_rng(0).normal(size=(k, 2)), 48, row_bytes)
+    assert bounds.lower.nbytes <= 10 * max(row_bytes, LEAST_ALLOWED)
+    assert bounds.size * len(bounds.lower) >= k
+
+
+def test_elkan_says_how_much_room_it_needs(monkeypatch):
+    monkeypatch.setattr(elkan, "free_bytes", lambda: 100_000.0)
+    with pytest.raises(MemoryError, match=r"needs 1,4\d\d,\d\d\d bytes .* 100,000 are free"):
+        KMeans(100, algorithm="elkan", n_init=1).fit(overlapping(3000, 4, 10))
