@@ -54,6 +54,8 @@ class Hamerly:
         Every computed bound passes through it.
     known : bool
         Whether the bounds hold: not before the first assignment, nor after a blind one.
+    sample : tuple of ndarray
+        u and l - u of a few points, of when they were last known.
     """
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:

@@ -27,6 +27,9 @@ FEW = 3
 # million dimensions, no centre in it is farther than this.
 REACH = 1.25
 
+# To sort a row and to make its ball costs what about this many distances of a scan do.
+SORTED = 150
+
 # Rows whose balls are looked at before any row is sorted.
 SAMPLE = 16
 
@@ -111,7 +114,7 @@ def ball(columns, a, reach, padding, gaps, inside):
 
 @kernel
 def worthwhile(columns, labels, upper, moved, padding):
-    """Return whether the balls of most of a few rows hold less than half of MOST."""
+    """Return whether the balls of most of a few rows hold few enough centres."""
     k, n = columns.shape[1], len(labels)
     gaps, inside = np.empty(k, np.float32), np.empty(k, np.int64)
     small = 0
@@ -119,7 +122,9 @@ def worthwhile(columns, labels, upper, moved, padding):
         i = s * n // SAMPLE
         a = labels[i]
         reach = np.float64(upper[i]) + moved[a]
-        small += ball(columns, a, reach, padding, gaps, inside)[1] < 0.5 * MOST * k
+        count = ball(columns, a, reach, padding, gaps, inside)[1]
+        # Rows that fail have larger balls than most.
+        small += count < min(0.5 * MOST * k, k - SORTED)
     return small > SAMPLE // 2
 
 
