@@ -63,8 +63,12 @@ def test_a_case_that_has_converged_has_no_iterations_to_time(measure):
     assert "ms" not in rows["right"]
 
 
-def test_every_algorithm_is_auto_to_the_last_bit(measure):
+@pytest.mark.parametrize("affordable", [1e9, 0])
+def test_every_algorithm_is_auto_to_the_last_bit(measure, monkeypatch, affordable):
+    monkeypatch.setattr("lloydia.bench.judge.AFFORDABLE", affordable)
     rows = measure(mode="auto")
+    checked = "whole fit" if affordable else "sample of labels, inertia, last update"
+    assert rows["Lloydia auto"]["checked"] == checked
     assert len(rows) > 2
     for row in rows.values():
         assert row["status"] == "ok"

@@ -113,6 +113,7 @@ class Contest:
         self.data = Data(str(folder / "X.npy"), None if start is None else str(given), case.k)
         self.tol = 0.0 if mode == "iterations" else TOL
         self.n_iter = MAX_ITER
+        self.result: Kept = {}
 
     def run(self) -> None:
         """Judge ours, warm the others up, and take rounds."""
@@ -178,7 +179,7 @@ class Contest:
             ours.inertia = judge.inertia_of(self.X, self._kept(ours, 1)["cluster_centers_"])
             return
         limit = self.case.iterations[1] if self.mode == "iterations" else MAX_ITER
-        after = self._kept(ours, limit)
+        self.result = after = self._kept(ours, limit)
         self.n_iter, ours.inertia = int(after["n_iter_"]), float(after["inertia_"])
         if self.mode == "iterations" and self.n_iter <= self.case.iterations[0]:
             raise Refused(f"it has converged after {self.n_iter} iterations")
@@ -196,7 +197,7 @@ class Contest:
     def _judge(self, entry: Entry, kept: Kept) -> None:
         ours = self.entries[0]
         if self.mode == "auto":
-            judge.judge_same(kept, self._read(ours), "auto's")
+            judge.judge_same(kept, self.result, "auto's")
             entry.checked = "every bit is auto's"
         elif "cluster_centers_" in kept:
             assert ours.inertia is not None
