@@ -151,10 +151,13 @@ class Engine(Protocol):
         """
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        """Return what the total of weight times D would be with each candidate as a centre."""
+        """Return what the total of weight times D would be with each candidate as a centre.
+
+        There is at least one centre already.
+        """
 
     def seed_add(self, row: int) -> None:
-        """Make a row a centre."""
+        """Make a row a centre; cheapest for one of the candidates of :meth:`seed_potentials`."""
 
     # -- a run -------------------------------------------------------------------------------
 
