@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,6 +81,20 @@ class Part(Protocol):
 
     def seed_adopt(self, j: int) -> float:
         """Make candidate `j` of those weighed last a seed; return the new `largest_term`."""
+
+    def seed_choose(
+        self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Choose rows, each on its own; `before` rows of other parts come first."""
+
+    def seed_spread(self, centers: NDArray) -> float:
+        """Make several rows, dense, seeds; return the new `largest_term`."""
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        """Return the integer sum of the weights of the rows nearest to each seed."""
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Part:
+        """Return some of the rows with other weights."""
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         """Begin a run."""
@@ -233,6 +248,33 @@ class Parts:
         for part in self.parts:
             part.seed_adopt(self.candidates.index(row))
         self.candidates = []
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        grid = self._terms_grid()
+        total = sum(part.seed_total(grid) for part in self.parts)
+        found = [
+            part.seed_choose(key, factor, total, edge, grid) + edge
+            for part, edge in zip(self.parts, self.edges.tolist())
+        ]
+        return np.concatenate(found)
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        centers = self.rows(rows)
+        for part in self.parts:
+            part.seed_spread(centers)
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        return reduce(np.add, (part.seed_loads() for part in self.parts))
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Parts:
+        cuts = np.searchsorted(rows, self.edges)
+        return Parts(
+            [
+                part.subset(rows[a:b] - edge, weights[a:b])
+                for part, edge, (a, b) in zip(self.parts, self.edges, pairwise(cuts.tolist()))
+                if a < b
+            ]
+        )
 
     # -- a run -------------------------------------------------------------------------------
 

@@ -35,9 +35,12 @@ class Picks(Placed):
         Largest weight times D.
     rivals : LowSeeds, WideSeeds or SparseSeeds
         How candidates are weighed.
+    owners : ndarray of shape (n,), int32
+        Each row's nearest seed, where several were added at once.
     """
 
     rivals: LowSeeds | WideSeeds | SparseSeeds
+    owners: NDArray[np.int32]
 
     def seed_start(self) -> None:
         self.n_tiles = -(-self.n_samples // TILE)
