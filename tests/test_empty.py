@@ -61,7 +61,7 @@ def test_a_cluster_of_zero_weight_rows_counts_as_empty():
 @pytest.mark.parametrize("algorithm", ["lloyd", "elkan", "hamerly"])
 def test_fewer_distinct_rows_than_clusters_warns_and_ends(algorithm):
     rows = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
-    for init in ("k-means++", "random", "first", "farthest"):
+    for init in ("k-means++", "random", "first", "farthest", "k-means||"):
         model = KMeans(
             5, init=init, algorithm=algorithm, n_init=1, random_state=0, tol=0, max_iter=10**6
         )

@@ -48,7 +48,7 @@ class KMeans(
     ----------
     n_clusters : int, default=8
         Number of clusters, k.
-    init : {"k-means++", "random", "first", "farthest"}, array or callable, default="k-means++"
+    init : str, array or callable, default="k-means++"
         Where the centres start:
 
         - ``"k-means++"``: drawn with probability proportional to the squared distance to the
@@ -57,6 +57,8 @@ class KMeans(
         - ``"random"``: distinct rows, drawn by weight (Forgy 1965);
         - ``"first"``: the first k rows (MacQueen 1967);
         - ``"farthest"``: a random row, then always the farthest one (Gonzalez 1985);
+        - ``"k-means||"``: five rounds that choose about 2 k candidates each, then k of them by
+          ``"k-means++"`` (Bahmani et al. 2012);
         - an array of shape (k, d), or a callable that gets X, k and `random_state` and returns one.
 
         With the same `random_state`, ``"k-means++"`` and ``"random"`` draw scikit-learn's random

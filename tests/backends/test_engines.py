@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.backends.cpu.placed import Placed
+from lloydia.seeding import SEEDINGS
 from nasty import nasty_rows, nasty_weights, rows_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -36,7 +37,7 @@ def small_blocks():
 
 ALGORITHMS = ("lloyd", "elkan", "hamerly", "exponion", "yinyang")
 THREADS = (1, 2, 3, 7)
-INITS = ("k-means++", "random", "first", "farthest", "array", "callable")
+INITS = ("k-means++", "random", "first", "farthest", "k-means||", "array", "callable")
 
 
 def some_rows(X, n_clusters, random_state):
@@ -129,7 +130,7 @@ def test_nasty_data_give_the_bits_of_the_oracle(X, data):
     weights = data.draw(nasty_weights(len(X)))
     k = data.draw(st.integers(1, min(len(X), 8)))
     common = {
-        "init": data.draw(st.sampled_from(["k-means++", "random", "first", "farthest"])),
+        "init": data.draw(st.sampled_from(sorted(SEEDINGS))),
         "n_init": 1,
         "random_state": data.draw(st.integers(0, 1000)),
         "tol": data.draw(st.sampled_from([0, 1e-4])),

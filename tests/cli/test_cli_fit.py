@@ -113,7 +113,7 @@ def test_initial_centres_from_a_file(run, blobs):
     assert (facts["inertia"], facts["n_iter"]) == (same.inertia_, same.n_iter_)
 
 
-@pytest.mark.parametrize("init", ["k-means++", "random", "first", "farthest"])
+@pytest.mark.parametrize("init", ["k-means++", "random", "first", "farthest", "k-means||"])
 @pytest.mark.parametrize("algorithm", ["auto", "lloyd", "elkan", "hamerly"])
 def test_algorithms_agree_and_obey_their_options(run, blobs, init, algorithm):
     ran = run(

@@ -151,10 +151,31 @@ class Engine(Protocol):
         """
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        """Return what the total of weight times D would be with each candidate as a centre."""
+        """Return what the total of weight times D would be with each candidate as a centre.
+
+        There is at least one centre already.
+        """
 
     def seed_add(self, row: int) -> None:
-        """Make a row a centre."""
+        """Make a row a centre; cheapest for one of the candidates of :meth:`seed_potentials`."""
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        """Choose rows, each on its own, with probability ``factor * weight * D / total``.
+
+        Ascending; see :func:`lloydia.exact.counter.chosen`.
+        """
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        """Make several rows centres, and remember which centre is nearest to each row.
+
+        Ties go to the centre that was first; all centres come this way, or none.
+        """
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        """Return the integer sum of the weights of the rows nearest to each centre."""
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Engine:
+        """Return an engine of some of the rows, in ascending order, with other weights."""
 
     # -- a run -------------------------------------------------------------------------------
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import Ready, Report
@@ -56,11 +58,11 @@ class Part(Protocol):
     def seed_start(self) -> None:
         """Forget all centres; `largest_term` is the largest weight."""
 
-    def seed_totals(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return integer sums of weight times D, of consecutive blocks of rows."""
+    def seed_total(self, grid: tuple[int, int]) -> int:
+        """Return the integer sum of weight times D."""
 
-    def seed_find(self, totals: NDArray[np.int64], grid: tuple[int, int], target: int) -> int:
-        """Return the first row whose running sum exceeds `target`."""
+    def seed_find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return for each target the first row whose running sum exceeds it."""
 
     def seed_farthest(self) -> int:
         """Return the row of positive weight with the largest D, or -1."""
@@ -71,11 +73,28 @@ class Part(Protocol):
     def seed_values(self, rows: NDArray[np.int64]) -> Any:
         """Return rows in the form that every part takes as candidates."""
 
-    def seed_weigh(self, values: Any, count: int, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the totals with each candidate as a centre."""
+    def seed_first(self, values: Any) -> float:
+        """Make a candidate the only seed; return the new `largest_term`."""
 
-    def seed_adopt(self, values: Any) -> float:
-        """Make a candidate a centre; return the new `largest_term`."""
+    def seed_weigh(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the totals with each candidate as a seed."""
+
+    def seed_adopt(self, j: int) -> float:
+        """Make candidate `j` of those weighed last a seed; return the new `largest_term`."""
+
+    def seed_choose(
+        self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Choose rows, each on its own; `before` rows of other parts come first."""
+
+    def seed_spread(self, centers: NDArray) -> float:
+        """Make several rows, dense, seeds; return the new `largest_term`."""
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        """Return the integer sum of the weights of the rows nearest to each seed."""
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Part:
+        """Return some of the rows with other weights."""
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         """Begin a run."""
@@ -175,26 +194,29 @@ class Parts:
         return np.concatenate(found)[:count]
 
     def seed_start(self) -> None:
+        self.candidates: list[int] = []
+        self.n_seeds = 0
         for part in self.parts:
             part.seed_start()
 
-    def _seed_grid(self) -> tuple[int, int]:
+    def _terms_grid(self) -> tuple[int, int]:
         return sums.total_grid(self.n_samples, max(part.largest_term for part in self.parts))
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        grid = self._seed_grid()
-        blocks = [part.seed_totals(grid) for part in self.parts]
-        cumulative = np.cumsum([block.sum() for block in blocks])
+        grid = self._terms_grid()
+        totals = [part.seed_total(grid) for part in self.parts]
+        cumulative = np.cumsum([0, *totals])
         total = int(cumulative[-1])
+        rows = np.full(len(fractions), -1, dtype=np.int64)
         if total == 0:
-            return np.full(len(fractions), -1, dtype=np.int64)
-        picks = []
-        for u in fractions.tolist():
-            target = sums.fraction_of(u, total)
-            p = int(np.searchsorted(cumulative, target, side="right"))
-            own = target - int(cumulative[p] - blocks[p].sum())
-            picks.append(int(self.edges[p]) + self.parts[p].seed_find(blocks[p], grid, own))
-        return np.array(picks, dtype=np.int64)
+            return rows
+        targets = np.array([sums.fraction_of(u, total) for u in fractions.tolist()])
+        places = np.searchsorted(cumulative, targets, side="right") - 1
+        for p in np.unique(places).tolist():
+            here = places == p
+            own = self.parts[p].seed_find(targets[here] - cumulative[p], grid)
+            rows[here] = self.edges[p] + own
+        return rows
 
     def seed_farthest(self) -> int:
         best, distance_of_best = -1, 0.0
@@ -204,19 +226,55 @@ class Parts:
                 best, distance_of_best = edge + row, part.seed_distance(row)
         return best
 
+    def _values(self, rows: NDArray[np.int64]) -> Any:
+        """Return rows in the form that the parts take as candidates."""
+        values = [self.parts[p].seed_values(own) for p, own in self._split(rows)]
+        return (sp.vstack if sp.issparse(values[0]) else np.vstack)(values)
+
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        grid = self._seed_grid()
-        totals = []
-        for p, own in self._split(candidates):
-            values = self.parts[p].seed_values(own)
-            totals.append(sum(int(part.seed_weigh(values, 1, grid)[0]) for part in self.parts))
-        return totals
+        self.candidates = candidates.tolist()
+        values, grid = self._values(candidates), self._terms_grid()
+        return reduce(np.add, (part.seed_weigh(values, grid) for part in self.parts)).tolist()
 
     def seed_add(self, row: int) -> None:
-        ((p, own),) = self._split(np.array([row]))
-        values = self.parts[p].seed_values(own)
+        self.n_seeds += 1
+        if self.n_seeds == 1:
+            values = self._values(np.array([row]))
+            for part in self.parts:
+                part.seed_first(values)
+            return
+        if row not in self.candidates:
+            self.seed_potentials(np.array([row]))
         for part in self.parts:
-            part.seed_adopt(values)
+            part.seed_adopt(self.candidates.index(row))
+        self.candidates = []
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        grid = self._terms_grid()
+        total = sum(part.seed_total(grid) for part in self.parts)
+        found = [
+            part.seed_choose(key, factor, total, edge, grid) + edge
+            for part, edge in zip(self.parts, self.edges.tolist())
+        ]
+        return np.concatenate(found)
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        centers = self.rows(rows)
+        for part in self.parts:
+            part.seed_spread(centers)
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        return reduce(np.add, (part.seed_loads() for part in self.parts))
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Parts:
+        cuts = np.searchsorted(rows, self.edges)
+        return Parts(
+            [
+                part.subset(rows[a:b] - edge, weights[a:b])
+                for part, edge, (a, b) in zip(self.parts, self.edges, pairwise(cuts.tolist()))
+                if a < b
+            ]
+        )
 
     # -- a run -------------------------------------------------------------------------------
 

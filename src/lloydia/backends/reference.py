@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import Ready, Report
-from lloydia.exact import distance, sums
+from lloydia.exact import counter, distance, sums
 
 __all__ = ["Reference"]
 
@@ -85,6 +85,30 @@ class Reference:
         D = distance.squared_distances(self.X, self.X[[row]])[:, 0]
         self.nearest = D if self.n_seeds == 0 else np.minimum(self.nearest, D)
         self.n_seeds += 1
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        terms = self._integers(self.nearest)
+        return counter.chosen(terms, int(terms.sum()), key, factor)
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        labels, D = distance.nearest(self.X, self.X[rows])
+        if self.n_seeds == 0:
+            self.nearest, self.owners = D, labels
+        else:
+            self.owners = np.where(self.nearest > D, self.n_seeds + labels, self.owners)
+            self.nearest = np.minimum(self.nearest, D)
+        self.n_seeds += len(rows)
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        weights = self.seed_weights()
+        bits, exponent = sums.total_grid(self.n_samples, float(weights.max()))
+        loads = np.zeros(self.n_seeds, dtype=np.int64)
+        terms = np.rint(np.ldexp(weights, bits - exponent)).astype(np.int64)
+        np.add.at(loads, self.owners, terms)
+        return loads
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Reference:
+        return Reference(self.X[rows], weights)
 
     def _integers(self, D: NDArray) -> NDArray[np.int64]:
         """Round weight times `D` to the grid of the present weights times distances."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lloydia.data.files import Table
     from lloydia.kmeans import KMeans
 
-SEEDINGS = ("k-means++", "random", "first", "farthest")
+SEEDINGS = ("k-means++", "random", "first", "farthest", "k-means||")
 
 
 @Parameter(name="*", group=METHOD)
@@ -25,7 +25,9 @@ class Method:
 
     init: Annotated[
         str,
-        Parameter(help="k-means++, random, first, farthest, or a file of initial centres."),
+        Parameter(
+            help="k-means++, random, first, farthest, k-means||, or a file of initial centres."
+        ),
     ] = "k-means++"
     algorithm: Annotated[
         Literal["auto", "lloyd", "elkan", "hamerly", "exponion"],

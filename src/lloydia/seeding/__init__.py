@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lloydia.backends import Engine
 from lloydia.seeding.farthest import farthest
 from lloydia.seeding.first import first
+from lloydia.seeding.parallel import parallel
 from lloydia.seeding.plusplus import plusplus
 from lloydia.seeding.random import random
 
@@ -28,4 +29,5 @@ SEEDINGS: dict[str, Seeding] = {
     "random": random,
     "first": first,
     "farthest": farthest,
+    "k-means||": parallel,
 }

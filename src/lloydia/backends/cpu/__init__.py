@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lloydia.algorithms import CLASSES
 from lloydia.algorithms.geometry import Padding
 from lloydia.backends import Ready, Report
-from lloydia.backends.cpu import sums
+from lloydia.backends.cpu import oversampling, sums
 from lloydia.backends.cpu.centers import aligned
 from lloydia.backends.cpu.limbs import padded
 from lloydia.backends.cpu.means import finish, summarise
@@ -49,6 +49,30 @@ class CPU(Picks):
     def unweighted(self) -> CPU:
         """Return the same rows with weights of 1."""
         return CPU(self.source, None, self.n_threads)
+
+    def seed_choose(
+        self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Choose rows, each on its own; `before` rows of other parts come first."""
+        return oversampling.sample(self, key, factor, total, before, grid)
+
+    def seed_spread(self, centers: NDArray) -> float:
+        """Make several rows, dense, seeds; return the largest weight times D."""
+        oversampling.extend(self, np.ascontiguousarray(centers, dtype=self.dtype))
+        return self.look()
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        grid = self.terms_grid()
+        return self.seed_choose(key, factor, self.seed_total(grid), 0, grid)
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        self.seed_spread(self.rows(rows))
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        return oversampling.loads(self)
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CPU:
+        return CPU(self.source[rows], weights, self.n_threads)
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         k, d, grid = len(centers), self.n_features, self.grid

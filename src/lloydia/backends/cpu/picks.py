@@ -2,101 +2,145 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import seeding
+from lloydia.backends.cpu.low_scan import LOW
+from lloydia.backends.cpu.low_seeds import LowSeeds
 from lloydia.backends.cpu.placed import NONE, Placed
+from lloydia.backends.cpu.seeding import MOST, TILE
+from lloydia.backends.cpu.sparse_seeds import SparseSeeds
+from lloydia.backends.cpu.wide_seeds import WideSeeds
 from lloydia.exact import sums as exact
 
 __all__ = ["Picks"]
 
 
 class Picks(Placed):
-    """Rows, and each one's D to the nearest centre picked so far."""
+    """Rows, and each one's D to the nearest seed.
+
+    Attributes
+    ----------
+    nearest : ndarray of shape (n,)
+        The D; 1 before the first seed.
+    totals : ndarray of shape (n_tiles,), int64
+        Integer sums of weight times D, on the grid `totals_grid`; stale where that is None.
+    tops : ndarray of shape (n_tiles,)
+        Largest weight times D of each tile; NaN where it must be looked for.
+    largest_term : float
+        Largest weight times D.
+    rivals : LowSeeds, WideSeeds or SparseSeeds
+        How candidates are weighed.
+    owners : ndarray of shape (n,), int32
+        Each row's nearest seed, where several were added at once.
+    """
+
+    rivals: LowSeeds | WideSeeds | SparseSeeds
+    owners: NDArray[np.int32]
 
     def seed_start(self) -> None:
+        self.n_tiles = -(-self.n_samples // TILE)
         self.nearest = np.ones(self.n_samples)
+        self.totals = np.empty(self.n_tiles, dtype=np.int64)
+        self.tops = np.empty(self.n_tiles)
+        self.candidates: list[int] = []
         self.n_seeds = 0
-        self.largest_term = 1.0 if self.weights is NONE else float(self.weights.max())
+        self.stale()
+        self.look()
+
+    def each_tile(self, task: Callable[[int, int, int], None], cost: float) -> None:
+        """Run a task over blocks of tiles; `cost` is a guess at the nanoseconds a row takes."""
+        self.each_block(task, cost * TILE, self.n_tiles)
+
+    def stale(self) -> None:
+        """Note that totals and tops are not those of `nearest`."""
+        self.totals_grid: tuple[int, int] | None = None
+        self.tops.fill(np.nan)
+
+    def look(self) -> float:
+        """Find the tops that are unknown, and return the largest."""
+        if np.isnan(self.tops.max()):
+            self.each_tile(
+                lambda t, a, b: seeding.top_terms(self.nearest, self.weights, a, b, self.tops), 0.5
+            )
+        self.largest_term = float(self.tops.max())
+        return self.largest_term
 
     # -- as a part: on the grid of the whole data set ------------------------------------------
 
-    def seed_totals(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the integer sums of weight times D of consecutive blocks of rows."""
-        block = self.block(2.0)
-        totals = np.zeros(-(-self.n_samples // block), dtype=np.int64)
+    def seed_total(self, grid: tuple[int, int]) -> int:
+        """Return the integer sum of weight times D."""
+        if self.totals_grid != grid:
+            low, high = self._factors(grid)
+            self.each_tile(
+                lambda t, a, b: seeding.total_terms(
+                    self.nearest, self.weights, a, b, low, high, self.totals
+                ), 1.0,
+            )  # fmt: skip
+            self.totals_grid = grid
+        return int(self.totals.sum())
 
-        def task(thread: int, start: int, stop: int) -> None:
-            totals[start // block] = self._find(start, stop, grid, 1 << 62)[1]
+    def _factors(self, grid: tuple[int, int]) -> tuple[float, float]:
+        return exact.two_factors(grid[0] - grid[1])
 
-        self.each_block(task, 2.0)
-        return totals
-
-    def seed_find(self, totals: NDArray[np.int64], grid: tuple[int, int], target: int) -> int:
-        """Return the first row whose running sum exceeds `target`."""
-        cumulative = np.cumsum(totals)
-        number = int(np.searchsorted(cumulative, target, side="right"))
-        before = int(cumulative[number] - totals[number])
-        start = number * self.block(2.0)
-        stop = min(start + self.block(2.0), self.n_samples)
-        return self._find(start, stop, grid, target - before)[0]
-
-    def _find(self, start: int, stop: int, grid: tuple[int, int], target: int) -> tuple[int, int]:
-        low, high = exact.two_factors(grid[0] - grid[1])
-        return seeding.draw(self.nearest, self.weights, start, stop, low, high, target)
+    def seed_find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return for each target the first row whose running sum exceeds it."""
+        rows = np.empty(len(targets), dtype=np.int64)
+        factors = self._factors(grid)
+        seeding.draw(self.nearest, self.weights, self.totals, *factors, targets, rows)
+        return rows
 
     def seed_values(self, rows: NDArray[np.int64]) -> Any:
         """Return rows in the form that other parts take as candidates."""
-        if not self.sparse:
-            return self.X[rows].astype(np.float64)
-        chosen = self.source[rows]
-        return chosen.data, chosen.indices, chosen.indptr
+        return self.source[rows]
 
-    def seed_weigh(self, values: Any, count: int, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return what the total would be with each of `count` candidates as a centre."""
-        totals = np.zeros((self.n_threads, count), dtype=np.int64)
-        kernel = seeding.sparse_potentials if self.sparse else seeding.potentials
-        low, high = exact.two_factors(grid[0] - grid[1])
+    def seed_weigh(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return what the total would be with each candidate as a seed."""
+        total, factors = self.seed_total(grid), self._factors(grid)
+        self.values, reductions = values, []
+        for self.weighed in range(0, values.shape[0], MOST):
+            some = values[self.weighed : self.weighed + MOST]
+            reductions.append(self.rivals.weigh(some, *factors))
+        return total - np.concatenate(reductions)
 
-        def task(thread: int, start: int, stop: int) -> None:
-            kernel(
-                self.X, start, stop, values, self.nearest, self.weights, low, high, totals[thread]
-            )
+    def seed_first(self, values: Any) -> float:
+        """Make a candidate the only seed; return the largest weight times D."""
+        if self.sparse:
+            self.rivals = SparseSeeds(self)
+        else:
+            self.rivals = LowSeeds(self) if self.n_features <= LOW else WideSeeds(self)
+        self.rivals.first(values)
+        self.n_seeds = 1
+        return self.look()
 
-        self.each_block(task, (1.0 + 0.5 * self.width) * count)
-        return totals.sum(axis=0)
-
-    def seed_adopt(self, values: Any) -> float:
-        """Make a candidate a centre; return the largest weight times D."""
-        largest = np.zeros(self.n_threads)
-        kernel = seeding.sparse_add_seed if self.sparse else seeding.add_seed
-        first = self.n_seeds == 0
-
-        def task(thread: int, start: int, stop: int) -> None:
-            term = kernel(self.X, start, stop, values, first, self.nearest, self.weights)
-            largest[thread] = max(largest[thread], term)
-
-        self.each_block(task, 2.0 + self.width)
-        self.largest_term = float(largest.max())
+    def seed_adopt(self, j: int) -> float:
+        """Make candidate `j` of those weighed last a seed; return the largest weight times D."""
+        assert self.totals_grid is not None
+        factors = self._factors(self.totals_grid)
+        if j < self.weighed:
+            self.weighed = j
+            self.rivals.weigh(self.values[j : j + 1], *factors)
+        self.rivals.adopt(j - self.weighed, *factors)
         self.n_seeds += 1
-        return self.largest_term
+        return self.look()
 
     # -- as an engine: the rows are all there is -----------------------------------------------
 
-    def _seed_grid(self) -> tuple[int, int]:
+    def terms_grid(self) -> tuple[int, int]:
+        """Return the grid of weight times D."""
         return exact.total_grid(self.n_samples, self.largest_term)
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        grid = self._seed_grid()
-        totals = self.seed_totals(grid)
-        total = int(totals.sum())
+        grid = self.terms_grid()
+        total = self.seed_total(grid)
         if total == 0:
             return np.full(len(fractions), -1, dtype=np.int64)
         targets = [exact.fraction_of(u, total) for u in fractions.tolist()]
-        return np.array([self.seed_find(totals, grid, t) for t in targets], dtype=np.int64)
+        return self.seed_find(np.array(targets, dtype=np.int64), grid)
 
     def seed_farthest(self) -> int:
         D = self.nearest if self.weights is NONE else self.nearest * (self.weights > 0)
@@ -104,12 +148,18 @@ class Picks(Placed):
         return row if D[row] > 0 else -1
 
     def seed_distance(self, row: int) -> float:
-        """Return a row's D to the nearest centre so far."""
+        """Return a row's D to the nearest seed."""
         return float(self.nearest[row])
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        values = self.seed_values(candidates)
-        return self.seed_weigh(values, len(candidates), self._seed_grid()).tolist()
+        self.candidates = candidates.tolist()
+        return self.seed_weigh(self.seed_values(candidates), self.terms_grid()).tolist()
 
     def seed_add(self, row: int) -> None:
-        self.seed_adopt(self.seed_values(np.array([row], dtype=np.int64)))
+        if self.n_seeds == 0:
+            self.seed_first(self.seed_values(np.array([row])))
+            return
+        if row not in self.candidates:
+            self.seed_potentials(np.array([row]))
+        self.seed_adopt(self.candidates.index(row))
+        self.candidates = []

@@ -1,4 +1,9 @@
-"""Distances to candidates, and sums of them as integers, for the seedings."""
+"""Weight times distance as integers, tile by tile: what k-means++ draws from.
+
+A tile is TILE consecutive rows.  For each the seedings keep the integer sum of its terms, so that a
+draw looks at one tile's rows only, and the largest term, from which the grid follows.  Both change
+by what the rows that a new seed lowers lose.
+"""
 
 from __future__ import annotations
 
@@ -6,126 +11,109 @@ import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel
 
-__all__ = ["add_seed", "draw", "fixed", "potentials"]
+__all__ = [
+    "MOST",
+    "ROUNDER",
+    "TILE",
+    "draw",
+    "everywhere",
+    "fixed",
+    "sum_terms",
+    "top_term",
+    "top_terms",
+    "total_terms",
+]
 
-# Rows at a time: enough for long vectors, few enough for their features to stay in the cache.
-TILE = 64
+TILE = 256
+
+# Candidates that are weighed at a time.  A hit is a row that some of them lower: its number in the
+# tile, then a bit a candidate.
+MOST = 16
+
+
+# Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even, and leaves
+# it in the low bits: rint in one instruction, of which every host has vectors.
+ROUNDER = 1.5 * 2.0**52
+ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 
 @kernel
 def fixed(D, w, low, high):
     """Round ``w * D * low * high`` to an integer; the two factors are powers of two."""
-    return np.int64(np.rint(w * D * low * high))
+    return np.int64((w * D * low * high + ROUNDER) - ROUNDER)
 
 
 @kernel
-def tile_distances(X, at, m, candidates, c, x, out):
-    """Write the canonical D of `m` dense rows from `at` to candidate `c`; `x` is (d, TILE)."""
-    out[:] = 0.0
-    for f in range(len(x)):
-        value = candidates[c, f]
-        for p in range(TILE):
-            difference = np.float64(x[f, p]) - value
-            out[p] += difference * difference
+def sum_terms(nearest, weights, start, stop, low, high, terms):
+    """Return the sum of :func:`fixed` over the rows of a tile, a vector at a time.
 
-
-@kernel
-def fill_tile(X, at, m, x):
-    """Copy `m` dense rows into a feature-major tile."""
-    for p in range(m):
-        for f in range(len(x)):
-            x[f, p] = X[at + p, f]
-
-
-@kernel
-def potentials(X, start, stop, candidates, nearest, weights, low, high, totals):
-    """Add up what weight times D would be with each candidate (m, d) as a centre."""
-    x = np.zeros((X.shape[1], TILE), X.dtype)
-    D = np.empty(TILE)
-    for at in range(start, stop, TILE):
-        m = min(TILE, stop - at)
-        fill_tile(X, at, m, x)
-        for c in range(len(candidates)):
-            tile_distances(X, at, m, candidates, c, x, D)
-            total = np.int64(0)
-            for p in range(m):
-                w = weights[at + p] if len(weights) else 1.0
-                total += fixed(min(nearest[at + p], D[p]), w, low, high)
-            totals[c] += total
-
-
-@kernel
-def add_seed(X, start, stop, candidates, first, nearest, weights):
-    """Fold the distance to ``candidates[0]`` into `nearest`; return the largest weight times it."""
-    x = np.zeros((X.shape[1], TILE), X.dtype)
-    D = np.empty(TILE)
-    largest = 0.0
-    for at in range(start, stop, TILE):
-        m = min(TILE, stop - at)
-        fill_tile(X, at, m, x)
-        tile_distances(X, at, m, candidates, 0, x, D)
-        for p in range(m):
-            i = at + p
-            nearest[i] = D[p] if first else min(nearest[i], D[p])
-            term = weights[i] * nearest[i] if len(weights) else nearest[i]
-            largest = max(largest, term)
-    return largest
-
-
-@kernel
-def sparse_distance(X, i, Y, c):
-    """Return the canonical D of CSR rows: features where both are 0 add nothing."""
-    data, indices, indptr = X
-    others, columns, starts = Y
-    a, a_end, b, b_end = indptr[i], indptr[i + 1], starts[c], starts[c + 1]
-    total = 0.0
-    while a < a_end or b < b_end:
-        if b >= b_end or (a < a_end and indices[a] < columns[b]):
-            difference = np.float64(data[a])
-            a += 1
-        elif a >= a_end or columns[b] < indices[a]:
-            difference = np.float64(others[b])
-            b += 1
-        else:
-            difference = np.float64(data[a]) - np.float64(others[b])
-            a += 1
-            b += 1
-        total += difference * difference
+    `terms` is scratch for TILE numbers.
+    """
+    near, w = nearest[start:stop], weights[start:stop]
+    for p in range(len(near)):
+        terms[p] = (w[p] if len(w) else 1.0) * near[p] * low * high + ROUNDER
+    bits = terms.view(np.int64)
+    total = np.int64(0)
+    for p in range(len(near)):
+        total += bits[p] - ROUNDER_BITS
     return total
 
 
 @kernel
-def sparse_potentials(X, start, stop, candidates, nearest, weights, low, high, totals):
-    """Do what :func:`potentials` does, for CSR rows and candidates."""
-    for i in range(start, stop):
-        w = weights[i] if len(weights) else 1.0
-        for c in range(len(totals)):
-            D = sparse_distance(X, i, candidates, c)
-            totals[c] += fixed(min(nearest[i], D), w, low, high)
+def top_term(nearest, weights, start, stop, terms):
+    """Return the largest weight times distance of a tile; floats of one sign order as integers."""
+    near, w = nearest[start:stop], weights[start:stop]
+    for p in range(len(near)):
+        terms[p] = w[p] * near[p] if len(w) else near[p]
+    bits = terms.view(np.int64)
+    top = np.int64(0)
+    for p in range(len(near)):
+        top = bits[p] if bits[p] > top else top
+    bits[0] = top
+    return terms[0]
 
 
 @kernel
-def sparse_add_seed(X, start, stop, candidates, first, nearest, weights):
-    """Do what :func:`add_seed` does, for CSR rows and candidates."""
-    largest = 0.0
-    for i in range(start, stop):
-        D = sparse_distance(X, i, candidates, 0)
-        nearest[i] = D if first else min(nearest[i], D)
-        term = weights[i] * nearest[i] if len(weights) else nearest[i]
-        largest = max(largest, term)
-    return largest
+def total_terms(nearest, weights, first, last, low, high, totals):
+    """Write the integer sums of tiles `first` to `last`."""
+    terms = np.empty(TILE)
+    for tile in range(first, last):
+        stop = min((tile + 1) * TILE, len(nearest))
+        totals[tile] = sum_terms(nearest, weights, tile * TILE, stop, low, high, terms)
 
 
 @kernel
-def draw(nearest, weights, start, stop, low, high, target):
-    """Return the first row whose running integer sum exceeds `target`, and the sum.
+def top_terms(nearest, weights, first, last, tops):
+    """Write the largest weight times distance of the tiles where it is NaN."""
+    terms = np.empty(TILE)
+    for tile in range(first, last):
+        if np.isnan(tops[tile]):
+            stop = min((tile + 1) * TILE, len(nearest))
+            tops[tile] = top_term(nearest, weights, tile * TILE, stop, terms)
 
-    The row is -1 if there is none: the sum is then that of the whole range.
-    """
-    total = np.int64(0)
-    for i in range(start, stop):
-        w = weights[i] if len(weights) else 1.0
-        total += fixed(nearest[i], w, low, high)
-        if total > target:
-            return i, total
-    return -1, total
+
+@kernel
+def draw(nearest, weights, totals, low, high, targets, rows):
+    """Write for each target the first row whose running integer sum exceeds it."""
+    for t in range(len(targets)):
+        rest = targets[t]
+        tile = 0
+        while rest >= totals[tile]:
+            rest -= totals[tile]
+            tile += 1
+        i = tile * TILE
+        while True:
+            rest -= fixed(nearest[i], weights[i] if len(weights) else 1.0, low, high)
+            if rest < 0:
+                break
+            i += 1
+        rows[t] = i
+
+
+@kernel
+def everywhere(hits, counts):
+    """List every row of every tile as a hit of candidate 0."""
+    for i in range(len(hits)):
+        hits[i] = np.uint32(i % TILE) << np.uint32(MOST) | np.uint32(1)
+    for tile in range(len(counts)):
+        counts[tile] = min(TILE, len(hits) - tile * TILE)

@@ -1,0 +1,126 @@
+"""Candidates against rows with few features: canonical distances, eight rows and more at a time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.seeding import ROUNDER, TILE, sum_terms, top_term
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.picks import Picks
+
+__all__ = ["LowSeeds"]
+
+
+@lru_cache
+def weigh_of(d: int):
+    """Return the kernel for exactly `d` features: the compiler unrolls them.
+
+    It takes the rows end to end, (n * d,), so that the compiler knows their pitch.
+    """
+
+    @kernel
+    def weigh(flat, first, last, candidates, nearest, weights, low, high, reductions):
+        x = np.zeros((d, TILE))
+        w, old, terms = np.ones(TILE), np.zeros(TILE), np.empty(TILE)
+        bits = terms.view(np.int64)
+        own = np.zeros(len(candidates), np.int64)
+        before = np.int64(0)
+        for tile in range(first, last):
+            at = tile * TILE
+            m = min(TILE, len(nearest) - at)
+            rows, near = flat[at * d : (at + m) * d], nearest[at : at + m]
+            for p in range(m):
+                for f in range(d):
+                    x[f, p] = rows[p * d + f]
+                old[p] = near[p]
+            for p in range(m if len(weights) else 0):
+                w[p] = weights[at + p]
+            for p in range(m, TILE):
+                old[p] = 0.0
+            before = np.int64(0)
+            for p in range(TILE):
+                terms[p] = w[p] * old[p] * low * high + ROUNDER
+            for p in range(TILE):
+                before += bits[p]
+            for c in range(len(candidates)):
+                for p in range(TILE):
+                    total = 0.0
+                    for f in range(d):
+                        difference = x[f, p] - candidates[c, f]
+                        total += difference * difference
+                    D = total if total < old[p] else old[p]
+                    terms[p] = w[p] * D * low * high + ROUNDER
+                after = np.int64(0)
+                for p in range(TILE):
+                    after += bits[p]
+                own[c] += before - after
+        for c in range(len(candidates)):
+            reductions[c] += own[c]
+
+    return weigh
+
+
+@lru_cache
+def adopt_of(d: int):
+    """Return the kernel that lowers rows to their distance to a seed, for exactly `d` features."""
+
+    @kernel
+    def adopt(flat, first, last, seed, nearest, weights, low, high, totals, tops):
+        terms = np.empty(TILE)
+        for tile in range(first, last):
+            start, stop = tile * TILE, min((tile + 1) * TILE, len(nearest))
+            rows, near = flat[start * d : stop * d], nearest[start:stop]
+            for p in range(stop - start):
+                total = 0.0
+                for f in range(d):
+                    difference = np.float64(rows[p * d + f]) - seed[f]
+                    total += difference * difference
+                near[p] = total if total < near[p] else near[p]
+            totals[tile] = sum_terms(nearest, weights, start, stop, low, high, terms)
+            tops[tile] = top_term(nearest, weights, start, stop, terms)
+
+    return adopt
+
+
+class LowSeeds:
+    """The rivals of :class:`lloydia.backends.cpu.picks.Picks` for dense rows of few features."""
+
+    def __init__(self, picks: Picks) -> None:
+        self.picks, self.d = picks, picks.n_features
+        self.flat = picks.source.reshape(-1)
+
+    def first(self, values: NDArray) -> None:
+        """Make a candidate the only seed."""
+        self.picks.nearest.fill(np.inf)
+        self.weighed = values.astype(np.float64)
+        self.adopt(0, 1.0, 1.0)
+        self.picks.stale()
+
+    def weigh(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
+        """Return by how much each candidate lowers the total."""
+        picks, self.weighed = self.picks, values.astype(np.float64)
+        reductions = np.zeros((picks.n_threads, len(values)), dtype=np.int64)
+        kernel = weigh_of(self.d)
+        picks.each_tile(
+            lambda t, a, b: kernel(
+                self.flat, a, b, self.weighed, picks.nearest, picks.weights, low, high,
+                reductions[t],
+            ), 0.5 + 0.1 * self.d * len(values),
+        )  # fmt: skip
+        return reductions.sum(axis=0)
+
+    def adopt(self, j: int, low: float, high: float) -> None:
+        """Make the weighed candidate `j` a seed."""
+        picks, kernel, seed = self.picks, adopt_of(self.d), self.weighed[j]
+        picks.each_tile(
+            lambda t, a, b: kernel(
+                self.flat, a, b, seed, picks.nearest, picks.weights, low, high,
+                picks.totals, picks.tops,
+            ), 1.0 + 0.1 * self.d,
+        )  # fmt: skip

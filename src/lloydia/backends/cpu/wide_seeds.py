@@ -1,0 +1,172 @@
+"""Candidates against rows with many features.
+
+The :mod:`screen` finds the rows that some candidate may bring nearer to a seed; their canonical
+distances, eight candidates a vector, say by how much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.lanes import OCTET, ROWS, squares_one, squares_two
+from lloydia.backends.cpu.screen import Screen, aligned, doubtful
+from lloydia.backends.cpu.seeding import MOST, TILE, everywhere, fixed
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.picks import Picks
+
+__all__ = ["WideSeeds"]
+
+
+@kernel
+def squares(x, columns, D):
+    """Write the canonical D of ROWS rows `x` to one octet of candidates or two."""
+    if columns.shape[1] == OCTET:
+        squares_one(x.ctypes.data, x.shape[1], columns.ctypes.data, D.ctypes.data)
+    else:
+        squares_two(x.ctypes.data, x.shape[1], columns.ctypes.data, D.ctypes.data)
+
+
+@kernel
+def weigh(
+    X, first, last, m, panel, starts, columns, test, nearest, norms, weights, low, high,
+    hits, counts, reductions,
+):  # fmt: skip
+    """Find the rows of tiles that `m` prepared candidates lower, and add up by how much.
+
+    Writes the hits of each tile from its first row on, and their number to `counts`.
+    """
+    n, d = X.shape
+    limits, bits = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16)
+    tail = np.zeros((ROWS, d), X.dtype)
+    x = np.zeros((ROWS, d))
+    D = np.empty((ROWS, columns.shape[1]))
+    own = np.zeros(m, np.int64)
+    for tile in range(first, last):
+        start, stop = tile * TILE, min((tile + 1) * TILE, n)
+        found = doubtful(
+            X, start, stop, panel, starts, test, nearest, norms, limits, bits, tail, hits
+        )
+        kept = 0
+        for at in range(0, found, ROWS):
+            here = min(ROWS, found - at)
+            for p in range(here):
+                i = start + (hits[start + at + p] >> MOST)
+                for f in range(d):
+                    x[p, f] = X[i, f]
+            squares(x, columns, D)
+            for p in range(here):
+                hit = hits[start + at + p]
+                i = start + (hit >> MOST)
+                w = weights[i] if len(weights) else 1.0
+                near = nearest[i]
+                before = fixed(near, w, low, high)
+                lowers = np.uint32(0)
+                # No branches: a candidate that the screen rules out is not nearer either.
+                for c in range(m):
+                    nearer = D[p, c] < near
+                    own[c] += before - fixed(D[p, c] if nearer else near, w, low, high)
+                    lowers |= np.uint32(nearer) << np.uint32(c)
+                hits[start + kept] = (hit >> np.uint32(MOST) << np.uint32(MOST)) | lowers
+                kept += lowers != 0
+        counts[tile] = kept
+    for c in range(m):
+        reductions[c] += own[c]
+
+
+@kernel
+def adopt(X, first, last, columns, j, nearest, weights, low, high, hits, counts, totals, tops):
+    """Lower the rows that candidate `j` of those weighed last is nearer to."""
+    d, lanes = columns.shape
+    x = np.zeros((ROWS, d))
+    D = np.empty((ROWS, lanes))
+    rows = np.empty(ROWS, np.int64)
+    for tile in range(first, last):
+        start, m = tile * TILE, 0
+        for at in range(counts[tile]):
+            hit = hits[start + at]
+            if hit >> np.uint32(j) & np.uint32(1):
+                rows[m] = start + (hit >> MOST)
+                m += 1
+            if m == ROWS or (m > 0 and at == counts[tile] - 1):
+                for p in range(m):
+                    i = rows[p]
+                    for f in range(d):
+                        x[p, f] = X[i, f]
+                squares(x, columns, D)
+                for p in range(m):
+                    i = rows[p]
+                    w = weights[i] if len(weights) else 1.0
+                    # The largest term of the tile must be looked for where it may be this row's.
+                    tops[tile] = np.nan if w * nearest[i] >= tops[tile] else tops[tile]
+                    change = fixed(nearest[i], w, low, high) - fixed(D[p, j], w, low, high)
+                    totals[tile] -= change
+                    nearest[i] = D[p, j]
+                m = 0
+
+
+class WideSeeds:
+    """The rivals of :class:`lloydia.backends.cpu.picks.Picks` for dense rows of many features.
+
+    Attributes
+    ----------
+    norms : ndarray of shape (n,)
+        Each row's D to the first seed.
+    hits : ndarray of shape (n,), uint32
+        The rows that the candidates weighed last lower, tile by tile.
+    counts : ndarray of shape (n_tiles,), int64
+        Hits a tile.
+    """
+
+    def __init__(self, picks: Picks) -> None:
+        self.picks = picks
+        self.screen: Screen | None = None
+        self.hits = np.empty(picks.n_samples, dtype=np.uint32)
+        self.counts = np.empty(picks.n_tiles, dtype=np.int64)
+
+    def first(self, values: NDArray) -> None:
+        """Make a candidate the only seed."""
+        picks, seed = self.picks, values.astype(np.float64)
+        columns = aligned((picks.n_features, OCTET), np.float64)
+        columns[:, 0] = seed[0]
+        everywhere(self.hits, self.counts)
+        picks.nearest.fill(np.inf)
+        self._adopt(columns, 0, 1.0, 1.0)
+        picks.stale()
+        self.origin, self.norms = seed[0], picks.nearest.copy()
+
+    def weigh(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
+        """Return by how much each candidate lowers the total."""
+        picks, m = self.picks, len(values)
+        if self.screen is None or m > self.screen.columns.shape[1]:
+            radius = float(np.sqrt(self.norms.max()))
+            self.screen = Screen(self.origin, radius, picks.dtype, m)
+        screen = self.screen
+        test = screen.load(values.astype(np.float64))
+        packed = (screen.panel, screen.starts, screen.columns, test)
+        reductions = np.zeros((picks.n_threads, m), dtype=np.int64)
+        picks.each_tile(
+            lambda t, a, b: weigh(
+                picks.X, a, b, m, *packed, picks.nearest, self.norms, picks.weights, low, high,
+                self.hits, self.counts, reductions[t],
+            ), 3.0 + 0.25 * picks.width,
+        )  # fmt: skip
+        return reductions.sum(axis=0)
+
+    def adopt(self, j: int, low: float, high: float) -> None:
+        """Make candidate `j` of those weighed last a seed."""
+        assert self.screen is not None
+        self._adopt(self.screen.columns, j, low, high)
+
+    def _adopt(self, columns: NDArray[np.float64], j: int, low: float, high: float) -> None:
+        picks = self.picks
+        picks.each_tile(
+            lambda t, a, b: adopt(
+                picks.X, a, b, columns, j, picks.nearest, picks.weights, low, high,
+                self.hits, self.counts, picks.totals, picks.tops,
+            ), 1.0 + 0.1 * picks.width,
+        )  # fmt: skip
