@@ -7,11 +7,12 @@ apply them (for the CPU: :mod:`lloydia.backends.cpu.bounds`).  All give the same
 from __future__ import annotations
 
 from lloydia.algorithms.elkan import Elkan
+from lloydia.algorithms.filtering import Filtering
 from lloydia.algorithms.hamerly import Hamerly
 from lloydia.algorithms.lloyd import Lloyd
 
 __all__ = ["ALGORITHMS", "CLASSES"]
 
-CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly}
+CLASSES = {"lloyd": Lloyd, "elkan": Elkan, "hamerly": Hamerly, "filtering": Filtering}
 
 ALGORITHMS = ("auto", *CLASSES)

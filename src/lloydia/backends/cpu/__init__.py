@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 from lloydia.algorithms import CLASSES
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import sums
+from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import STEPS, Tally
+from lloydia.backends.cpu.tiles import Tiles
 from lloydia.exact import sums as exact
 from lloydia.exact.distance import in_order
 
@@ -28,6 +31,8 @@ class CPU(Picks):
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(X, weights, n_threads)
         self.n_distances = self.n_rechecked = 0
+        # Whether there are labels in the order of the tiles that are not in `_assigned` yet.
+        self.behind = False
 
     def spread(self) -> float:
         # The rows as one cluster, unweighted: D to its mean.
@@ -45,6 +50,33 @@ class CPU(Picks):
     def unweighted(self) -> CPU:
         """Return the same rows with weights of 1."""
         return CPU(self.source, None, self.n_threads)
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The rows in the order of a space-filling curve."""
+        if self.sparse:
+            raise ValueError(
+                "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
+            )
+        return Tiles.of(self)
+
+    @property
+    def assigned(self) -> NDArray[np.int32]:
+        """The labels by row, -1 before the first assignment."""
+        if self.behind:
+            self.behind = False
+            tiles, b = self.tiles, self.bounds
+            self.each_block(
+                lambda t, start, stop: labels_by_row(
+                    tiles.levels, b.owner, b.held, tiles.order, start, stop, self._assigned
+                ), 5.0,
+            )  # fmt: skip
+        return self._assigned
+
+    @assigned.setter
+    def assigned(self, labels: NDArray[np.int32]) -> None:
+        self.behind = False
+        self._assigned: NDArray[np.int32] = labels
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         k, d, grid = len(centers), self.n_features, self.grid

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.algorithms.filtering import FAN, TILE
 from lloydia.algorithms.geometry import Geometry
 from lloydia.backends.cpu import bounds
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.filtering import search
 from lloydia.backends.cpu.low_scan import LOW, tile_scan
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
@@ -132,4 +134,24 @@ def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
-STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan}
+def filtering(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Search from the roots whose first row, in the order of the curve, lies in the block."""
+    tiles, b = engine.tiles, engine.bounds
+    centers, axes = engine.used.astype(np.float64), tuple(range(engine.n_features))
+    rows = TILE * FAN ** (len(tiles.levels) - 1)
+
+    def step(t: int, start: int, stop: int) -> int:
+        changed, evaluated = search(
+            axes, -(-start // rows), -(-stop // rows), tiles.levels,
+            tiles.firsts, tiles.low, tiles.high, tiles.x,
+            tiles.weights, tiles.sums, engine.n_samples, centers, b.owner, b.held,
+            engine.lattice, engine.sums[t], engine.last,
+        )  # fmt: skip
+        tally.evaluated[t] += evaluated
+        return changed
+
+    engine.behind = True
+    return step
+
+
+STEPS = {"lloyd": lloyd, "hamerly": hamerly, "elkan": elkan, "filtering": filtering}
