@@ -78,11 +78,15 @@ class KMeans(
     copy_x : bool, default=True
         Kept for compatibility: X is neither changed nor copied in any case (unless its type or
         order must change).
-    algorithm : {"auto", "lloyd", "elkan", "hamerly", "exponion"}, default="auto"
-        How distances that cannot matter are skipped.  All give the same result.  ``"elkan"`` (Elkan
-        2003) keeps k bounds a point, ``"hamerly"`` (Hamerly 2010) one, as does ``"exponion"``
-        (Newling and Fleuret 2016), which is for few features; ``"auto"`` is ``"lloyd"`` in this
-        version.
+    algorithm : {"auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"}, \
+            default="auto"
+        How distances that cannot matter are skipped.  All give the same result.  ``"lloyd"`` skips
+        none.  ``"hamerly"`` (Hamerly 2010) keeps one bound a row, as does ``"exponion"`` (Newling
+        and Fleuret 2016), ``"yinyang"`` (Ding et al. 2015) one for each of a few groups of centres,
+        ``"elkan"`` (Elkan 2003) one for each centre.  ``"filtering"`` (Kanungo et al. 2002) is for
+        dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
+        from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
+        the one it came to.
     device : {"auto", "cpu", "reference"}, default="auto"
         Where to compute.  ``"reference"`` is the plain NumPy oracle.
     n_threads : int or None, default=None
@@ -346,7 +350,7 @@ class KMeans(
                 stacklevel=5,
             )
             return "lloyd"
-        return "lloyd" if self.algorithm == "auto" else self.algorithm
+        return self.algorithm
 
     def _keep(self, best: Result, engine: Engine, history: bool) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""

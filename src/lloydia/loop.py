@@ -89,8 +89,9 @@ def minimise(
     engine : Engine
         Holds the data.
     centers : ndarray of shape (k, d)
-    algorithm : {"lloyd", "elkan", "hamerly", "exponion"}
-        How distances are skipped; changes nothing else.
+    algorithm : str
+        One of :data:`lloydia.algorithms.ALGORITHMS`: how distances are
+        skipped; changes nothing else.
     rule : Rule
     max_iter : int
     empty : {"relocate", "keep", "error"}
@@ -141,7 +142,7 @@ def minimise(
         reason not in (CALLBACK, LIMIT),
         reason,
         costs,
-        algorithm,
+        engine.algorithm,
     )
 
 

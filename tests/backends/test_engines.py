@@ -14,9 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
+from lloydia.algorithms.auto import Auto
+from lloydia.backends.cpu import amx, steps
 from lloydia.backends.cpu.placed import Placed
 from lloydia.seeding import SEEDINGS
-from nasty import nasty_rows, nasty_weights, rows_of
+from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
@@ -35,7 +37,7 @@ def small_blocks():
         yield
 
 
-ALGORITHMS = ("lloyd", "elkan", "hamerly", "exponion", "yinyang")
+ALGORITHMS = ("lloyd", "elkan", "hamerly", "exponion", "yinyang", "filtering", "auto")
 THREADS = (1, 2, 3, 7)
 INITS = ("k-means++", "random", "first", "farthest", "k-means||", "array", "callable")
 
@@ -94,10 +96,44 @@ def test_every_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init
         model.fit(X, sample_weight=weights)
         assert answer(model) == answer(oracle), (algorithm, threads)
         assert (model.predict(X) == model.labels_).all()
-    for algorithm in ALGORITHMS:
+    for algorithm in set(ALGORITHMS) - {"filtering"}:
         sparse = sp.csr_matrix(X)
         model = KMeans(k, algorithm=algorithm, n_threads=2, **common)
         assert answer(model.fit(sparse, sample_weight=weights)) == answer(oracle), algorithm
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch):
+    choices = np.random.default_rng(seed)
+    used = set()
+
+    def after(self, seconds):
+        used.add(chosen := str(choices.choice(ALGORITHMS[:-1])))
+        return chosen
+
+    monkeypatch.setattr(Auto, "after", after)
+    X, weights = blobs(1200, d, dtype), weights_of("wide", 1200)
+    common = {"init": X[:11], "stop": stopping.Labels(), "random_state": 0}
+    oracle = KMeans(11, device="reference", **common).fit(X, sample_weight=weights)
+    model = KMeans(11, n_threads=3, **common).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+    assert len(used) > 2
+
+
+@pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 2, 15, 32, 129])
+def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
+    for flavour in FLAVOURS:
+        X = rows_of(flavour, 400, d, dtype, seed=d)
+        oracle = assign(X, X[:40], device="reference")
+        for least in (1, 1000):
+            monkeypatch.setattr(steps, "TILED", least)
+            labels, inertia = assign(X, X[:40])
+            assert (labels == oracle[0]).all(), (flavour, least)
+            assert inertia == oracle[1]
 
 
 @pytest.mark.parametrize(("layout", "dtype"), [("Fortran", "float32"), ("sliced", "float64")])

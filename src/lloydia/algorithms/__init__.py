@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.exponion import Exponion
+from lloydia.algorithms.filtering import Filtering
 from lloydia.algorithms.hamerly import Hamerly
 from lloydia.algorithms.lloyd import Lloyd
 from lloydia.algorithms.yinyang import Yinyang
@@ -20,6 +21,7 @@ CLASSES = {
     "hamerly": Hamerly,
     "exponion": Exponion,
     "yinyang": Yinyang,
+    "filtering": Filtering,
 }
 
 ALGORITHMS = ("auto", *CLASSES)

@@ -98,6 +98,8 @@ class Engine(Protocol):
         float32 or float64: the type of the centres.
     lag : int
         Iterations that may be queued before the loop waits for the first report.
+    algorithm : str
+        That of the last assignment; of a run with ``"auto"``, the one it came to.
     n_distances, n_rechecked : int
         Point-centre distances (or scores) evaluated by assignments since the engine was made, and
         rows whose certificate failed.
@@ -108,6 +110,7 @@ class Engine(Protocol):
     n_features: int
     dtype: np.dtype
     lag: int
+    algorithm: str
     n_distances: int
     n_rechecked: int
 

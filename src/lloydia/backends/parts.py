@@ -30,6 +30,7 @@ class Part(Protocol):
     n_samples: int
     n_features: int
     dtype: np.dtype
+    algorithm: str
     n_distances: int
     n_rechecked: int
     largest_term: float
@@ -157,6 +158,7 @@ class Parts:
 
     n_distances = property(lambda self: sum(part.n_distances for part in self.parts))
     n_rechecked = property(lambda self: sum(part.n_rechecked for part in self.parts))
+    algorithm = property(lambda self: self.parts[0].algorithm)
 
     def extent(self) -> sums.Extent:
         return reduce(sums.Extent.merge, (part.extent() for part in self.parts))

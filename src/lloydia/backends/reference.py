@@ -119,6 +119,7 @@ class Reference:
     # -- a run -------------------------------------------------------------------------------
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        self.algorithm = "lloyd" if algorithm == "auto" else algorithm
         self.current = centers.astype(self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
         self.iteration = self.n_changed = 0

@@ -30,7 +30,7 @@ class Method:
         ),
     ] = "k-means++"
     algorithm: Annotated[
-        Literal["auto", "lloyd", "elkan", "hamerly", "exponion"],
+        Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
         Parameter(help="All give the same bits; they differ in time and memory."),
     ] = "auto"
     device: Annotated[str, Parameter(help="Where to compute: auto or cpu.")] = "auto"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import Any
 
@@ -9,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms import CLASSES
+from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import oversampling, sums
 from lloydia.backends.cpu.centers import aligned
+from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.limbs import padded
 from lloydia.backends.cpu.means import finish, summarise
 from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import STEPS, Tally
+from lloydia.backends.cpu.tiles import Tiles
 from lloydia.exact import sums as exact
 
 __all__ = ["CPU"]
@@ -32,6 +36,10 @@ class CPU(Picks):
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(X, weights, n_threads)
         self.n_distances = self.n_rechecked = 0
+        self.algorithm = "lloyd"
+        self.auto: Auto | None = None
+        # Whether there are labels in the order of the tiles that are not in `_assigned` yet.
+        self.behind = False
 
     def spread(self) -> float:
         # The rows as one cluster, unweighted: D to its mean.
@@ -74,12 +82,43 @@ class CPU(Picks):
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CPU:
         return CPU(self.source[rows], weights, self.n_threads)
 
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The rows in the order of a space-filling curve."""
+        if self.sparse:
+            raise ValueError(
+                "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
+            )
+        return Tiles.of(self)
+
+    @property
+    def assigned(self) -> NDArray[np.int32]:
+        """The labels by row, -1 before the first assignment."""
+        if self.behind:
+            self.behind = False
+            tiles, b = self.tiles, self.bounds
+            self.each_block(
+                lambda t, start, stop: labels_by_row(
+                    tiles.levels, b.owner, b.held, tiles.order, start, stop, self._assigned
+                ), 5.0,
+            )  # fmt: skip
+        return self._assigned
+
+    @assigned.setter
+    def assigned(self, labels: NDArray[np.int32]) -> None:
+        self.behind = False
+        self._assigned: NDArray[np.int32] = labels
+
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         k, d, grid = len(centers), self.n_features, self.grid
-        self.algorithm = algorithm
+        self.auto = None
+        if algorithm == "auto":
+            self.auto = Auto(self.n_samples, d, k, self.sparse, "tiles" in self.__dict__)
+        self.algorithm = self.auto.using if self.auto else algorithm
         # The last assignment needs no sums.
         self.last = False
-        self.bounds: Any = CLASSES[algorithm](self.n_samples, k, self.padding(centers))
+        self.padding = self.measure_padding(centers)
+        self.bounds: Any = CLASSES[self.algorithm](self.n_samples, k, self.padding)
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
         self.iteration = self.n_changed = 0
@@ -116,7 +155,7 @@ class CPU(Picks):
         """Two to the exponents of the grid."""
         return np.ldexp(1.0, self.grid.exponents)
 
-    def padding(self, centers: NDArray) -> Padding:
+    def measure_padding(self, centers: NDArray) -> Padding:
         """Return the unit and the padding of bounds for a run from these centres.
 
         Every later centre is a mean of rows, or one of these.
@@ -153,7 +192,7 @@ class CPU(Picks):
 
     def step(self) -> int:
         """Assign every row, keep the sums, return how many rows changed."""
-        self._assign()
+        self.assign_and_choose()
         return self.n_changed
 
     def integers(self) -> NDArray[np.int64]:
@@ -184,8 +223,22 @@ class CPU(Picks):
         self.n_distances += int(tally.evaluated.sum())
         self.n_rechecked += int(tally.rechecked.sum())
 
-    def iterate(self, inertia: bool) -> Ready:
+    def change(self, algorithm: str) -> None:
+        """Go on with another algorithm."""
+        # In the order of the rows, whatever the old one's is.
+        self.assigned = self.assigned
+        self.algorithm = algorithm
+        self.bounds = CLASSES[algorithm](self.n_samples, len(self.used), self.padding)
+
+    def assign_and_choose(self) -> None:
+        """Assign every row, and choose how the next time."""
+        began = time.perf_counter()
         self._assign()
+        if self.auto and self.auto.after(time.perf_counter() - began) != self.algorithm:
+            self.change(self.auto.using)
+
+    def iterate(self, inertia: bool) -> Ready:
+        self.assign_and_choose()
         self.iteration += 1
         self.latest = self.inertia() if inertia else None
         return Ready(self.finish(self.sums))

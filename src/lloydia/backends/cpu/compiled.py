@@ -18,7 +18,7 @@ def _digest() -> str:
     Numba notices a change in a kernel's own file only, not in one that it calls.
     """
     package = Path(__file__).resolve().parents[2]
-    folders = ("backends/cpu", "exact", "metrics")
+    folders = ("algorithms", "backends/cpu", "exact", "metrics")
     files = sorted(path for folder in folders for path in (package / folder).glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 

@@ -14,7 +14,10 @@ from lloydia.backends.cpu.seeding import ROUNDER, TILE, sum_terms, top_term
 if TYPE_CHECKING:
     from lloydia.backends.cpu.picks import Picks
 
-__all__ = ["LowSeeds"]
+__all__ = ["LOW", "LowSeeds"]
+
+# Features up to which all distances are canonical from the start.
+LOW = 8
 
 
 @lru_cache

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import seeding
-from lloydia.backends.cpu.low_scan import LOW
-from lloydia.backends.cpu.low_seeds import LowSeeds
+from lloydia.backends.cpu.low_seeds import LOW, LowSeeds
 from lloydia.backends.cpu.placed import NONE, Placed
 from lloydia.backends.cpu.seeding import MOST, TILE
 from lloydia.backends.cpu.sparse_seeds import SparseSeeds
@@ -112,7 +111,9 @@ class Picks(Placed):
         if self.sparse:
             self.rivals = SparseSeeds(self)
         else:
-            self.rivals = LowSeeds(self) if self.n_features <= LOW else WideSeeds(self)
+            # Those of few features are taken end to end.
+            low = self.n_features <= LOW and self.source.flags.c_contiguous
+            self.rivals = LowSeeds(self) if low else WideSeeds(self)
         self.rivals.first(values)
         self.n_seeds = 1
         return self.look()

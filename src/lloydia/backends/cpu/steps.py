@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.algorithms.filtering import FAN, TILE
 from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances
 from lloydia.backends.cpu.elkan import bound_rows
 from lloydia.backends.cpu.elkan import elkan as elkan_rows
 from lloydia.backends.cpu.exponion import REACH, group, scan_balls, worthwhile
+from lloydia.backends.cpu.filtering import labels_by_place, search
 from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
 from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.micro import LANES
@@ -303,10 +305,34 @@ def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return step
 
 
+def filtering(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Search from the roots whose first row, in the order of the curve, lies in the block."""
+    tiles, b = engine.tiles, engine.bounds
+    if not b.known:
+        b.known = True
+        labels_by_place(tiles.levels, tiles.order, engine.assigned, b.owner, b.held)
+    centers, axes = engine.used.astype(np.float64), tuple(range(engine.n_features))
+    rows = TILE * FAN ** (len(tiles.levels) - 1)
+
+    def step(t: int, start: int, stop: int) -> int:
+        changed, evaluated = search(
+            axes, -(-start // rows), -(-stop // rows), tiles.levels,
+            tiles.firsts, tiles.low, tiles.high, tiles.x,
+            tiles.weights, tiles.sums, engine.n_samples, centers, b.owner, b.held,
+            engine.lattice, engine.sums[t], engine.touched[t], engine.last,
+        )  # fmt: skip
+        tally.evaluated[t] += evaluated
+        return changed
+
+    engine.behind = True
+    return step
+
+
 STEPS = {
     "lloyd": lloyd,
     "hamerly": hamerly,
     "exponion": exponion,
     "elkan": elkan,
     "yinyang": yinyang,
+    "filtering": filtering,
 }

@@ -1,0 +1,98 @@
+"""Auto: the algorithm that is cheapest as a run goes on.
+
+All algorithms give the same bits, so a run may change from one to another between two iterations,
+and which one it uses may depend on the clock.  Another algorithm is tried for a few iterations once
+the run has cost several times what the trial will; the faster of the two goes on.  One that lost
+comes again much later, for bounds get better as centres settle.
+
+* Few features: Lloyd, then filtering, once the run has cost what it takes to put the rows in order;
+  where that is less than an iteration, filtering at once.  Boxes grow with the features: from five
+  on Hamerly is tried too.
+* More: Hamerly, which is Lloyd while its bounds do not pay; with many clusters yinyang is tried.
+* CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Auto"]
+
+# Features up to which boxes of neighbouring rows are small in all directions, or in most.
+FLAT, LOW = 4, 8
+
+# Below so many products an iteration, Lloyd's is too short to be worth skipping.
+SMALL = 1_000_000
+
+# Clusters from which groups of them pay.
+MANY = 128
+
+# To put a row in order costs what about so many of Lloyd's products do; a row costs BASE before the
+# first of its products, and a product as much as EXTRA more of its features.
+ORDER, BASE, EXTRA = 10_000, 350, 6
+
+# Iterations of a trial: the first makes the bounds, the last is compared.  Each costs at most about
+# what one of Lloyd's does.
+TRIAL = 3
+
+# A trial is made once the run has cost so many times as much, and again when it has grown so much.
+WAIT, AGAIN = 6.0, 4.0
+
+
+class Auto:
+    """What to use next.
+
+    Parameters
+    ----------
+    n_samples, n_features, k : int
+    sparse : bool
+    ordered : bool
+        Whether the rows are in order already.
+
+    Attributes
+    ----------
+    using : str
+        The algorithm of the next iteration.
+    """
+
+    def __init__(
+        self, n_samples: int, n_features: int, k: int, sparse: bool, ordered: bool
+    ) -> None:
+        self.using = "lloyd"
+        self.others: list[str] = []
+        # What the run must cost before the next trial, in iterations of Lloyd's.
+        self.patience = WAIT * TRIAL
+        if not sparse and n_samples * n_features * k >= SMALL:
+            if n_features > LOW:
+                self.using = "hamerly"
+                self.others = ["yinyang"] if k >= MANY else []
+            else:
+                self.others = ["filtering"] if n_features <= FLAT else ["filtering", "hamerly"]
+                self.patience = 0.0 if ordered else ORDER / (BASE + k * (n_features + EXTRA))
+            if n_features <= FLAT and self.patience < 1.0:
+                self.using = self.others.pop()
+        self.iteration = self.left = 0
+        self.spent = 0.0
+        self.lloyd = float("inf")
+        self.incumbent = (self.using, float("inf"))
+
+    def after(self, seconds: float) -> str:
+        """Take what an iteration cost; return the algorithm of the next one."""
+        self.iteration += 1
+        self.spent += seconds
+        if self.iteration <= 2:
+            # The first one may have compiled kernels.
+            self.lloyd = min(self.lloyd, seconds)
+        if self.left:
+            self.left -= 1
+            if self.left == 0:
+                self._settle(seconds)
+        elif self.others and self.spent >= self.patience * self.lloyd:
+            self.incumbent = (self.using, seconds)
+            self.using, self.left = self.others.pop(0), TRIAL
+        return self.using
+
+    def _settle(self, seconds: float) -> None:
+        """End a trial whose last iteration cost that."""
+        name, before = self.incumbent
+        self.others.append(name if seconds < before else self.using)
+        self.using = self.using if seconds < before else name
+        self.patience = max(WAIT * TRIAL, AGAIN * self.spent / self.lloyd)

@@ -1,0 +1,77 @@
+r"""Filtering: boxes of neighbouring rows, and the centres that can be nearest to a point of them.
+
+After Kanungo et al. 2002, "An efficient k-means clustering algorithm: analysis and implementation",
+IEEE TPAMI 24(7).  The rows are ordered once along a space-filling curve.  TILE neighbours are a
+*tile*; FAN tiles, FAN times as many rows and so on are the *nodes* above it.  Each has a box, which
+contains its rows.  All centres are candidates at the root; a node passes on to its children those
+that it cannot rule out.  Where one is left it owns all rows of the node.
+
+**When a centre is ruled out.**  Let the box be ``|x_f - m_f| <= h_f``, and z the candidate nearest
+to m.  For another one, c, the difference of squared distances is linear in x, so over the box
+
+    |x - c|^2 - |x - z|^2  >=  |m - c|^2 - |m - z|^2 - 2 G,    G = sum_f h_f |c_f - z_f|
+
+(Kanungo's test of the corner farthest towards c).  Labels are defined by canonical D, off by a
+factor of at most ``1 +- r``, r = :func:`lloydia.exact.distance.relative_error`.  With
+``U = sum_f (|m_f - z_f| + h_f)^2``, which bounds ``|x - z|^2``, D(x, z) < D(x, c) for every x in
+the box, strictly, if ``|x - c|^2 - |x - z|^2 > 2 r U / (1 - r)``.  What is computed of
+``|m - c|^2`` and ``|m - z|^2 <= U`` is off by a factor ``1 +- r`` too, and so is 2 G, which does
+not exceed the first where the test succeeds.  So it is enough that
+
+    (1 - 4 r) |m - c|^2  >  |m - z|^2 + 2 G + 8 r U + 2**-960
+
+in computed numbers: r |m - c|^2 for its own error, r for that of 2 G, the rest for the additions.
+The last term covers underflow: where squares are subnormal nothing is ruled out.  z itself is
+never ruled out, nor is a centre at equal distance, so ties go to the lowest index as they must.
+
+**What is kept.**  A node that is owned needs no more than its owner's name: next time, if the
+owner is the same, neither its rows nor its labels are looked at; if not, its sums, which are known,
+move as a whole.  Labels are written only where a tile has several owners.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.algorithms.geometry import Padding
+
+__all__ = ["FAN", "MIXED", "TILE", "Filtering", "sizes"]
+
+TILE = 64
+FAN = 8
+
+# Nodes at which the search begins, at most: a few for each thread.
+MOST_ROOTS = 128
+
+# The owner of a node whose rows have different labels.
+MIXED = -2
+
+
+def sizes(n_samples: int) -> NDArray[np.int64]:
+    """Return the number of tiles, of the nodes above them, and so on up to the roots."""
+    out = [-(-n_samples // TILE)]
+    while out[-1] > MOST_ROOTS:
+        out.append(-(-out[-1] // FAN))
+    return np.array(out, dtype=np.int64)
+
+
+class Filtering:
+    """The owners of the nodes, and the labels of the tiles that have several.
+
+    Attributes
+    ----------
+    owner : ndarray of shape (n_nodes,), int32
+        The label of all rows of a node (-1 before the first assignment), or MIXED: then look at
+        those below.  Tiles first, then level by level.
+    held : ndarray of shape (n_tiles * TILE,), int32
+        Labels in the order of the curve, valid where a tile and all nodes above are MIXED.
+    known : bool
+        Whether the labels that the run has so far are in them.
+    """
+
+    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
+        levels = sizes(n_samples)
+        self.owner = np.full(levels.sum(), -1, dtype=np.int32)
+        self.held = np.empty(levels[0] * TILE, dtype=np.int32)
+        self.known = False
