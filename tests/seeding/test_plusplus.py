@@ -62,6 +62,17 @@ def test_any_number_of_trials(trials, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [3, 20])
+def test_rows_in_any_layout(d, dtype):
+    X = np.random.default_rng(d).normal(size=(601, d)).astype(dtype)
+    expected = picks(choose("reference", X, None, None), 15, 0)
+    wide = np.zeros((1202, d + 3), dtype=dtype)
+    wide[::2, 1 : d + 1] = X
+    for rows in (np.asfortranarray(X), wide[::2, 1 : d + 1], X[::-1][::-1]):
+        assert picks(choose("cpu", rows, None, 2), 15, 0) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [3, 20])
 def test_the_state_is_that_of_the_oracle_after_every_seed(d, dtype):
     X = np.random.default_rng(0).normal(size=(900, d)).astype(dtype) + 30
     weights = np.random.default_rng(1).random(900)

@@ -125,34 +125,35 @@ class Screen:
 
 
 @kernel
-def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, tail, hits):
+def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits):
     """List the rows of a tile that some candidate may lower, with the bits of those; count them.
 
     A hit is the number of the row in its tile and 16 bits, one a candidate.  `test` is
-    that of :class:`Screen`; `limits`, `bits` (TILE,) and `tail` (ROWS, d) are scratch.
+    that of :class:`Screen`; `limits`, `bits` (TILE,) and `copies` (ROWS, d), for rows
+    that do not lie end to end, are scratch.
     """
     spread, spare, scale = test
     near, norm = nearest[start:stop], norms[start:stop]
     for p in range(len(near)):
         limits[p] = (0.5 * (norm[p] - near[p]) - spread * norm[p]) * scale - spare
     # Addresses: a slice of an array costs as much as its comparison.
-    n, d = X.shape
-    size = X.itemsize
-    rows, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
+    d, size = X.shape[1], X.itemsize
+    base, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
     first, to = starts.ctypes.data, panel.ctypes.data
+    in_place = X.strides == (d * size, size)
     for p in range(0, stop - start, ROWS):
-        if start + p + ROWS > n:
-            for r in range(n - start - p):
+        rows = base + p * d * size
+        if not in_place or start + p + ROWS > len(X):
+            for r in range(min(ROWS, stop - start - p)):
                 for f in range(d):
-                    tail[r, f] = X[start + p + r, f]
-            rows = tail.ctypes.data
+                    copies[r, f] = X[start + p + r, f]
+            rows = copies.ctypes.data
         if size == 4:
             above_single(rows, d, to, first, limit, bit)
         elif starts.shape[1] == OCTET:
             above_double(rows, d, to, first, limit, bit)
         else:
             above_doubles(rows, d, to, first, limit, bit)
-        rows += ROWS * d * size
         limit += ROWS * size
         bit += ROWS * 2
     count = 0

@@ -42,14 +42,14 @@ def weigh(
     """
     n, d = X.shape
     limits, bits = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16)
-    tail = np.zeros((ROWS, d), X.dtype)
+    copies = np.zeros((ROWS, d), X.dtype)
     x = np.zeros((ROWS, d))
     D = np.empty((ROWS, columns.shape[1]))
     own = np.zeros(m, np.int64)
     for tile in range(first, last):
         start, stop = tile * TILE, min((tile + 1) * TILE, n)
         found = doubtful(
-            X, start, stop, panel, starts, test, nearest, norms, limits, bits, tail, hits
+            X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
         )
         kept = 0
         for at in range(0, found, ROWS):
