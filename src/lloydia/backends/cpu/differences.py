@@ -99,6 +99,17 @@ def difference(X, i, centers, j, unit):
 
 @overload(difference, jit_options={"nogil": True, "error_model": "numpy"})
 def _difference(X, i, centers, j, unit):
+    if isinstance(X, types.Array) and X.layout != "C":
+
+        def strided(X, i, centers, j, unit):
+            total = np.float32(0.0)
+            for f in range(centers.shape[1]):
+                y = np.float32(X[i, f] * X.dtype.type(unit) - centers[j, f])
+                total += y * y
+            return total
+
+        return strided
+
     if isinstance(X, types.Array):
 
         def dense(X, i, centers, j, unit):

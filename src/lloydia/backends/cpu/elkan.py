@@ -34,7 +34,7 @@ def measure(X, i, centers, numbers, count, unit, squares):
 
 @overload(measure, jit_options={"nogil": True, "error_model": "numpy"})
 def _measure(X, i, centers, numbers, count, unit, squares):
-    if isinstance(X, types.Array):
+    if isinstance(X, types.Array) and X.layout == "C":
 
         def dense(X, i, centers, numbers, count, unit, squares):
             d, size = centers.shape[1], centers.itemsize
@@ -45,11 +45,11 @@ def _measure(X, i, centers, numbers, count, unit, squares):
 
         return dense
 
-    def sparse(X, i, centers, numbers, count, unit, squares):
+    def one_by_one(X, i, centers, numbers, count, unit, squares):
         for q in range(count):
             squares[q] = difference(X, i, centers, numbers[q], unit)
 
-    return sparse
+    return one_by_one
 
 
 @kernel
