@@ -20,7 +20,7 @@ __all__ = ["Auto"]
 FLAT, LOW = 4, 8
 
 # Below so many products an iteration, Lloyd's is too short to be worth skipping.
-SMALL = 1_000_000
+SMALL = 20_000_000
 
 # Clusters from which groups of them pay.
 MANY = 128

@@ -20,7 +20,7 @@ __all__ = ["Packed", "aligned", "pack"]
 
 @dataclass(frozen=True)
 class Packed:
-    """What :func:`lloydia.backends.cpu.scan.certified_scan` takes.
+    """What :func:`lloydia.backends.cpu.scan.panel_scan` and :mod:`tile_scan` take.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     if function is None:
         return lambda function: kernel(function, **options)
     function.__qualname__ += f"-{DIGEST}"
-    options = {"nogil": True, "error_model": "numpy", **options}
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available: neither the package nor a home is writeable

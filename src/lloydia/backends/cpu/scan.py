@@ -2,7 +2,8 @@
 
 Float32 scores by the register-blocked scan of :mod:`points`, the certificate of
 :mod:`lloydia.exact.certificate` a row, and for the few rows in doubt the canonical D of the centres
-whose scores are too near the best.  :mod:`sparse_scan` is the scan of CSR rows.
+whose scores are too near the best.  :mod:`tile_scan` scores on matrix units, :mod:`sparse_scan` is
+the scan of CSR rows.
 
 Each scan takes a list of rows (or EVERY) and a range of it, writes the label of list entry p to
 ``fresh[p - start]``, and where `best` and `second` are not empty an upper bound on the squared
@@ -14,12 +15,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.amx import TILE, score_tiles
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.points import DEEP, GROUP, PANEL, frame_group, scan_deep_panel, scan_panel
 from lloydia.backends.cpu.rows import distance, load
 
-__all__ = ["canonical_row", "certified_scan", "two_nearest"]
+__all__ = [
+    "aligned",
+    "bound",
+    "canonical_row",
+    "certify",
+    "frame_rows",
+    "panel_scan",
+    "score_panels",
+    "settle_all",
+    "two_nearest",
+]
 
 # What a block of framed rows should fill: a good part of the second-level cache.
 BLOCK_BYTES = 800_000
@@ -137,23 +147,6 @@ def bound(m, d, squares, rests, high, low, line, unit, best, second):
 
 
 @kernel
-def largest(scores):
-    """Return the largest score."""
-    top = np.full(64, -np.inf, np.float32)
-    k = len(scores)
-    for first in range(0, k - 63, 64):
-        for lane in range(64):
-            score = scores[first + lane]
-            top[lane] = score if score > top[lane] else top[lane]
-    best = np.float32(-np.inf)
-    for lane in range(64):
-        best = max(best, top[lane])
-    for j in range(k - k % 64, k):
-        best = max(best, scores[j])
-    return best
-
-
-@kernel
 def next_rival(scores, start, reach):
     """Return the first score from `start` on that is not below `reach`, or their number."""
     k = len(scores)
@@ -172,11 +165,10 @@ def next_rival(scores, start, reach):
 
 
 @kernel
-def settle(x, y, error, columns, starts, centers, scores):
-    """Settle a row in doubt: evaluate D for the centres whose score is within 2 errors of the best.
+def settle(x, y, reach, columns, starts, centers, scores):
+    """Settle a row in doubt: evaluate D for the centres whose score is not below `reach`.
 
-    Returns the label, its D, the least D of the others that were evaluated, and what the scores of
-    those that were not are below.
+    Returns the label, its D, and the least D of the others that were evaluated.
     """
     k = len(centers)
     for j in range(k):
@@ -185,7 +177,6 @@ def settle(x, y, error, columns, starts, centers, scores):
         value = y[f]
         for j in range(k):
             scores[j] += value * columns[f, j]
-    reach = np.float64(largest(scores)) - 2.0 * error
     label = 0
     least = rival = np.inf
     j = next_rival(scores, 0, reach)
@@ -198,49 +189,40 @@ def settle(x, y, error, columns, starts, centers, scores):
         elif D < rival:
             rival = D
         j = next_rival(scores, j + 1, reach)
-    return label, least, rival, reach
+    return label, least, rival
 
 
 @kernel
-def rescore(y, squares, places, n, d, packed, line, far, unit, labels, best, second):
-    """Scan the framed rows at `places` by panels; keep those still in doubt, return their number.
+def settle_all(
+    X, rows, at, places, n, y, squares, high, centers, packed, lines, far, unit,
+    labels, best, second,
+):  # fmt: skip
+    """Settle the rows at `places` of a block that begins with entry `at` of the list of rows.
 
-    `labels`, `best` and `second` are those of the block.
+    `lines` are those of the errors of panels, by which the best scores `high` were found, and of
+    scores without a name.
     """
-    panels, starts, _ = packed
-    again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
-    square, high, low = aligned(GROUP), aligned(GROUP), aligned(GROUP)
-    which, rests = aligned(GROUP).view(np.int32), np.zeros(GROUP, np.float32)
-    fresh, doubtful = np.empty(GROUP, np.int32), np.empty(GROUP, np.int64)
-    upper, lower = np.empty(GROUP), np.empty(GROUP)
-    left = 0
-    for first in range(0, n, GROUP):
-        m = min(GROUP, n - first)
-        for q in range(GROUP):
-            p = places[min(first + q, n - 1)]
-            square[q] = squares[p]
-            for f in range(d):
-                again[0, f, q] = y[p // GROUP, f, p % GROUP]
-        score_panels(again, d, 1, panels, starts, high, low, which)
-        n_doubtful = certify(m, square, rests, high, low, which, PANEL, line, far, fresh, doubtful)
+    d = X.shape[1]
+    x, row = np.empty(d), np.empty(d, np.float32)
+    scores = np.empty(len(centers), np.float32)
+    for q in range(n):
+        p = places[q]
+        load(X, rows[at + p] if len(rows) else at + p, x)
+        for f in range(d):
+            row[f] = y[p // GROUP, f, p % GROUP]
+        square = np.float64(squares[p])
+        error = lines[1][0] + lines[1][1] * square if square < far else np.inf
+        reach = np.float64(high[p]) - (lines[0][0] + lines[0][1] * square) - error
+        label, D, rival = settle(x, row, reach, packed[2], packed[1], centers, scores)
+        labels[p] = label
         if len(best):
-            bound(m, d, square, rests, high, low, line, unit, upper, lower)
-        for q in range(m):
-            p = places[first + q]
-            labels[p] = fresh[q]
-            if len(best):
-                best[p] = upper[q]
-                second[p] = lower[q]
-        for q in range(n_doubtful):
-            places[left] = places[first + doubtful[q]]
-            left += 1
-    return left
+            best[p] = D
+            others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
+            second[p] = min(rival, max(0.0, others) * unit * unit)
 
 
 @kernel
-def certified_scan(
-    X, rows, start, stop, centers, packed, tiles, frame, errors, fresh, best, second
-):
+def panel_scan(X, rows, start, stop, centers, packed, frame, errors, fresh, best, second):
     """Scan dense rows; see the module for what it writes.
 
     The arguments from `centers` to `errors` are those of
@@ -248,61 +230,30 @@ def certified_scan(
     """
     if stop <= start:
         return 0
-    panels, starts, columns = packed
+    panels, starts, _ = packed
     origin, scale = frame
-    far, tile_line, panel_line, line = errors
-    on_tiles = len(tiles[0]) > 0
-    first_line, width = (tile_line, TILE) if on_tiles else (panel_line, PANEL)
+    far, lines = errors[0], errors[2:]
     d = X.shape[1]
-    even = d + d % 2
-    # Tiles take the points of two groups.
-    pair = 2 * GROUP
-    most = max(1, min(8, BLOCK_BYTES // (4 * pair * d))) * pair
-    block = min(most, -(-(stop - start) // pair) * pair)
-    y = aligned(block * even).reshape(block // GROUP, even, GROUP)
-    for g in range(len(y) if even > d else 0):
-        y[g, d] = np.float32(0.0)
+    most = max(2, min(16, BLOCK_BYTES // (4 * GROUP * d))) * GROUP
+    block = min(most, -(-(stop - start) // GROUP) * GROUP)
+    y = aligned(block * d).reshape(block // GROUP, d, GROUP)
     squares, high, low = aligned(block), aligned(block), aligned(block)
     which, rests = aligned(block).view(np.int32), aligned(block)
     rests[:] = np.float32(0.0)
     doubtful = np.empty(block, np.int64)
-    scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256 if on_tiles else 0)
-    scratch[:] = np.float32(0.0)
-    x, row = np.empty(d), np.empty(d, np.float32)
-    scores = np.empty(len(centers), np.float32)
     unit = 1.0 / np.float64(scale)
     rechecked = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
-        labels = fresh[at - start : at - start + m]
-        upper, lower = (best, second)
+        score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which)
+        labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
+        n = certify(m, squares, rests, high, low, which, PANEL, lines[0], far, labels, doubtful)
         if len(best):
-            upper = best[at - start : at - start + m]
-            lower = second[at - start : at - start + m]
-        if on_tiles:
-            score_tiles(y, -(-m // pair) * 2, scratch, tiles[0], tiles[1], high, low, which, rests)
-        else:
-            score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which)
-        n = certify(m, squares, rests, high, low, which, width, first_line, far, labels, doubtful)
-        if len(best):
-            bound(m, d, squares, rests, high, low, first_line, unit, upper, lower)
-        if on_tiles:
-            n = rescore(
-                y, squares, doubtful, n, d, packed, panel_line, far, unit, labels, upper, lower
-            )
+            bound(m, d, squares, rests, high, low, lines[0], unit, upper, lower)
         rechecked += n
-        for q in range(n):
-            p = doubtful[q]
-            load(X, rows[at + p] if len(rows) else at + p, x)
-            for f in range(d):
-                row[f] = y[p // GROUP, f, p % GROUP]
-            square = np.float64(squares[p])
-            error = line[0] + line[1] * square if square < far else np.inf
-            label, D, rival, reach = settle(x, row, error, columns, starts, centers, scores)
-            labels[p] = label
-            if len(best):
-                upper[p] = D
-                others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
-                lower[p] = min(rival, max(0.0, others) * unit * unit)
+        settle_all(
+            X, rows, at, doubtful, n, y, squares, high, centers, packed, lines, far, unit,
+            labels, upper, lower,
+        )  # fmt: skip
     return rechecked

@@ -25,8 +25,9 @@ from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import certified_scan
+from lloydia.backends.cpu.scan import panel_scan
 from lloydia.backends.cpu.sparse_scan import sparse_scan
+from lloydia.backends.cpu.tile_scan import tile_scan
 from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
 from lloydia.exact.certificate import error_terms
 
@@ -81,9 +82,15 @@ def scanner(engine: CPU) -> Callable[..., int]:
 
 def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X` and the engine's centres."""
-    p = pack(engine.used, amx.AVAILABLE and engine.n_features >= TILED, engine.each_block)
-    fixed = (p.centers, p.scores, p.tiles, p.frame, p.errors)
-    return lambda rows, start, stop, *out: certified_scan(X, rows, start, stop, *fixed, *out)
+    tiled = amx.AVAILABLE and engine.n_features >= TILED
+    p = pack(engine.used, tiled, engine.each_block)
+    if tiled:
+        return lambda rows, start, stop, *out: tile_scan(
+            X, rows, start, stop, p.centers, p.scores, p.tiles, p.frame, p.errors, *out
+        )
+    return lambda rows, start, stop, *out: panel_scan(
+        X, rows, start, stop, p.centers, p.scores, p.frame, p.errors, *out
+    )
 
 
 def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
