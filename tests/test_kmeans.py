@@ -47,7 +47,7 @@ def test_fitted_attributes():
     assert model.n_features_in_ == 4
     assert model.seconds_seeding_ > 0
     assert model.n_distances_ >= 150 * 3 * model.n_iter_
-    assert model.n_rechecked_ == 0
+    assert 0 <= model.n_rechecked_ < 15
     assert not hasattr(model, "inertia_history_")
     assert model.score(X) == -model.inertia_
     assert (model.fit_predict(X) == model.predict(X)).all()

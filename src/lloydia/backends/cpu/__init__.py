@@ -14,7 +14,7 @@ from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import oversampling, sums
-from lloydia.backends.cpu.centers import aligned
+from lloydia.backends.cpu.centers import Packed, aligned
 from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.limbs import padded
 from lloydia.backends.cpu.means import finish, summarise
@@ -38,6 +38,7 @@ class CPU(Picks):
         self.n_distances = self.n_rechecked = 0
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
+        self.packed: Packed | None = None
         # Whether there are labels in the order of the tiles that are not in `_assigned` yet.
         self.behind = False
 
@@ -110,6 +111,7 @@ class CPU(Picks):
         self._assigned: NDArray[np.int32] = labels
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        self.forget_seeds()
         k, d, grid = len(centers), self.n_features, self.grid
         self.auto = None
         if algorithm == "auto":

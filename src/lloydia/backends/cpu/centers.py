@@ -24,8 +24,10 @@ class Packed:
 
     Attributes
     ----------
+    given : ndarray of shape (k, d)
+        The centres, in the type of the rows.
     centers : ndarray of shape (k, d), float64
-        The centres themselves.
+        The same.
     scores : tuple
         Panels of shape (n_panels, d, PANEL), float32; where their scores start (n_panels * PANEL,),
         hugely negative where there is no centre; and the framed centres feature-major (d, k).
@@ -38,6 +40,7 @@ class Packed:
         c r**2`` of a tile's score, of a panel's, and of a score without a name.
     """
 
+    given: NDArray
     centers: NDArray[np.float64]
     scores: tuple[Any, ...]
     tiles: tuple[Any, ...]
@@ -45,15 +48,21 @@ class Packed:
     errors: tuple[Any, ...]
 
 
-def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
-    """Centre, scale, round and pack centres of shape (k, d), of the type of the rows."""
+def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None = None) -> Packed:
+    """Centre, scale, round and pack centres of shape (k, d), of the type of the rows.
+
+    The arrays of an `old` result of the same shape are used again.
+    """
     k, d = centers.shape
     n_panels = -(-k // PANEL)
-    origin, wide = np.empty(d, dtype=centers.dtype), np.empty((k, d))
+    if old is not None and old.given.shape == centers.shape:
+        wide, (panels, starts, columns), (origin, _) = old.centers, old.scores, old.frame
+    else:
+        origin, wide = np.empty(d, dtype=centers.dtype), np.empty((k, d))
+        panels = aligned((n_panels, d, PANEL))
+        starts = aligned((n_panels * PANEL,))
+        columns = np.empty((d, k), dtype=np.float32)
     scale = certificate.scale_of(_center(centers, origin, wide), centers.dtype)
-    panels = aligned((n_panels, d, PANEL))
-    starts = aligned((n_panels * PANEL,))
-    columns = np.empty((d, k), dtype=np.float32)
     squares = np.empty(n_panels * PANEL)
     each_block(
         lambda t, a, b: _fill(wide, a, b, origin, scale, panels, starts, columns, squares),
@@ -70,6 +79,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable) -> Packed:
         sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
         tile_line = certificate.split_line(sum_line, reach, rest)
     return Packed(
+        centers,
         wide,
         (panels, starts, columns),
         tuple(tiled),

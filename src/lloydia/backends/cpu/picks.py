@@ -51,6 +51,11 @@ class Picks(Placed):
         self.stale()
         self.look()
 
+    def forget_seeds(self) -> None:
+        """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
+        for name in ("nearest", "rivals", "owners"):
+            self.__dict__.pop(name, None)
+
     def each_tile(self, task: Callable[[int, int, int], None], cost: float) -> None:
         """Run a task over blocks of tiles; `cost` is a guess at the nanoseconds a row takes."""
         self.each_block(task, cost * TILE, self.n_tiles)

@@ -61,7 +61,11 @@ class Placed:
     def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
         """Run a task over blocks of rows (or of `n` other things) on the threads."""
         n = self.n_samples if n is None else n
-        pool.run(task, n, self.block(cost, n), self.n_threads)
+        block = self.block(cost, n)
+        if 0 < n <= block:
+            task(0, 0, n)
+        else:
+            pool.run(task, n, block, self.n_threads)
 
     def extent(self) -> exact.Extent:
         if self._extent is None:

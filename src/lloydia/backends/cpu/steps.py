@@ -83,7 +83,9 @@ def scanner(engine: CPU) -> Callable[..., int]:
 def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X` and the engine's centres."""
     tiled = amx.AVAILABLE and engine.n_features >= TILED
-    p = pack(engine.used, tiled, engine.each_block)
+    p = engine.packed
+    if p is None or p.given is not engine.used:
+        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
     if tiled:
         return lambda rows, start, stop, *out: tile_scan(
             X, rows, start, stop, p.centers, p.scores, p.tiles, p.frame, p.errors, *out
