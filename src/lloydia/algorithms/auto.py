@@ -79,13 +79,14 @@ class Auto:
         self.iteration += 1
         self.spent += seconds
         if self.iteration <= 2:
-            # The first one may have compiled kernels.
+            # The first one may have compiled kernels: that says nothing of the rest.
             self.lloyd = min(self.lloyd, seconds)
+            self.spent = self.iteration * self.lloyd
         if self.left:
             self.left -= 1
             if self.left == 0:
                 self._settle(seconds)
-        elif self.others and self.spent >= self.patience * self.lloyd:
+        elif self.others and self.iteration > 1 and self.spent >= self.patience * self.lloyd:
             self.incumbent = (self.using, seconds)
             self.using, self.left = self.others.pop(0), TRIAL
         return self.using

@@ -5,13 +5,8 @@ It skips nothing, so it has no bounds and nothing to prove; its scan is the fast
 
 from __future__ import annotations
 
-from lloydia.algorithms.geometry import Padding
-
 __all__ = ["Lloyd"]
 
 
 class Lloyd:
     """No state."""
-
-    def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
-        pass

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
+from lloydia.algorithms.lloyd import Lloyd
 from lloydia.backends import Ready, Report
 from lloydia.backends.cpu import oversampling, sums
 from lloydia.backends.cpu.centers import Packed, aligned
@@ -119,8 +120,8 @@ class CPU(Picks):
         self.algorithm = self.auto.using if self.auto else algorithm
         # The last assignment needs no sums.
         self.last = False
-        self.padding = self.measure_padding(centers)
-        self.bounds: Any = CLASSES[self.algorithm](self.n_samples, k, self.padding)
+        self.initial = centers
+        self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
         self.iteration = self.n_changed = 0
@@ -157,14 +158,14 @@ class CPU(Picks):
         """Two to the exponents of the grid."""
         return np.ldexp(1.0, self.grid.exponents)
 
-    def measure_padding(self, centers: NDArray) -> Padding:
-        """Return the unit and the padding of bounds for a run from these centres.
-
-        Every later centre is a mean of rows, or one of these.
-        """
-        return Padding.of(
-            np.maximum(self.extent().largest, np.abs(centers).max(axis=0)), self.dtype
-        )
+    def new_bounds(self) -> Any:
+        """Return the state of the algorithm, of which nothing is known yet."""
+        kind, k = CLASSES[self.algorithm], len(self.initial)
+        if kind is Lloyd:
+            return kind()
+        # Every later centre is a mean of rows, or one of the initial ones.
+        magnitudes = np.maximum(self.extent().largest, np.abs(self.initial).max(axis=0))
+        return kind(self.n_samples, k, Padding.of(magnitudes, self.dtype))
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
         """Move a block of a list of rows to their fresh labels; return how many changed."""
@@ -230,7 +231,7 @@ class CPU(Picks):
         # In the order of the rows, whatever the old one's is.
         self.assigned = self.assigned
         self.algorithm = algorithm
-        self.bounds = CLASSES[algorithm](self.n_samples, len(self.used), self.padding)
+        self.bounds = self.new_bounds()
 
     def assign_and_choose(self) -> None:
         """Assign every row, and choose how the next time."""

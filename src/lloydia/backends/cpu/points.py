@@ -26,9 +26,12 @@ __all__ = [
     "GROUP",
     "LANES",
     "LEAST",
+    "NARROW",
     "PANEL",
     "depth_of",
     "frame_group",
+    "frame_run",
+    "judge",
     "scan_deep_panel",
     "scan_panel",
 ]
@@ -46,6 +49,9 @@ def _block() -> tuple[int, int, int]:
 
 LANES, PANEL, BITS = _block()
 VECTORS = 3
+# Features up to which rows that lie end to end are put in lanes by shuffles.
+NARROW = 4
+
 # Of more than DEEP features, DEPTH at a time are added up before they join the rest, for the error
 # of a sum grows with the additions that a term goes through.
 DEPTH, DEEP = 128, 256
@@ -256,5 +262,70 @@ def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squa
                 builder.store(square, total)
             store(builder, builder.load(total), squares, BYTES * v)
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def frame_run(typingctx, address, n_features, origin, scale, y, squares):
+    """Do the same for a group of rows of 1 to NARROW features, end to end from `address`."""
+    signature = types.void(*[types.intp] * 3, scale, *[types.intp] * 2)
+    double = scale == types.float64
+
+    def codegen(context, builder, sig, args):
+        address, n_features, origin, scale, y, squares = args
+        kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
+        factor = splat(builder, scale, ir.VectorType(kind, LANES))
+        for d in range(1, NARROW + 1):
+            here = builder.icmp_signed("==", n_features, ir.Constant(ADDRESS, d))
+            with builder.if_then(here):
+                m = [splat(builder, load(builder, origin, size * f, kind, size), factor.type)
+                     for f in range(d)]  # fmt: skip
+                rows = ir.VectorType(kind, LANES * d)
+                for v in range(VECTORS):
+                    run = load(builder, address, size * LANES * d * v, rows, size)
+                    total = ir.Constant(VECTOR, [0.0] * LANES)
+                    for f in range(d):
+                        lanes = [lane * d + f for lane in range(LANES)]
+                        x = builder.shuffle_vector(run, run, ir.Constant(IVECTOR, lanes))
+                        value = builder.fmul(builder.fsub(x, m[f]), factor)
+                        if double:
+                            value = builder.fptrunc(value, VECTOR)
+                        store(builder, value, y, 4 * GROUP * f + BYTES * v)
+                        total = builder.fadd(total, builder.fmul(value, value))
+                    store(builder, total, squares, BYTES * v)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def judge(typingctx, high, low, which, width, squares, rests, line, far, labels):
+    """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
+
+    `width`, the centres that `which` counts by, is a power of two; the error is that of
+    :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32; the rest are addresses.
+    """
+    signature = types.int64(*[types.intp] * 6, line, far, types.intp)
+
+    def codegen(context, builder, sig, args):
+        high, low, which, width, squares, rests, line, far, labels = args
+        best = load(builder, high, 0, VECTOR, BYTES)
+        gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
+        square = load(builder, squares, 0, VECTOR, BYTES)
+        rest = load(builder, rests, 0, VECTOR, BYTES)
+        a, b, c = (splat(builder, builder.extract_value(line, i), VECTOR) for i in range(3))
+        error = builder.fadd(a, builder.fadd(builder.fmul(b, square), builder.fmul(c, rest)))
+        sure = builder.fcmp_ordered(">", gap, builder.fadd(error, error))
+        near = builder.fcmp_ordered("<", square, splat(builder, far, VECTOR))
+        doubtful = builder.not_(builder.and_(sure, near))
+        width = splat(builder, builder.trunc(width, INT), IVECTOR)
+        names = builder.bitcast(best, IVECTOR)
+        mask = builder.sub(width, ir.Constant(IVECTOR, [1] * LANES))
+        first = builder.mul(load(builder, which, 0, IVECTOR, BYTES), width)
+        pointer = builder.inttoptr(labels, IVECTOR.as_pointer())
+        builder.store(builder.add(first, builder.and_(names, mask)), pointer).align = 4
+        bits = builder.bitcast(doubtful, ir.IntType(LANES))
+        return builder.zext(bits, ADDRESS)
 
     return signature, codegen

@@ -16,7 +16,18 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.points import DEEP, GROUP, PANEL, frame_group, scan_deep_panel, scan_panel
+from lloydia.backends.cpu.points import (
+    DEEP,
+    GROUP,
+    LANES,
+    NARROW,
+    PANEL,
+    frame_group,
+    frame_run,
+    judge,
+    scan_deep_panel,
+    scan_panel,
+)
 from lloydia.backends.cpu.rows import distance, load
 
 __all__ = [
@@ -77,8 +88,19 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
     """
     d = X.shape[1]
     addresses = np.empty(GROUP, np.int64)
+    one_run = len(rows) == 0 and X.strides == (d * X.itemsize, X.itemsize) and d <= NARROW
     for g in range(-(-m // GROUP)):
         first = g * GROUP
+        if one_run and first + GROUP <= m:
+            frame_run(
+                X.ctypes.data + (at + first) * X.strides[0],
+                d,
+                origin.ctypes.data,
+                scale,
+                y.ctypes.data + g * y.strides[0],
+                squares.ctypes.data + first * 4,
+            )
+            continue
         for p in range(GROUP):
             entry = at + min(first + p, m - 1)
             i = rows[entry] if len(rows) else entry
@@ -92,8 +114,9 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
             y.ctypes.data + g * y.strides[0],
             squares.ctypes.data + first * 4,
         )
-        for p in range(first, first + GROUP):
-            squares[p] *= np.float32(1.0 + (d + 8) * 2.0**-22)
+    grow = np.float32(1.0 + (d + 8) * 2.0**-22)
+    for p in range(-(-m // GROUP) * GROUP):
+        squares[p] *= grow
 
 
 @kernel
@@ -119,18 +142,32 @@ def certify(m, squares, rests, high, low, which, width, line, far, labels, doubt
 
     The error of a row's scores is ``line[0] + line[1] * R**2 + line[2] * r**2``; `rests` are r**2.
     """
-    names = high.view(np.int32)
-    certain = np.empty(m, np.bool_)
-    for p in range(m):
-        square = np.float64(squares[p])
-        gap = np.float64(high[p]) - np.float64(low[p])
-        error = line[0] + line[1] * square + line[2] * np.float64(rests[p])
-        certain[p] = gap > 2.0 * error and square < far
-        labels[p] = which[p] * width + (names[p] & (width - 1))
+    # What float32 rounds here is less than this adds.
+    grow = 1.0 + 2.0**-20
+    line = (np.float32(line[0] * grow), np.float32(line[1] * grow), np.float32(line[2] * grow))
+    tail = np.empty(LANES, np.int32)
     n_doubtful = 0
-    for p in range(m):
-        doubtful[n_doubtful] = p
-        n_doubtful += not certain[p]
+    for first in range(0, m, LANES):
+        whole = first + LANES <= m
+        bits = judge(
+            high.ctypes.data + 4 * first,
+            low.ctypes.data + 4 * first,
+            which.ctypes.data + 4 * first,
+            width,
+            squares.ctypes.data + 4 * first,
+            rests.ctypes.data + 4 * first,
+            line,
+            np.float32(far),
+            labels.ctypes.data + 4 * first if whole else tail.ctypes.data,
+        )
+        for p in range(first, 0 if whole else m):
+            labels[p] = tail[p - first]
+        p = first
+        while bits != 0 and p < m:
+            doubtful[n_doubtful] = p
+            n_doubtful += bits & 1
+            bits >>= 1
+            p += 1
     return n_doubtful
 
 

@@ -17,7 +17,7 @@ from lloydia.exact.sums import DEKKER
 __all__ = ["accumulate", "extent", "total_terms"]
 
 # Rows whose changes are listed at a time.
-LISTED = 512
+LISTED = 128
 
 
 @kernel
@@ -98,6 +98,13 @@ def list_changed(rows, start, stop, fresh, first, labels, changed):
     The label of entry p is ``fresh[p - first]``.
     """
     n_changed = 0
+    if len(rows) == 0:
+        # Mostly none changes.
+        different = np.int32(0)
+        for at in range(start, stop):
+            different |= fresh[at - first] ^ labels[at]
+        if different == 0:
+            return 0
     for at in range(start, stop):
         i = rows[at] if len(rows) else at
         changed[n_changed] = at

@@ -1,0 +1,73 @@
+"""The choice of auto: what it begins with, when it tries another, and which one it keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from lloydia.algorithms.auto import TRIAL, Auto
+
+
+def run(auto: Auto, costs: dict[str, float], iterations: int) -> list[str]:
+    """Return what is used in each iteration, where one of an algorithm always costs the same."""
+    used = []
+    for _ in range(iterations):
+        used.append(auto.using)
+        assert auto.after(costs[auto.using]) == auto.using
+    return used
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k", "sparse", "first"),
+    [
+        (150, 4, 3, False, "lloyd"),
+        (1_000_000, 2, 1000, True, "lloyd"),
+        (1_000_000, 2, 5000, False, "filtering"),
+        (10_000_000, 3, 16, False, "lloyd"),
+        (1_000_000, 8, 5000, False, "lloyd"),
+        (1_000_000, 16, 64, False, "hamerly"),
+    ],
+)
+def test_what_it_begins_with(n, d, k, sparse, first):
+    assert Auto(n, d, k, sparse, ordered=False).using == first
+
+
+def test_a_small_problem_stays_with_lloyd():
+    auto = Auto(1797, 64, 10, sparse=False, ordered=False)
+    assert set(run(auto, {"lloyd": 1.0}, 300)) == {"lloyd"}
+
+
+def test_rows_are_put_in_order_once_the_run_has_cost_as_much():
+    costs = {"lloyd": 1.0, "filtering": 0.1}
+    used = run(Auto(10_000_000, 3, 16, sparse=False, ordered=False), costs, 200)
+    change = used.index("filtering")
+    assert 10 < change < 40
+    assert set(used[change:]) == {"filtering"}
+
+
+def test_rows_in_order_are_filtered_at_once():
+    assert Auto(10_000_000, 3, 16, sparse=False, ordered=True).using == "filtering"
+
+
+def test_a_trial_that_loses_is_short_and_comes_again_much_later():
+    costs = {"hamerly": 1.0, "yinyang": 1.5}
+    used = run(Auto(1_000_000, 48, 256, sparse=False, ordered=False), costs, 300)
+    tried = [i for i, name in enumerate(used) if name == "yinyang"]
+    first = tried[0]
+    assert first >= 15
+    assert tried[:TRIAL] == list(range(first, first + TRIAL))
+    assert tried[TRIAL] > 3 * first
+    total = sum(costs[name] for name in used)
+    assert total < 1.05 * len(used)
+
+
+def test_a_trial_that_wins_goes_on():
+    costs = {"hamerly": 1.0, "yinyang": 0.5}
+    used = run(Auto(1_000_000, 48, 256, sparse=False, ordered=False), costs, 60)
+    assert set(used[used.index("yinyang") :]) == {"yinyang"}
+
+
+def test_compiling_in_the_first_iteration_does_not_hasten_a_trial():
+    auto = Auto(1_000_000, 48, 256, sparse=False, ordered=False)
+    auto.after(100.0)
+    used = run(auto, {"hamerly": 1.0, "yinyang": 0.5}, 10)
+    assert set(used) == {"hamerly"}
