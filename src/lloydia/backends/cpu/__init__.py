@@ -1,4 +1,19 @@
-"""The CPU engine: Numba kernels over blocks of rows, on the threads of :mod:`pool`."""
+"""The CPU engine: Numba kernels over blocks of rows, on the threads of :mod:`pool`.
+
+Where to look:
+
+* The engine: this file; :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask),
+  :mod:`steps` (one assignment by each algorithm), :mod:`compiled` (how kernels are compiled).
+* Every distance: :mod:`points` (vectors, a point in each lane) or :mod:`amx` (matrix units) score,
+  :mod:`scan` and :mod:`tile_scan` certify and settle, :mod:`centers` packs; :mod:`sparse_scan`.
+* Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
+  :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
+  centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
+* Boxes of rows: :mod:`curve`, :mod:`tiles`, :mod:`candidates`, :mod:`filtering`.
+* Centres: :mod:`sums` and :mod:`limbs` add integers, :mod:`means` divides them.
+* Seeding: :mod:`seeding`, :mod:`low_seeds`, :mod:`wide_seeds` with :mod:`screen` and :mod:`lanes`,
+  :mod:`sparse_seeds`, :mod:`oversampling`.
+"""
 
 from __future__ import annotations
 
@@ -214,7 +229,7 @@ class CPU(Picks):
 
     def _assign(self) -> None:
         before, self.used = self.used, self.current
-        cost = 10.0 + self.width * (0.3 + len(self.used) / 40.0)
+        cost = 1.5 + 0.25 * self.width + len(self.used) * (0.06 + 0.01 * self.width)
         tally = Tally(self.n_threads, min(self.block(cost), self.n_samples))
         step = STEPS[self.algorithm](self, before, tally)
 

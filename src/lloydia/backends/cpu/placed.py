@@ -15,8 +15,12 @@ from lloydia.exact import sums as exact
 
 __all__ = ["NONE", "Placed"]
 
-# Nanoseconds that a block of rows should last at least.
-SHORTEST = 500_000.0
+# Nanoseconds that a block of rows should last at least, and all of them if a second thread is to
+# be woken for them.
+SHORTEST, WAKING = 100_000.0, 300_000.0
+
+# Rows of a block at most: what one kernel leaves of it for the next is still in the cache.
+MOST_ROWS = 1 << 16
 
 # For kernels: no weights, or nothing to be written.
 NONE = np.empty(0)
@@ -56,7 +60,9 @@ class Placed:
         it out costs little, and there are a few for each thread.
         """
         n = self.n_samples if n is None else n
-        return max(-(-n // (4 * self.n_threads)), int(SHORTEST / cost), 1)
+        if n * cost < WAKING:
+            return max(n, 1)
+        return max(min(-(-n // (4 * self.n_threads)), MOST_ROWS), int(SHORTEST / cost), 1)
 
     def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
         """Run a task over blocks of rows (or of `n` other things) on the threads."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +20,9 @@ __all__ = ["available_threads", "blocks", "default_threads", "run"]
 _pool: ThreadPoolExecutor | None = None
 _workers = 0
 _lock = threading.Lock()
+
+# Seconds that a thread looks whether others are ready, before it sleeps until they are.
+PATIENCE = 200e-6
 
 
 def available_threads() -> int:
@@ -94,7 +98,12 @@ def run(task: Callable[[int, int, int], None], n: int, size: int, n_threads: int
     finally:
         queue = iter(())
         # A thread that has not begun by now has nothing to do.
-        errors = [future.exception() for future in futures if not future.cancel()]
+        running = [future for future in futures if not future.cancel()]
+        # To be woken takes longer than most threads still need.
+        patience = time.perf_counter() + PATIENCE
+        while not all(f.done() for f in running) and time.perf_counter() < patience:
+            time.sleep(0)
+        errors = [future.exception() for future in running]
     for error in errors:
         if error is not None:
             raise error

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lloydia.backends.cpu.candidates import differing, lowest_bit
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.limbs import move_limb
 from lloydia.exact.sums import DEKKER
@@ -17,7 +18,7 @@ from lloydia.exact.sums import DEKKER
 __all__ = ["accumulate", "extent", "total_terms"]
 
 # Rows whose changes are listed at a time.
-LISTED = 128
+LISTED = 64
 
 
 @kernel
@@ -98,13 +99,14 @@ def list_changed(rows, start, stop, fresh, first, labels, changed):
     The label of entry p is ``fresh[p - first]``.
     """
     n_changed = 0
-    if len(rows) == 0:
-        # Mostly none changes.
-        different = np.int32(0)
-        for at in range(start, stop):
-            different |= fresh[at - first] ^ labels[at]
-        if different == 0:
-            return 0
+    if len(rows) == 0 and stop - start == LISTED:
+        # Mostly few change.
+        bits = differing(labels.ctypes.data + 4 * start, fresh.ctypes.data + 4 * (start - first))
+        while bits != 0:
+            changed[n_changed] = start + lowest_bit(bits)
+            n_changed += 1
+            bits &= bits - np.uint64(1)
+        return n_changed
     for at in range(start, stop):
         i = rows[at] if len(rows) else at
         changed[n_changed] = at
