@@ -24,8 +24,9 @@ from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
 from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
+from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import panel_scan
+from lloydia.backends.cpu.scan import panel_scan, settle
 from lloydia.backends.cpu.sparse_scan import sparse_scan
 from lloydia.backends.cpu.tile_scan import tile_scan
 from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
@@ -54,12 +55,15 @@ class Tally:
 
     Attributes
     ----------
+    counts : ndarray of shape (3, n_threads), int64
+        The next three.
     changed, evaluated, rechecked : ndarray of shape (n_threads,), int64
     fresh : ndarray of shape (n_threads, block), int32
     """
 
     def __init__(self, n_threads: int, block: int) -> None:
-        self.changed, self.evaluated, self.rechecked = np.zeros((3, n_threads), dtype=np.int64)
+        self.counts = np.zeros((3, n_threads), dtype=np.int64)
+        self.changed, self.evaluated, self.rechecked = self.counts
         self.fresh = np.empty((n_threads, block), dtype=np.int32)
 
 
@@ -86,13 +90,21 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     p = engine.packed
     if p is None or p.given is not engine.used:
         p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
-    if tiled:
-        return lambda rows, start, stop, *out: tile_scan(
-            X, rows, start, stop, p.centers, p.scores, p.tiles, p.frame, p.errors, *out
-        )
-    return lambda rows, start, stop, *out: panel_scan(
-        X, rows, start, stop, p.centers, p.scores, p.frame, p.errors, *out
-    )
+    # What a kernel must know to compile no more than it needs.
+    deep = True if engine.n_features > DEEP else None
+
+    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+        doubtful = np.empty(stop - start, dtype=np.int64)
+        some = (X, rows, start, stop, p.scores)
+        if tiled:
+            n = tile_scan(*some, p.tiles, p.frame, p.errors, deep, *out, doubtful)
+        else:
+            n = panel_scan(*some, p.frame, p.errors, deep, *out, doubtful)
+        if n:
+            settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
+        return n
+
+    return scan
 
 
 def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
