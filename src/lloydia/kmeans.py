@@ -25,7 +25,7 @@ from lloydia.loop import Result, minimise
 from lloydia.parameters import check_parameters, check_range, check_threads
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import checked
-from lloydia.stopping import Rule, Shift
+from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
 
@@ -210,7 +210,8 @@ class KMeans(
         for _ in range(n_init):
             began = time.perf_counter()
             centers = self._seed(engine, X, init, random_state)
-            check_range(engine, weights, centers)
+            if callable(init):
+                check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began
             tasks.begin_run()
             result = self._run(engine, centers, rule, tasks)
@@ -303,7 +304,7 @@ class KMeans(
     def _rule(self, engine: Engine) -> Rule:
         if self.stop is not None:
             return self.stop
-        return Shift(0.0 if self.tol == 0 else self.tol * engine.spread())
+        return Tolerance(self.tol, engine.spread) if self.tol > 0 else Shift(0.0)
 
     def _seed(
         self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState

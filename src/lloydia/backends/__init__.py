@@ -121,7 +121,10 @@ class Engine(Protocol):
         """Fix the grid of all sums from the extent of the whole data set."""
 
     def spread(self) -> float:
-        """Return the mean over features of the variance: D to the mean, summed, over n d."""
+        """Return the mean over features of the variance: D to the mean, summed, over n d.
+
+        It may be asked for in a run, which it does not disturb.
+        """
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         """Return copies of some rows, dense, on the host: shape (m, d).
