@@ -1,0 +1,69 @@
+"""A data set in a GPU's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.launching import place
+from lloydia.exact import sums as exact
+
+__all__ = ["Placed"]
+
+# The type of the centres of each type that rows can be stored in.
+WIDE = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+}
+
+
+class Placed:
+    """Rows on a GPU; see :class:`lloydia.backends.Engine` for what the methods mean.
+
+    Parameters
+    ----------
+    X : torch.Tensor on the device, or ndarray: shape (n, d)
+        float16, bfloat16, float32 or float64, finite.
+    weights : ndarray of shape (n,), float64, or None
+    device : str
+
+    Attributes
+    ----------
+    X : torch.Tensor of shape (n, d)
+        Row-major, on the device, in the type it came in.
+    wide : torch.dtype
+        Of the centres.
+    weights : torch.Tensor of shape (n,), float64, on the device, or None
+    """
+
+    def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
+        self.device = place(device)
+        self.name = f"cuda:{self.device.index or 0}"
+        self.X = torch.as_tensor(X).to(self.device).contiguous()
+        self.wide = WIDE[self.X.dtype]
+        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.n_samples, self.n_features = self.X.shape
+        self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
+        self._extent: exact.Extent | None = None
+        self._grid: exact.Grid | None = None
+
+    def unweighted_extent(self) -> exact.Extent:
+        raise NotImplementedError
+
+    def set_grid(self, extent: exact.Extent) -> None:
+        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        chosen = self.X[torch.as_tensor(indices, device=self.device)]
+        return chosen.to(self.wide).cpu().numpy() + 0.0
+
+    def seed_weights(self) -> NDArray[np.float64]:
+        return np.ones(self.n_samples) if self.weights is None else self.weights.cpu().numpy()
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.seed_weights() > 0)[:count]
