@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.extent import magnitudes
 from lloydia.backends.cuda.launching import place
 from lloydia.exact import sums as exact
+from lloydia.exact.certificate import scale_of
 
 __all__ = ["Placed"]
 
@@ -20,6 +22,9 @@ WIDE = {
     torch.float32: torch.float32,
     torch.float64: torch.float64,
 }
+
+# Rows whose mean is the origin of approximate scores.
+SOME = 4096
 
 
 class Placed:
@@ -52,11 +57,35 @@ class Placed:
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
 
-    def unweighted_extent(self) -> exact.Extent:
-        raise NotImplementedError
+    def extent(self) -> exact.Extent:
+        if self._extent is None:
+            weights = None if self.weights is None else self.weights.cpu().numpy()
+            self._extent = exact.Extent(
+                self.n_samples, *magnitudes(self.X), *exact.weight_extent(weights)
+            )
+        return self._extent
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+
+    @property
+    def grid(self) -> exact.Grid:
+        """The grid of all sums; from this data's own extent unless it was set."""
+        if self._grid is None:
+            self.set_grid(self.extent())
+        assert self._grid is not None
+        return self._grid
+
+    def frame(self) -> torch.Tensor:
+        """Return the origin and the scale of approximate scores: shape (d + 1,).
+
+        The mean of a few rows, and the power of two that brings all rows within about 1 of it.
+        """
+        some = self.X[:: max(1, self.n_samples // SOME)].to(torch.float64)
+        origin = some.mean(dim=0).to(self.wide)
+        reach = self.extent().largest.max() + float(origin.abs().max())
+        scale = torch.tensor([scale_of(reach, self.dtype)], dtype=self.wide, device=self.device)
+        return torch.cat([origin, scale])
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]

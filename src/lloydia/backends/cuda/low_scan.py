@@ -1,0 +1,192 @@
+r"""Rows of few features (d <= 8): no matrix units, a row in registers, centres broadcast.
+
+Scores are those of :mod:`lloydia.exact.certificate`, in float32, in a frame fixed for the run; the
+largest wins.  A block of rows of which one is in doubt is settled by canonical D.  Rows that change
+move at once from sum to sum, and the centres follow in the same launch: all programs are resident,
+so they wait for each other, and one launch runs as many iterations as are queued.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.flow import HALT, N_CHANGED, N_RECHECKED
+from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, next_power, processors
+from lloydia.backends.cuda.means import finish
+from lloydia.backends.cuda.run import Run
+from lloydia.backends.cuda.sums import move_row_values
+
+__all__ = ["MOST_FEATURES", "iterate", "wait_for_all"]
+
+MOST_FEATURES = 8
+
+
+@triton.jit
+def features(source, at, mask, d: tl.constexpr):
+    """Return d vectors (or numbers): the features of the rows that start at `at`."""
+    x = ()
+    for f in tl.static_range(d):
+        x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
+    return x
+
+
+@triton.jit
+def framed(x, frame, d: tl.constexpr):
+    """Return features in the frame (d origins and the scale), in float32."""
+    kind: tl.constexpr = frame[0].dtype
+    y = ()
+    for f in tl.static_range(d):
+        y = y + (((x[f].to(kind) - frame[f]) * frame[d]).to(tl.float32),)
+    return y
+
+
+@triton.jit
+def line(centers, frame, k, d: tl.constexpr, BLOCK: tl.constexpr):
+    """Return (a, b) such that scores of a row of radius R are off by at most ``a + b R**2``.
+
+    As :func:`lloydia.exact.certificate.error_line`, with 2 d more roundings, since ``|b_j|**2 / 2``
+    is summed in float32; rounded up.
+    """
+    reach = 0.0
+    for first in range(0, k, BLOCK):
+        j = first + tl.arange(0, BLOCK)
+        b = framed(features(centers, j * d, j < k, d), frame, d)
+        squares = tl.zeros((BLOCK,), tl.float32)
+        for f in tl.static_range(d):
+            squares = tl.fma(b[f], b[f], squares)
+        reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
+    # A bound on |c'_j|**2; NaN and infinity certify nothing.
+    square = reach.to(tl.float64) * 1.00001 + 1e-30
+    unit: tl.constexpr = 2.0**-24
+    factor = (3 * d + 6) * unit * 1.001
+    # 2**-536 the scale.
+    tiny = frame[d].to(tl.float64) * 4.450147717014403e-162
+    underflow = d * tiny * tiny + 1e-36
+    a = 1.5 * factor * square + underflow
+    b = 0.5 * factor + 1e-14
+    a = tl.where(square < 1e24, a, float("inf"))
+    return (a * 1.000001).to(tl.float32), (b * 1.00001 + 0.0 * a).to(tl.float32)
+
+
+@triton.jit
+def nearest(x, centers, frame, k, a, b, mask, d: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the labels of a block of rows, and how many of them were in doubt."""
+    y = framed(x, frame, d)
+    radius = tl.zeros((BLOCK,), tl.float32)
+    for f in tl.static_range(d):
+        radius = tl.fma(y[f], y[f], radius)
+    best = tl.full((BLOCK,), -float("inf"), tl.float32)
+    second = best
+    label = tl.zeros((BLOCK,), tl.int32)
+    for j in range(k):
+        c = framed(features(centers, j * d, j < k, d), frame, d)
+        start = c[0] * c[0]
+        for f in tl.static_range(1, d):
+            start = tl.fma(c[f], c[f], start)
+        score = tl.zeros((BLOCK,), tl.float32) - 0.5 * start
+        for f in tl.static_range(d):
+            score = tl.fma(y[f], c[f] + tl.zeros((BLOCK,), tl.float32), score)
+        second = tl.maximum(second, tl.minimum(best, score))
+        label = tl.where(score > best, j, label)
+        best = tl.maximum(best, score)
+    # The difference is rounded once more.  Anything that is no number is in doubt.
+    certain = (best - second) > 2.00001 * (a + b * radius)
+    doubts = tl.sum((mask & ~certain).to(tl.int32), 0)
+    if doubts > 0:
+        least = tl.full((BLOCK,), float("inf"), tl.float64)
+        exact = tl.zeros((BLOCK,), tl.int32)
+        for j in range(k):
+            c = features(centers, j * d, j < k, d)
+            D = tl.zeros((BLOCK,), tl.float64)
+            for f in tl.static_range(d):
+                difference = x[f].to(tl.float64) - c[f].to(tl.float64)
+                D += difference * difference
+            exact = tl.where(D < least, j, exact)
+            least = tl.minimum(least, D)
+        label = tl.where(certain, label, exact)
+    return label, doubts
+
+
+@triton.jit
+def wait_for_all(arrivals, n_programs, passed):
+    """Wait until every program has come here; `passed` is how often they have before."""
+    tl.debug_barrier()
+    tl.atomic_add(arrivals, 1, sem="acq_rel")
+    while tl.atomic_add(arrivals, 0, sem="acq_rel") < n_programs * (passed + 1):
+        pass
+    tl.debug_barrier()
+
+
+@triton.jit(
+    do_not_specialize=[
+        "n", "k", "n_limbs", "bits", "n_replicas", "n_slots", "settles", "n_iterations",
+    ]
+)  # fmt: skip
+def low_kernel(
+    X, n, k, weights, lattice, frame_numbers, labels, sums, n_replicas, n_limbs, bits, exponents,
+    current, history, n_slots, report, flow, settles, arrivals, n_iterations,
+    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK_K: tl.constexpr, CENTERS: tl.constexpr,
+):  # fmt: skip
+    """Run iterations; with ``n_iterations = 0``, one assignment without sums."""
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    limb_size = k.to(tl.int64) * (d + 1)
+    own = sums + (program % n_replicas) * n_limbs * limb_size
+    column = tl.arange(0, COLUMNS)
+    frame = features(frame_numbers, 0, n > 0, d + 1)
+    running = tl.load(flow + HALT) == 0
+    done = 0
+    while running:
+        a, b = line(current, frame, k, d, CENTERS)
+        for block in range(program, tl.cdiv(n, ROWS), n_programs):
+            rows = block * ROWS + tl.arange(0, ROWS)
+            mask = rows < n
+            x = features(X, rows.to(tl.int64) * d, mask, d)
+            new, doubts = nearest(x, current, frame, k, a, b, mask, d, ROWS)
+            old = tl.load(labels + rows, mask=mask, other=0)
+            changed = mask & (new != old)
+            count = tl.sum(changed.to(tl.int32), 0)
+            if count > 0:
+                tl.store(labels + rows, new, mask=changed)
+                tl.atomic_add(flow + N_CHANGED, count, sem="relaxed")
+                if n_iterations > 0:
+                    move_row_values(
+                        X, rows, column, changed, d, weights, lattice, own, old, new,
+                        bits, n_limbs, limb_size, WEIGHTED, RECOVER,
+                    )  # fmt: skip
+            if doubts > 0:
+                tl.atomic_add(flow + N_RECHECKED, doubts, sem="relaxed")
+        running = done + 1 < n_iterations
+        if n_iterations > 0:
+            wait_for_all(arrivals, n_programs, 2 * done)
+            finish(
+                program, n_programs,
+                sums, n_limbs * limb_size, n_replicas, n_limbs, bits, exponents, k, d,
+                current, history, n_slots, report, flow, settles, BLOCK_K, COLUMNS,
+            )  # fmt: skip
+            wait_for_all(arrivals, n_programs, 2 * done + 1)
+            running = running & (tl.load(flow + HALT, volatile=True) == 0)
+        done += 1
+    # The last program to leave makes the barrier ready for the next launch.
+    if tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1:
+        tl.store(arrivals, 0)
+        tl.store(arrivals + 1, 0)
+
+
+def iterate(run: Run, n_iterations: int) -> None:
+    """Queue iterations of a run, or with 0 one assignment without sums."""
+    rows, lattice = run.rows, run.lattice
+    n, d = rows.X.shape
+    n_replicas, n_limbs, k, m = run.sums.shape
+    programs = 2 * processors(rows.device)
+    block = min(max(next_power(ceil_div(n, programs)), 128), 1024)
+    options = {} if INTERPRETED else {"launch_cooperative_grid": True}
+    low_kernel[(min(programs, ceil_div(n, block)) if not INTERPRETED else 1,)](
+        rows.X, n, k, lattice.weights, lattice.columns, run.frame, run.labels,
+        run.sums, n_replicas, n_limbs, lattice.grid.bits, lattice.exponents,
+        run.current, run.history, len(run.history), run.report, run.flow, run.settles,
+        run.arrivals, n_iterations,
+        d=d, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
+        ROWS=block, COLUMNS=next_power(m), BLOCK_K=4, CENTERS=128, **EXACT, **options,
+    )  # fmt: skip
