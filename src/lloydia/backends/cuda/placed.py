@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from lloydia.backends.cuda.extent import magnitudes
 from lloydia.backends.cuda.launching import place
 from lloydia.exact import sums as exact
 from lloydia.exact.certificate import scale_of
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.halves import HalfRows
 
 __all__ = ["Placed"]
 
@@ -54,6 +57,8 @@ class Placed:
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.n_samples, self.n_features = self.X.shape
         self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
+        # Its half-precision copy, once there is one.
+        self.halves: HalfRows | None = None
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
 

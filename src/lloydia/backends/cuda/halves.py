@@ -1,0 +1,248 @@
+r"""Rows and centres in half precision, and how much that leaves out.
+
+The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
+brings their largest coordinates to [8, 16).  A row is stored as ``y = fl16(x')`` beside upper
+bounds of ``|y|`` and ``|x' - y|``; a centre as ``b = fl16(c')`` and ``fl16(c' - b)``.  Any frame is
+right (:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.placed import Placed
+from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
+
+__all__ = ["CHUNK", "HalfCenters", "HalfRows"]
+
+# Features that are worked on at a time where there are more than RESIDENT.
+CHUNK, RESIDENT = 64, 256
+SAMPLE = 4096
+# R, in median norms: rows farther out are never certified.
+REACH = 4.0
+# Programs that pack centres, each leaving the maxima of its share.
+PACKERS = 256
+# Centres packed at a time.
+GROUP = 4
+
+# float64 rounding of what is measured in it; what float16 and float64 lose near 0.
+GROW = tl.constexpr(1.0 + 2.0**-20)
+LOST = tl.constexpr(2.0**-50)
+LARGEST_HALF = tl.constexpr(65504.0)
+
+
+def padded(n_features: int) -> int:
+    """Return the width of a stored row."""
+    if n_features <= RESIDENT:
+        return next_power(n_features, 16)
+    return ceil_div(n_features, CHUNK) * CHUNK
+
+
+@triton.jit
+def to_half(x):
+    """Return x (float64) rounded to float16, the largest of them where it is beyond."""
+    return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
+
+
+@triton.jit
+def bound(squares):
+    """Return an upper bound of the root of a float64 sum of squares, in float32."""
+    return (tl.sqrt(squares) * GROW).to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["n", "d"])
+def rows_kernel(
+    X, n, d, origin, numbers, y_ptr, norm_ptr, rest_ptr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Store rows, and upper bounds of their norms and of what rounding left out."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    at = rows.to(tl.int64)
+    scale = tl.load(numbers)
+    squares = tl.zeros((ROWS,), tl.float64)
+    errors = tl.zeros((ROWS,), tl.float64)
+    for first in range(0, WIDTH, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        inside = mask[:, None] & (f < d)[None, :]
+        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(tl.float64)
+        m = tl.load(origin + f, mask=f < d, other=0.0)
+        x = tl.where(inside, (x - m[None, :]) * scale, 0.0)
+        y = to_half(x)
+        tl.store(y_ptr + at[:, None] * WIDTH + f[None, :], y, mask=mask[:, None])
+        stored = y.to(tl.float64)
+        squares += tl.sum(stored * stored, 1)
+        errors += tl.sum((x - stored) * (x - stored), 1)
+    tl.store(norm_ptr + rows, bound(squares), mask=mask)
+    # The difference to the origin was rounded, to a relative 2**-53.
+    tl.store(rest_ptr + rows, bound(errors + (squares + 1.0) * (LOST * LOST)), mask=mask)
+
+
+@triton.jit(do_not_specialize=["k", "d", "n_groups"])
+def centers_kernel(
+    centers, k, d, n_groups, origin, numbers,
+    high_ptr, low_ptr, start_ptr, pair_start_ptr, maxima, flow,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, FAR: tl.constexpr, FAR_START: tl.constexpr,
+    GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """Store centres, a group at a time, the starts of their scores, and maxima of the near ones."""
+    if tl.load(flow + HALT) != 0:
+        return
+    program = tl.program_id(0)
+    scale = tl.load(numbers)
+    shift = tl.load(numbers + 1)
+    radius = tl.load(numbers + 2)
+    largest = tl.zeros((GROUP,), tl.float64)
+    residual = tl.zeros((GROUP,), tl.float64)
+    start = tl.zeros((GROUP,), tl.float64)
+    low_largest = tl.zeros((GROUP,), tl.float64)
+    for group in range(program, n_groups, tl.num_programs(0)):
+        j = group * GROUP + tl.arange(0, GROUP)
+        at = j.to(tl.int64)
+        size = tl.zeros((GROUP,), tl.float64)
+        squares = tl.zeros((GROUP,), tl.float64)
+        errors = tl.zeros((GROUP,), tl.float64)
+        lows = tl.zeros((GROUP,), tl.float64)
+        pairs = tl.zeros((GROUP,), tl.float64)
+        for first in range(0, WIDTH, BLOCK):
+            f = first + tl.arange(0, BLOCK)
+            inside = (j < k)[:, None] & (f < d)[None, :]
+            c = tl.load(centers + at[:, None] * d + f[None, :], mask=inside, other=0.0)
+            m = tl.load(origin + f, mask=f < d, other=0.0)
+            c = tl.where(inside, (c.to(tl.float64) - m[None, :]) * scale, 0.0)
+            high = to_half(c)
+            low = to_half(c - high.to(tl.float64))
+            tl.store(high_ptr + at[:, None] * WIDTH + f[None, :], high)
+            tl.store(low_ptr + at[:, None] * WIDTH + f[None, :], low)
+            h = high.to(tl.float64)
+            pair = h + low.to(tl.float64)
+            size += tl.sum(c * c, 1)
+            squares += tl.sum(h * h, 1)
+            errors += tl.sum((c - h) * (c - h), 1)
+            lows += tl.sum((pair - h) * (pair - h), 1)
+            pairs += tl.sum(pair * pair, 1)
+        # Not near: too far for the certificate, or no centre at all.
+        near = (j < k) & (size <= (FAR * radius) * (FAR * radius))
+        if tl.sum((~near).to(tl.int32), 0) > 0:
+            for first in range(0, WIDTH, BLOCK):
+                to = at[:, None] * WIDTH + (first + tl.arange(0, BLOCK))[None, :]
+                tl.store(high_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
+                tl.store(low_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
+        away = shift + FAR_START * radius * radius
+        tl.store(start_ptr + at, tl.where(near, 0.5 * squares + shift, away).to(tl.float32))
+        tl.store(pair_start_ptr + at, tl.where(near, 0.5 * pairs + shift, away).to(tl.float32))
+        squares = tl.maximum(squares, pairs)
+        errors += (squares + 1.0) * (LOST * LOST)
+        largest = tl.where(near, tl.maximum(largest, squares), largest)
+        residual = tl.where(near, tl.maximum(residual, errors), residual)
+        start = tl.where(near, tl.maximum(start, 0.5 * squares + shift), start)
+        low_largest = tl.where(near, tl.maximum(low_largest, lows), low_largest)
+    tl.store(maxima + program, bound(tl.max(largest, 0)))
+    tl.store(maxima + PROGRAMS + program, bound(tl.max(residual, 0)))
+    tl.store(maxima + 2 * PROGRAMS + program, (tl.max(start, 0) * GROW).to(tl.float32))
+    tl.store(maxima + 3 * PROGRAMS + program, bound(tl.max(low_largest, 0)))
+
+
+class HalfRows:
+    """Rows in half precision.
+
+    Parameters
+    ----------
+    rows : Placed
+
+    Attributes
+    ----------
+    origin : torch.Tensor of shape (d,), float64
+    scale, shift, radius : float
+        s; what makes scores positive; R, in the frame's units.  On the device: ``numbers``.
+    width : int
+        Features of a stored row, the last ones 0.
+    y : torch.Tensor of shape (n, width), float16
+    norm, rest : torch.Tensor of shape (n,), float32
+        Upper bounds of ``|y|`` and ``|x' - y|``.
+    """
+
+    def __init__(self, rows: Placed) -> None:
+        n, d = rows.n_samples, rows.n_features
+        new = {"device": rows.device, "dtype": torch.float32}
+        self.rows, self.width = rows, padded(d)
+        self.origin, self.scale = frame(rows.X)
+        self.numbers = torch.tensor([self.scale, 0.0, 0.0], dtype=torch.float64).to(rows.device)
+        self.y = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
+        self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
+        block = min(self.width, CHUNK)
+        per_program = 4096 // block
+        rows_kernel[(ceil_div(n, per_program),)](
+            rows.X, n, d, self.origin, self.numbers, self.y, self.norm, self.rest,
+            WIDTH=self.width, BLOCK=block, ROWS=per_program, **EXACT,
+        )  # fmt: skip
+        sample = self.norm[:: max(1, n // SAMPLE)]
+        largest = float((self.norm + self.rest).max()) * (1.0 + 2.0**-20)
+        self.radius = single(max(1.0, min(largest, REACH * float(sample.median()))))
+        # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
+        self.shift = single(0.5 * self.radius**2 * (1.0 + 2.0**-8))
+        self.numbers[1], self.numbers[2] = self.shift, self.radius
+
+
+def single(x: float) -> float:
+    """Return x rounded to float32: kernels take it as such, too."""
+    return float(np.float32(x))
+
+
+def frame(X: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Return the origin and the scale, from a sample of the rows that a few outliers cannot move.
+
+    Ordinary rows are those whose largest coordinate about the median row is at most 8 times the
+    median of such.
+    """
+    size = min(SAMPLE, max(256, 2**22 // X.shape[1]))
+    sample = X[:: max(1, len(X) // size)].to(torch.float64)
+    reach = (sample - sample.median(dim=0).values).abs().amax(dim=1)
+    ordinary = sample[reach <= 8.0 * reach.median()]
+    origin = ordinary.mean(dim=0)
+    typical = float((ordinary - origin).abs().amax(dim=1).median())
+    exponent = math.frexp(typical)[1] if typical > 0 else 4
+    return origin, math.ldexp(1.0, max(-1000, min(4 - exponent, 500)))
+
+
+class HalfCenters:
+    """k centres in half precision, for tiles of `tile` columns.
+
+    Attributes
+    ----------
+    high, low : torch.Tensor of shape (padded k, width), float16
+        Their sum is the centre, nearly.
+    start, pair_start : torch.Tensor of shape (padded k,), float32
+        ``|high|^2 / 2 + shift`` and ``|high + low|^2 / 2 + shift``.
+    maxima : torch.Tensor of shape (4, PACKERS), float32
+        Upper bounds, a program: B, g, H, and ``|low|``.
+    """
+
+    def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
+        device, size = halves.y.device, ceil_div(k, tile) * tile
+        self.k, self.size = k, size
+        self.high = torch.empty((size, halves.width), device=device, dtype=torch.float16)
+        self.low = torch.empty_like(self.high)
+        self.start = torch.empty(size, device=device, dtype=torch.float32)
+        self.pair_start = torch.empty_like(self.start)
+        # Programs without centres leave theirs 0.
+        self.maxima = torch.zeros((4, PACKERS), device=device, dtype=torch.float32)
+
+    def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
+        """Queue the packing of centres; they are of the rows' ``wide`` type."""
+        block = min(halves.width, CHUNK)
+        n_groups = self.size // GROUP
+        centers_kernel[(min(PACKERS, n_groups),)](
+            centers, self.k, halves.rows.n_features, n_groups,
+            halves.origin, halves.numbers,
+            self.high, self.low, self.start, self.pair_start, self.maxima, flow,
+            WIDTH=halves.width, BLOCK=block, FAR=FAR_CENTER, FAR_START=FAR_SCORE,
+            GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
+        )  # fmt: skip
