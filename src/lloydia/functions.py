@@ -40,8 +40,8 @@ def k_means(
 
     Returns
     -------
-    centroid : ndarray of shape (n_clusters, n_features)
-    label : ndarray of shape (n_samples,), int32
+    centroid : array of shape (n_clusters, n_features)
+    label : array of shape (n_samples,), int32
     inertia : float
     best_n_iter : int
         Only with `return_n_iter`.
@@ -93,8 +93,8 @@ def kmeans_plusplus(
 
     Returns
     -------
-    centers : ndarray of shape (n_clusters, n_features)
-    indices : ndarray of shape (n_clusters,), int64
+    centers : array of shape (n_clusters, n_features)
+    indices : array of shape (n_clusters,), int64
         ``X[indices]`` are the centres.
 
     Raises
@@ -138,7 +138,7 @@ def assign(
 
     Returns
     -------
-    labels : ndarray of shape (n_samples,), int32
+    labels : array of shape (n_samples,), int32
         The nearest centre of each row, ties to the lowest index.
     inertia : float
         Sum of the squared distances to them.

@@ -41,7 +41,7 @@ class KMeans(
     ClusterMixin,
     BaseEstimator,
 ):
-    """k-means clustering that gives the same bits on any number of threads.
+    """k-means clustering that gives the same bits on any number of threads, and on a GPU.
 
     A drop-in for :class:`sklearn.cluster.KMeans`: the same parameters, attributes and methods, and
     four parameters more (`device`, `n_threads`, `stop`, `empty`).  The result is defined to the
@@ -91,11 +91,20 @@ class KMeans(
         dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
         from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
         the one it came to.
-    device : {"auto", "cpu", "reference"}, default="auto"
-        Where to compute.  ``"reference"`` is the plain NumPy oracle.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}, default="auto"
+        Where to compute; the result has the same bits everywhere.
+
+        - ``"auto"``: where X lives;
+        - ``"cpu"``;
+        - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there (needs
+          PyTorch and Triton: ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is
+          always ``"lloyd"``;
+        - ``"reference"``: the plain NumPy oracle.
+
+        X on a GPU is never moved silently: another `device` than its own is an error.
     n_threads : int or None, default=None
-        None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it is set and
-        smaller.
+        Of the CPU.  None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it
+        is set and smaller.
     stop : None or a rule of :mod:`lloydia.stopping`, default=None
         Replaces `tol`; rules combine with ``|``.
     empty : {"relocate", "keep", "error"}, default="relocate"
@@ -103,8 +112,11 @@ class KMeans(
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features), float32 or float64
-    labels_ : ndarray of shape (n_samples,), int32
+    cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
+        An ndarray for X on the host; on a GPU an array of X's library there, as is `labels_` and
+        what :meth:`predict` and :meth:`transform` return.  Copies and pickles of the estimator hold
+        ndarrays, so that they load without a GPU; they take X wherever it lives.
+    labels_ : array of shape (n_samples,), int32
         Always equal to ``predict(X)``.
     inertia_ : float
         Sum of the squared distances to the nearest centre, times the weights.
@@ -180,7 +192,8 @@ class KMeans(
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            float32 stays float32, float16 is read as float32, everything else becomes float64.
+            float32 stays float32, half precision is read as float32, everything else becomes
+            float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -193,7 +206,11 @@ class KMeans(
         ------
         ValueError
             If a parameter is out of range, or X holds NaN or infinity, fewer rows than clusters, or
-            magnitudes whose squares overflow.
+            magnitudes whose squares overflow, or there is no such GPU.
+        ImportError
+            For a GPU, without PyTorch and Triton.
+        MemoryError
+            If the GPU has too little memory free.
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
@@ -242,7 +259,8 @@ class KMeans(
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,), int32
+        labels : array of shape (n_samples,), int32
+            In the library and on the device of X; an ndarray on the host.
         """
         return home_of(X)(self._assigned(X).labels())
 
@@ -255,7 +273,8 @@ class KMeans(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters), in the type of X
+        array of shape (n_samples, n_clusters)
+            In the type of X (float32 for half precision), its library and on its device.
         """
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
@@ -371,7 +390,9 @@ class KMeans(
             return "lloyd"
         return self.algorithm
 
-    def _keep(self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool) -> None:
+    def _keep(
+        self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool
+    ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
         distinct = n_distinct(best.labels, self.n_clusters)
         if distinct < self.n_clusters:

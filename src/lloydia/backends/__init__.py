@@ -261,8 +261,9 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         For a GPU, without PyTorch and Triton.
     """
     there = on_gpu(X)
-    if re.fullmatch(r"cuda(:\d+)?", str(device)) or (device == "auto" and there):
-        return _on_gpu("cuda" if device == "auto" else device, X, weights)
+    name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
+    if re.fullmatch(r"cuda(:\d+)?", name):
+        return _on_gpu(name, X, weights)
     if device not in ("auto", "cpu", "reference"):
         raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
     if there:
