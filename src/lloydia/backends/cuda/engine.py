@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,17 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends import Report
-from lloydia.backends.cuda import low_scan
+from lloydia.backends.cuda import donors, low_scan
+from lloydia.backends.cuda.distances import distances, own_distances
+from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED, finish_kernel
 from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.cuda.run import Run
-from lloydia.backends.cuda.sums import Lattice, gather
+from lloydia.backends.cuda.sums import Lattice, gather, move_rows
+from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
 from lloydia.exact import distance
 from lloydia.exact import sums as exact
 
@@ -50,10 +55,16 @@ class CUDA(Picks):
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
         self.n_distances = self.n_rechecked = 0
-        self.low = self.n_features <= low_scan.MOST_FEATURES
-        self.lag = 8
+        # What the data hold is asked at once: NaN is refused before anything else.
+        self.set_grid(self.extent())
+        self.low = self.n_features <= MOST_FEATURES
         self._lattice: Lattice | None = None
-        self.totals_grid: tuple[int, int] | None = None
+
+    @property
+    def lag(self) -> int:
+        """Iterations in flight: many where they are short, since what is past the end is lost."""
+        cost = self.n_samples * self.n_features
+        return 15 if cost < 1 << 20 else 3 if cost < 1 << 23 else 1
 
     @property
     def lattice(self) -> Lattice:
@@ -73,16 +84,18 @@ class CUDA(Picks):
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
-        # Iterations queued by the loop, and those of them that the device was told of.
-        self.queued = self.launched = 0
-        self.told = self.run.report.cpu()
         self.used = self.run.current
+        # Iterations queued by the loop, and those that the device was told of.
+        self.queued = self.launched = 0
+        self.scan = None if self.low else TensorScan(self, len(centers))
+        self.reports = Reports(self.run.report)
 
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
         cost = None
-        if inertia:
+        if inertia or not self.low:
             self._launch()
+        if inertia:
             cost = self.total_cost(self.run.labels, self._before(self.queued), self.weights)
         return Queued(self, self.queued, cost)
 
@@ -92,15 +105,31 @@ class CUDA(Picks):
 
     def _launch(self) -> None:
         """Queue on the device what the loop has queued here."""
-        low_scan.iterate(self.run, self.queued - self.launched)
-        self.launched = self.queued
-        self.told = self.run.report.cpu()
+        first, self.launched = self.launched + 1, self.queued
+        run = self.run
+        if self.scan is None:
+            low_scan.iterate(run, self.queued - first + 1)
+        else:
+            for _ in range(first, self.queued + 1):
+                self._scan()
+                move_rows(
+                    self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow,
+                    run.sums,
+                )  # fmt: skip
+                self._finish(run.sums)
+        self.reports.ask(first, self.queued)
+
+    def _scan(self) -> None:
+        """Queue an assignment; rows that change are listed."""
+        run = self.run
+        assert self.scan is not None
+        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
 
     def report(self, iteration: int, inertia: float | None) -> Report:
         """Return the report of an iteration, launched if need be."""
         if iteration > self.launched:
             self._launch()
-        told = self.told[self.run.slot(iteration)].numpy()
+        told = self.reports.answer(iteration)
         self.n_distances += self.n_samples * len(self.run.current)
         self.n_rechecked += int(told[RECHECKED.value])
         return Report(
@@ -127,6 +156,7 @@ class CUDA(Picks):
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         run, iteration = self.run, self.launched
+        changed = int(self.reports.answer(iteration)[CHANGED.value])
         totals = run.sums.sum(dim=0, keepdim=True)
         weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
         limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)
@@ -137,8 +167,9 @@ class CUDA(Picks):
         run.go_back(iteration - 1)
         self._finish(totals)
         run.flow[0] = 0
-        self.told = run.report.cpu()
-        return self.report(iteration, None)
+        self.reports.ask(iteration, iteration)
+        report = self.report(iteration, None)
+        return replace(report, n_changed=changed)
 
     def _finish(self, sums: torch.Tensor) -> None:
         """Queue the end of an iteration: centres from these sums."""
@@ -154,7 +185,10 @@ class CUDA(Picks):
 
     def assign(self) -> None:
         self.used = self.run.current
-        low_scan.iterate(self.run, 0)
+        if self.scan is None:
+            low_scan.iterate(self.run, 0)
+        else:
+            self._scan()
         self.n_distances += self.n_samples * len(self.run.current)
 
     def inertia(self) -> float:
@@ -164,16 +198,28 @@ class CUDA(Picks):
         self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
     ) -> float:
         """Return the weighted sum of D to the centres of these labels."""
-        raise NotImplementedError
+        D = own_distances(self, labels, centers)
+        limbs = cost_limbs(D, weights, largest_term(D, weights))
+        return join_cost(limbs.tolist(), self.n_samples)
 
-    def labels(self) -> NDArray[np.int32]:
-        return self.run.labels.cpu().numpy()
+    def labels(self) -> torch.Tensor:
+        return self.run.labels
 
-    def centers(self) -> NDArray:
-        return self.run.current.cpu().numpy()
+    def centers(self) -> torch.Tensor:
+        return self.run.current
+
+    def counts(self) -> NDArray[np.int64]:
+        return donors.counts(self.run.labels, self.weights, len(self.run.current))
+
+    def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
+        D = own_distances(self, self.run.labels, self.used)
+        return donors.farthest(D, self.run.labels, self.weights, count)
 
     # -- without a run -----------------------------------------------------------------------
 
     def classify(self, centers: NDArray) -> None:
-        self.start(centers, "lloyd")
+        self.start(np.asarray(centers), "lloyd")
         self.assign()
+
+    def distances(self, centers: NDArray) -> torch.Tensor:
+        return distances(self, torch.from_numpy(centers.astype(self.dtype)).to(self.device))

@@ -11,6 +11,7 @@ import triton.language as tl
 __all__ = [
     "HALT",
     "ITERATION",
+    "MOST_FEATURES",
     "MOVES",
     "N_CHANGED",
     "N_DOUBT",
@@ -36,3 +37,6 @@ TICKETS = tl.constexpr(7)
 # Entries of the list of moves between clusters.
 MOVES = tl.constexpr(8)
 SIZE = 16
+
+# Up to so many features, rows stay in registers and matrix units do not pay.
+MOST_FEATURES = 8

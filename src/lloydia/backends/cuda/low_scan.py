@@ -17,10 +17,7 @@ from lloydia.backends.cuda.means import finish
 from lloydia.backends.cuda.run import Run
 from lloydia.backends.cuda.sums import move_row_values
 
-__all__ = ["MOST_FEATURES", "iterate", "wait_for_all"]
-
-MOST_FEATURES = 8
-
+__all__ = ["iterate", "wait_for_all"]
 
 @triton.jit
 def features(source, at, mask, d: tl.constexpr):

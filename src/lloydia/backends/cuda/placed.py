@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.extent import magnitudes
 from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.upload import to_device
+from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 from lloydia.exact.certificate import scale_of
 
@@ -36,7 +38,7 @@ class Placed:
     Parameters
     ----------
     X : torch.Tensor on the device, or ndarray: shape (n, d)
-        float16, bfloat16, float32 or float64, finite.
+        float16, bfloat16, float32 or float64; NaN and infinity are refused when it is measured.
     weights : ndarray of shape (n,), float64, or None
     device : str
 
@@ -52,7 +54,8 @@ class Placed:
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
-        self.X = torch.as_tensor(X).to(self.device).contiguous()
+        there = isinstance(X, torch.Tensor) and X.device == self.device
+        self.X = X.contiguous() if there else to_device(np.asarray(X), self.device)
         self.wide = WIDE[self.X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.n_samples, self.n_features = self.X.shape
@@ -65,8 +68,11 @@ class Placed:
     def extent(self) -> exact.Extent:
         if self._extent is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
+            largest, smallest = magnitudes(self.X)
+            if not np.isfinite(largest).all():
+                refuse_non_finite(self.X)
             self._extent = exact.Extent(
-                self.n_samples, *magnitudes(self.X), *exact.weight_extent(weights)
+                self.n_samples, largest, smallest, *exact.weight_extent(weights)
             )
         return self._extent
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.flow import SIZE
+from lloydia.backends.cuda.flow import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
@@ -31,6 +31,8 @@ class Run:
     ----------
     labels : int32 (n,)
         -1 before the first assignment.
+    changed_rows, changed_old : int32 (n,)
+        The rows that changed in an iteration, and their old labels.
     sums : int64 (n_replicas, n_limbs, k, d + 1)
     current : (k, d)
     history : (n_slots, k, d)
@@ -59,6 +61,10 @@ class Run:
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
         self.history[0] = self.current
         self.labels = torch.full((rows.n_samples,), -1, dtype=torch.int32, device=device)
+        # The lists of the matrix units' scan; the other needs none.
+        listed = rows.n_samples if d > MOST_FEATURES else 0
+        self.changed_rows = torch.empty(listed, dtype=torch.int32, device=device)
+        self.changed_old = torch.empty(listed, dtype=torch.int32, device=device)
         shape = (lattice.replicas(k), lattice.grid.n_limbs, k, d + 1)
         self.sums = torch.zeros(shape, dtype=torch.int64, device=device)
         self.report = torch.zeros((n_slots, HEAD.value + k), dtype=torch.int64, device=device)
