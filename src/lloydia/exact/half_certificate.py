@@ -26,7 +26,8 @@ positive, so that they order like their bits:
    time).  No addend or partial sum exceeds ``N B`` (Cauchy-Schwarz), so q products are off by at
    most ``(q + 2 q / 8) 2**-23 N B``.  Chunks of features that are summed apart and then
    added in float32 cost one rounding each instead: :func:`summation`.
-2. The start ``fl(|b_j|^2 / 2 + shift) <= H`` and the last sum: ``2**-24 (2 H + N B)``.
+2. The start ``|b_j|^2 / 2 + shift <= H`` is added last, as the sum of three float16 numbers times a
+   power of two of at most 2 R, in one step of 16 products: ``20 * 2**-23 (H + N B)`` covers it.
 
 **Certified.**  Let ``s_1 <= s_2`` be the two least, ``delta^2 = N^2 + 2 (s_2 - shift + nu)``, and
 
@@ -54,10 +55,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAR_CENTER", "FAR_SCORE", "canonical_error", "certified", "summation"]
+__all__ = ["FAR_CENTER", "FAR_SCORE", "LAST_STEP", "canonical_error", "certified", "summation"]
 
 # Where centres begin to be far, in units of R, and the score that stands for them, in R**2.
 FAR_CENTER, FAR_SCORE = 3.0, 1.5
+
+# Of adding the start, relative to H + N B.
+LAST_STEP = 20 * 2.0**-23
 
 
 def summation(n_features: int, chunk: int) -> float:
@@ -108,8 +112,7 @@ def certified(
     summed, canonical : float
         Of :func:`summation` and :func:`canonical_error`.
     """
-    unit = 2.0**-24
-    nu = (summed + 2 * unit) * norm * largest + 2 * unit * start
+    nu = (summed + LAST_STEP) * norm * largest + LAST_STEP * start
     delta = np.sqrt(np.maximum(norm * norm + 2.0 * (second - shift + nu), 0.0))
     both = rest + residual
     bound = (

@@ -16,34 +16,30 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import CHUNK, PACKERS, RESIDENT, HalfCenters, HalfRows
+from lloydia.backends.cuda.flow import HALT, N_DOUBT
+from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.row_lists import append, relabel
+from lloydia.backends.cuda.row_lists import IN_DOUBT, part
 from lloydia.backends.cuda.settle import settle
+from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, summation
 
-__all__ = ["TensorScan", "certain", "end", "least_scores", "maximum"]
+__all__ = ["TensorScan", "add_tile", "begin", "certain", "end"]
 
 LAST = tl.constexpr(2147483647)
 # float32 rounding of the bound itself.
 GROW = tl.constexpr(1.0 + 2.0**-16)
 UNIT = tl.constexpr(2.0**-24)
-
-
-@triton.jit
-def maximum(maxima, which: tl.constexpr, PROGRAMS: tl.constexpr):
-    """Return one of the maxima over the centres."""
-    return tl.max(tl.load(maxima + which * PROGRAMS + tl.arange(0, PROGRAMS)), 0)
+LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit
 def certain(
     least, second, norm, rest, shift, radius, largest, residual, start, summed, canonical
 ):  # fmt: skip
-    """As :func:`lloydia.exact.half_certificate.certified`, rounded up; not for what is no number."""
-    nu = (summed + 2 * UNIT) * norm * largest + 2 * UNIT * start
+    """As :func:`lloydia.exact.half_certificate.certified`, rounded up; false for NaN."""
+    nu = (summed + LAST_STEP) * norm * largest + LAST_STEP * start
     square = norm * norm
     # The subtraction of shift is rounded relative to `second`, and so is the square.
     delta = tl.sqrt(tl.maximum(square + 2.0 * (second - shift + nu), 0.0)
@@ -108,57 +104,56 @@ def end(slots, first, second, tile):
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
     y_ptr, norm_ptr, rest_ptr, n, high_ptr, start_ptr, n_tiles, maxima,
-    shift, radius, summed, canonical, labels, changed_rows, changed_old, doubts, flow,
+    shift, radius, unit, summed, canonical, found, flow,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    SLOTS: tl.constexpr, STAGES: tl.constexpr, PROGRAMS: tl.constexpr,
+    SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    if tl.load(flow + HALT) != 0:
-        return
+    """Write each row's label, or that it is in doubt."""
     PARTS: tl.constexpr = COLUMNS // SLOTS
+    # Not a return: rows are on their way while this is waited for.
+    halted = tl.load(flow + HALT) != 0
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
-    at = rows.to(tl.int64)
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
-    y_block = y_ptr + at[:, None] * WIDTH + f[None, :]
-    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
+    part = tl.arange(0, START_WIDTH)
+    y_block = y_ptr + rows.to(tl.int64)[:, None] * WIDTH + f[None, :]
     if CHUNK == WIDTH:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
+    norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+    units = tl.where(part < 3, unit, 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
+    n_tiles = tl.where(halted, 0, n_tiles)
     for t in tl.range(0, n_tiles, num_stages=STAGES if CHUNK == WIDTH else 1):
-        j = t * COLUMNS + column
-        b_block = high_ptr + j.to(tl.int64)[None, :] * WIDTH + f[:, None]
-        start = tl.load(start_ptr + j)[None, :]
-        # Subtracted, so that the start does not pass through the matrix unit.
+        j = (t * COLUMNS + column).to(tl.int64)
+        b_block = high_ptr + j[None, :] * WIDTH + f[:, None]
         if CHUNK == WIDTH:
-            scores = start - tl.dot(y, tl.load(b_block))
+            scores = tl.dot(y, tl.load(b_block))
         else:
-            total = tl.zeros((ROWS, COLUMNS), tl.float32)
+            scores = tl.zeros((ROWS, COLUMNS), tl.float32)
             for skip in tl.range(0, WIDTH, CHUNK, num_stages=STAGES):
                 y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
-                total = tl.dot(y, tl.load(b_block + skip), total)
-            scores = start - total
+                scores = tl.dot(y, tl.load(b_block + skip), scores)
+        starts = tl.load(start_ptr + j[None, :] * START_WIDTH + part[:, None])
+        scores = tl.dot(units, starts, scores)
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
     least, rival, label = end(slots, first, second, tile)
-    sure = mask & certain(
-        least, rival,
-        tl.load(norm_ptr + rows, mask=mask, other=0.0),
-        tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        shift, radius,
-        maximum(maxima, 0, PROGRAMS), maximum(maxima, 1, PROGRAMS), maximum(maxima, 2, PROGRAMS),
-        summed, canonical,
+    sure = certain(
+        least, rival, norm, rest, shift, radius,
+        tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2), summed, canonical,
     )  # fmt: skip
-    relabel(rows, label, sure, labels, changed_rows, changed_old, flow)
-    append(rows, mask & ~sure, doubts, flow + N_DOUBT)
+    tl.store(found + rows, tl.where(sure, label, IN_DOUBT), mask=mask)
 
 
 class Tiling:
     """How the first stage is cut, by the width of a row."""
 
     def __init__(self, width: int) -> None:
-        self.resident = width <= RESIDENT
-        self.chunk = width if self.resident else CHUNK
-        self.rows, self.columns, self.slots = 128, 64, 32
-        self.warps, self.stages = 4, 2
+        self.chunk = width if width <= RESIDENT else CHUNK
+        self.rows, self.columns, self.slots = 128, 128, 32
+        self.warps, self.stages = 8, 2
 
 
 class TensorScan:
@@ -176,7 +171,9 @@ class TensorScan:
         self.rows, self.halves = rows, rows.halves
         self.tiling = Tiling(self.halves.width)
         self.centers = HalfCenters(self.halves, k, self.tiling.columns)
-        self.doubts = torch.empty(rows.n_samples, device=rows.device, dtype=torch.int32)
+        self.found, self.doubts = (
+            torch.empty(rows.n_samples, device=rows.device, dtype=torch.int32) for _ in range(2)
+        )
 
     def scan(
         self,
@@ -187,18 +184,22 @@ class TensorScan:
         flow: torch.Tensor,
     ) -> None:
         """Queue one assignment to `centers`, of shape (k, d) and the rows' ``wide`` type."""
+        lists = (labels, changed_rows, changed_old)
+        n_doubt = flow[N_DOUBT.value :]
+        self.centers.pack(self.halves, centers, flow)
+        self.score(flow)
+        part(self.found, *lists, self.doubts, n_doubt, flow)
+        settle(self.rows.X, centers, self.doubts, n_doubt, *lists, flow)
+
+    def score(self, flow: torch.Tensor) -> None:
+        """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
-        packed.pack(halves, centers, flow)
         scan_kernel[(ceil_div(n, cut.rows),)](
             halves.y, halves.norm, halves.rest, n,
             packed.high, packed.start, packed.size // cut.columns, packed.maxima,
-            halves.shift, halves.radius,
+            halves.shift, halves.radius, halves.unit,
             summation(halves.width, halves.width), canonical_error(halves.width),
-            labels, changed_rows, changed_old, self.doubts, flow,
+            self.found, flow,
             WIDTH=halves.width, CHUNK=cut.chunk, ROWS=cut.rows, COLUMNS=cut.columns,
-            SLOTS=cut.slots, STAGES=cut.stages, PROGRAMS=PACKERS, num_warps=cut.warps,
-        )  # fmt: skip
-        settle(
-            self.rows.X, centers, self.doubts, flow[N_DOUBT.value :],
-            labels, changed_rows, changed_old, flow,
+            SLOTS=cut.slots, STAGES=cut.stages, num_warps=cut.warps,
         )  # fmt: skip
