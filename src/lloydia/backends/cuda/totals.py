@@ -12,7 +12,17 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.exact import sums as exact
 
-__all__ = ["cost_limbs", "exponent_of", "join_cost", "largest_term", "power", "rounded", "scaled"]
+__all__ = [
+    "cost_limbs",
+    "exponent_of",
+    "join_cost",
+    "largest_term",
+    "power",
+    "raise_to",
+    "rounded",
+    "scaled",
+    "term_of",
+]
 
 BLOCK = tl.constexpr(1024)
 # Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even.
@@ -48,6 +58,14 @@ def rounded(x):
 
 
 @triton.jit
+def raise_to(at, value):
+    """Make the number at a place the larger of it and a value, neither of which is negative."""
+    # Such floats are in the order of their bits.
+    at = at.to(tl.pointer_type(tl.int64))
+    tl.atomic_max(at, value.to(tl.int64, bitcast=True), sem="relaxed")
+
+
+@triton.jit
 def term_of(D, weights, rows, inside):
     """Return weight times D of some rows; 0 outside."""
     term = tl.load(D + rows, mask=inside, other=0.0)
@@ -65,8 +83,7 @@ def largest_kernel(D, weights, largest, flow, n):
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         top = tl.maximum(top, term_of(D, weights, rows, rows < n))
         rows += tl.num_programs(0) * BLOCK
-    # Floats that are not negative are in the order of their bits.
-    tl.atomic_max(largest, tl.max(top, axis=0).to(tl.int64, bitcast=True), sem="relaxed")
+    raise_to(largest, tl.max(top, axis=0))
 
 
 @triton.jit(do_not_specialize=["n", "bits"])
@@ -110,9 +127,7 @@ def largest_term(
     """
     if out is None:
         out = torch.zeros(1, dtype=torch.float64, device=D.device)
-    largest_kernel[programs(len(D), D.device)](
-        D, weights, out.view(torch.int64), flow, len(D), num_warps=4, **EXACT
-    )
+    largest_kernel[programs(len(D), D.device)](D, weights, out, flow, len(D), num_warps=4, **EXACT)
     return out
 
 
