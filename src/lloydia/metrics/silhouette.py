@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state, check_X_y
 
+from lloydia.data.arrays import on_host
 from lloydia.metrics.partition import Partition, partition
 
 __all__ = ["silhouette_samples", "silhouette_score"]
@@ -112,7 +113,7 @@ def silhouette_score(
     if sample_size is not None:
         if not isinstance(sample_size, Integral) or sample_size < 1:
             raise ValueError(f"sample_size={sample_size!r} must be None or an integer >= 1.")
-        X, labels = check_X_y(X, labels)
+        X, labels = check_X_y(on_host(X), on_host(labels))
         drawn = check_random_state(random_state).permutation(X.shape[0])[:sample_size]
         X, labels = X[drawn], labels[drawn]
     return float(silhouette_samples(X, labels, metric=metric, n_threads=n_threads).mean())

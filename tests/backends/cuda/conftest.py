@@ -1,6 +1,8 @@
-"""GPU kernels run in Triton's interpreter where there is no GPU."""
+"""GPU kernels run in Triton's interpreter where there is no GPU, on tensors of the host."""
 
 import os
+import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,3 +12,24 @@ if not torch.cuda.is_available():
     # Read when Triton, and then when the kernels, are imported.
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """Return where torch's arrays are "on a GPU": on the host where kernels are interpreted."""
+    from lloydia.data import device_arrays
+
+    if torch.cuda.is_available():
+        return "cuda"
+    monkeypatch.setattr(device_arrays, "TORCH", ("cuda", "cpu"))
+    monkeypatch.setattr(device_arrays, "DLPACK", (1, *device_arrays.DLPACK))
+    return "cpu"
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch):
+    """Put the oracle in the place of the engine while there is none."""
+    if find_spec("lloydia.backends.cuda.engine") is None:
+        import stand_in
+
+        monkeypatch.setitem(sys.modules, "lloydia.backends.cuda.engine", stand_in)

@@ -1,0 +1,93 @@
+"""The table of tests/backends/test_engines.py for the GPU engine, small: kernels are interpreted.
+
+tests/gpu has the large one, for a real device.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from lloydia import KMeans, assign, stopping
+from lloydia.empty import EmptyClusterError
+from nasty import FLAVOURS, rows_of
+from table import INITS, answer, blobs, start_of, weights_of
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
+
+SHAPES = ((90, 2, 5), (70, 12, 4))  # one for each way to scan
+
+
+def agree(X, k, weights=None, **parameters):
+    oracle = KMeans(k, device="reference", **parameters).fit(X, sample_weight=weights)
+    model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+    assert model.converged_ == oracle.converged_
+    return model, oracle
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("weighting", "init"),
+    [*itertools.product(["none"], INITS), ("wide", "k-means++"), ("wide", "random")],
+)
+def test_the_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init):
+    n, d, k = shape
+    X = blobs(n, d, dtype)
+    start = start_of(init, X, k)
+    model, _ = agree(X, k, weights_of(weighting, n), init=start, n_init=1, random_state=4)
+    assert (model.predict(X) == model.labels_).all()
+
+
+@pytest.mark.parametrize("empty", ["relocate", "keep", "error"])
+def test_empty_clusters(empty):
+    X = blobs(60, 2, "float64")
+    far = np.vstack([X[:3], np.full((2, 2), 1e3)])
+    if empty == "error":
+        for device in ("reference", "cuda"):
+            with pytest.raises(EmptyClusterError):
+                KMeans(5, init=far, empty=empty, device=device).fit(X)
+        return
+    agree(X, 5, init=far, empty=empty)
+    agree(X, 5, weights_of("wide", 60), init=far, empty=empty)
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [stopping.Labels(0.05), stopping.Inertia(drop=1.0) | stopping.Labels(), stopping.Centers(1e-3)],
+    ids=str,
+)
+def test_stop_rules(stop):
+    model, oracle = agree(blobs(90, 2, "float32"), 6, stop=stop, random_state=0)
+    assert getattr(model, "inertia_history_", None) == getattr(oracle, "inertia_history_", None)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 12])
+def test_iterations_end_where_they_should_however_far_ahead_the_device_is(max_iter):
+    agree(blobs(90, 2, "float32"), 6, max_iter=max_iter, tol=0, random_state=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_nasty_rows(flavour, dtype):
+    for d in (2, 10):
+        agree(rows_of(flavour, 40, d, dtype, seed=d), 4, random_state=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_and_score(dtype):
+    X = blobs(50, 10, dtype)
+    model, oracle = agree(X, 4, random_state=0)
+    weights = weights_of("wide", 50)
+    assert (model.transform(X) == oracle.transform(X)).all()
+    assert model.score(X, sample_weight=weights) == oracle.score(X, sample_weight=weights)
+    expected = assign(X, X[:7], device="reference")
+    labels, inertia = assign(X, X[:7], device="cuda")
+    assert (labels == expected[0]).all()
+    assert inertia == expected[1]
