@@ -7,11 +7,11 @@ from importlib.util import find_spec
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("triton")
 
 if not torch.cuda.is_available():
-    # Read when the kernels are imported.
+    # Read when Triton, and then when the kernels, are imported.
     os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton")
 
 
 @pytest.fixture
