@@ -13,7 +13,7 @@ from lloydia.backends import Report
 from lloydia.backends.cuda import donors, low_scan
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.graphs import repeatable
+from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.backends.cuda.means import (
     CHANGED,
@@ -110,7 +110,7 @@ class CUDA(Picks):
         if not self.low:
             self.scan = TensorScan(self, len(centers))
             self.moves = Moves(self.n_samples, len(centers), self.device)
-            self._iteration = repeatable(self._iterate, self.device)
+            self.recording = Recording()
         self.reports = Reports(self.run.report)
 
     def iterate(self, inertia: bool) -> Queued:
@@ -134,7 +134,7 @@ class CUDA(Picks):
             low_scan.iterate(self.run, count)
         else:
             for _ in range(count):
-                self._iteration()
+                self.recording.do(self._iterate, self.device)
         self.reports.ask(first, self.queued)
 
     def _iterate(self) -> None:

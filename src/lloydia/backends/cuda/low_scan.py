@@ -19,6 +19,10 @@ from lloydia.backends.cuda.sums import move_row_values
 
 __all__ = ["iterate", "wait_for_all"]
 
+# Programs that a multiprocessor holds at a time, the rows that one looks at together, and the
+# products that it moves together.
+RESIDENT, ROWS, MOVED = 4, 512, 1024
+
 
 @triton.jit
 def features(source, at, mask, d: tl.constexpr):
@@ -199,18 +203,19 @@ def iterate(run: Run, n_iterations: int) -> None:
     rows, lattice = run.rows, run.lattice
     n, d = rows.X.shape
     n_replicas, n_limbs, k, m = run.sums.shape
-    programs = 2 * processors(rows.device)
-    block = min(max(next_power(ceil_div(n, programs)), 128), 1024)
+    programs = RESIDENT * processors(rows.device)
+    block = min(max(next_power(ceil_div(n, programs)), 128), ROWS)
     programs = 1 if INTERPRETED else min(programs, ceil_div(n, block))
     room = ceil_div(ceil_div(n, block), programs) * block
     columns = next_power(m)
-    options = {} if INTERPRETED else {"launch_cooperative_grid": True}
+    # All programs have to be resident: a thread may have so many registers.
+    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT)}
     low_kernel[(programs,)](
         rows.X, n, k, lattice.weights, lattice.columns, lattice.frame, run.labels,
         run.sums, n_limbs, lattice.grid.bits, lattice.exponents,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
         run.changed_rows, run.changed_old, room, run.arrivals, n_iterations,
         d=d, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
-        ROWS=block, MOVED=512 // columns, COLUMNS=columns, CENTERS=128,
-        **block_of(n_replicas, k, m), **EXACT, **options,
+        ROWS=block, MOVED=MOVED // columns, COLUMNS=columns, CENTERS=128,
+        **block_of(n_replicas, k, m, most=256), **EXACT, **({} if INTERPRETED else options),
     )  # fmt: skip

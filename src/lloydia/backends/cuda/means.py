@@ -173,8 +173,8 @@ def finish_kernel(
         )  # fmt: skip
 
 
-def block_of(n_replicas: int, k: int, m: int) -> dict[str, int]:
-    """Return how many clusters and features a program works on at a time."""
+def block_of(n_replicas: int, k: int, m: int, most: int = 1024) -> dict[str, int]:
+    """Return how many clusters and features a program works on at a time: up to `most` sums."""
     columns = min(128, next_power(m))
-    rows = min(max(1, 1024 // (columns * n_replicas)), next_power(k))
+    rows = min(max(1, most // (columns * n_replicas)), next_power(k))
     return {"REPLICAS": n_replicas, "BLOCK_K": rows, "BLOCK_D": columns}
