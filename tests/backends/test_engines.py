@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu import amx, steps
+from lloydia.backends.cpu import amx, scanners
 from lloydia.backends.cpu.placed import Placed
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
@@ -93,7 +93,7 @@ def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
         X = rows_of(flavour, 400, d, dtype, seed=d)
         oracle = assign(X, X[:40], device="reference")
         for least in (1, 1000):
-            monkeypatch.setattr(steps, "TILED", least)
+            monkeypatch.setattr(scanners, "TILED", least)
             labels, inertia = assign(X, X[:40])
             assert (labels == oracle[0]).all(), (flavour, least)
             assert inertia == oracle[1]

@@ -269,7 +269,7 @@ def panel_scan(X, rows, start, stop, centers, packed, frame, errors, fresh, best
         return 0
     panels, starts, _ = packed
     origin, scale = frame
-    far, lines = errors[0], errors[2:]
+    far, lines = errors[0], errors[2:4]
     d = X.shape[1]
     most = max(2, min(16, BLOCK_BYTES // (4 * GROUP * d))) * GROUP
     block = min(most, -(-(stop - start) // GROUP) * GROUP)

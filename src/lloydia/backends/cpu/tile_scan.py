@@ -61,12 +61,17 @@ def rescore(y, squares, highs, places, n, d, packed, line, far, unit, labels, be
 
 
 @kernel
-def tile_scan(X, rows, start, stop, centers, packed, tiles, frame, errors, fresh, best, second):
-    """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`."""
+def tile_scan(
+    X, rows, start, stop, centers, packed, tiles, lead, frame, errors, fresh, best, second
+):
+    """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`.
+
+    `lead` is that of :mod:`amx` for the features.
+    """
     if stop <= start:
         return 0
     origin, scale = frame
-    far, tile_line, lines = errors[0], errors[1], errors[2:]
+    far, tile_line, lines = errors[0], errors[1], errors[2:4]
     d = X.shape[1]
     even = d + d % 2
     # Tiles take the points of two groups.
@@ -86,7 +91,9 @@ def tile_scan(X, rows, start, stop, centers, packed, tiles, frame, errors, fresh
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
-        score_tiles(y, -(-m // pair) * 2, scratch, tiles[0], tiles[1], high, low, which, rests)
+        score_tiles(
+            y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
+        )
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, doubtful)
         if len(best):
