@@ -16,9 +16,8 @@ from lloydia.backends.cuda.row_lists import relabel
 
 __all__ = ["Settle", "shares_of"]
 
-# D of a tile, and the most columns of one: few rows, since few are listed.
-TILE, COLUMNS, LEAST_COLUMNS = 1024, 256, 32
-MOST_ROWS = TILE // LEAST_COLUMNS
+# D of a tile, and the most columns and rows of one: few rows, since few are listed.
+TILE, COLUMNS, MOST_ROWS = 2048, 512, 8
 LAST = tl.constexpr(2147483647)
 
 
@@ -88,7 +87,7 @@ class Settle:
     """Settles listed rows; an instance is used by one queue at a time."""
 
     def __init__(self, device: torch.device) -> None:
-        self.n_programs = 8 * processors(device)
+        self.n_programs = 4 * processors(device)
         size = self.n_programs * MOST_ROWS
         self.least = torch.empty(size, device=device, dtype=torch.float64)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
@@ -110,9 +109,9 @@ class Settle:
         `centers`, of shape (k, d), may have any strides; a feature at a time is read fastest.
         """
         k, d = centers.shape
-        columns = min(COLUMNS, next_power(k, LEAST_COLUMNS))
+        columns = min(COLUMNS, next_power(k, 32))
         settle_kernel[(self.n_programs,)](
             X, centers, k, d, centers.stride(0), centers.stride(1), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, flow,
-            ROWS=TILE // columns, COLUMNS=columns, num_warps=4, **EXACT,
+            ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
         )  # fmt: skip

@@ -12,19 +12,23 @@ import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import CHUNK, START_WIDTH, HalfCenters, HalfRows
+from lloydia.backends.cuda.halves import HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import processors
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import shares_of
 from lloydia.backends.cuda.two_least import add_tile, begin, end
+from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, pair_rest, summation
 
 __all__ = ["SplitScan"]
 
 SLOTS, MOST_COLUMNS = 32, 128
+# Features that are summed apart: the fewer, the more rows are certified.
+CHUNK = 32
 # The part of what one float16 number leaves out that a second one leaves out, too.
 LEFT_OUT = tl.constexpr(pair_rest(1.0, 0))
 LOST = tl.constexpr(2.0**-50)
+ADDED = tl.constexpr(half_certificate.ADDED)
 # Error of all products, relative to that of the large ones.
 SMALL_PRODUCTS = 1.0 + 2.0**-7
 
@@ -32,7 +36,7 @@ SMALL_PRODUCTS = 1.0 + 2.0**-7
 @triton.jit(do_not_specialize=["n_tiles"])
 def split_kernel(
     high_ptr, low_ptr, norm_ptr, rest_ptr, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
-    shift, radius, unit, summed, canonical, smallest,
+    shift, radius, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -47,9 +51,6 @@ def split_kernel(
     residual = low_largest * LEFT_OUT + smallest + largest * LOST
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
-    part = tl.arange(0, START_WIDTH)
-    units = tl.where(part < 3, unit, 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     row = tl.arange(0, ROWS)
     n_blocks = tl.cdiv(n_listed, ROWS)
     shares = shares_of(n_blocks, n_tiles)
@@ -62,7 +63,6 @@ def split_kernel(
         for t in range(item % shares, n_tiles, shares):
             j = (t * COLUMNS + column).to(tl.int64)
             of_center = j[None, :] * WIDTH + f[:, None]
-            starts = tl.load(start_ptr + j[None, :] * START_WIDTH + part[:, None])
             scores = tl.zeros((ROWS, COLUMNS), tl.float32)
             for skip in tl.range(0, WIDTH, CHUNK, num_stages=STAGES):
                 high = tl.load(high_ptr + of_row + skip)
@@ -71,7 +71,7 @@ def split_kernel(
                 b_low = tl.load(b_low_ptr + of_center + skip)
                 # Chained, hence not fused with `scores`.
                 scores += tl.dot(high, b_high, tl.dot(high, b_low, tl.dot(low, b_high)))
-            scores = tl.dot(units, starts, scores)
+            scores += tl.load(start_ptr + j)[None, :]
             slots, first, second, tile = add_tile(
                 slots, first, second, tile, scores, t, COLUMNS // SLOTS
             )
@@ -99,7 +99,7 @@ def split_kernel(
             norm = tl.load(norm_ptr + rows) + rest
             sure = certain(
                 least, rival, norm, rest * LEFT_OUT + smallest + norm * LOST,
-                shift, radius, largest, residual, tl.load(maxima + 2), summed, canonical,
+                shift, radius, largest, residual, tl.load(maxima + 2), summed, ADDED, canonical,
                 1.001 * rest * low_largest,
             )  # fmt: skip
             relabel(rows, label, mask & sure, labels, changed_rows, changed_old, flow)
@@ -113,7 +113,7 @@ class SplitScan:
         self.halves, self.centers = halves, centers
         device = halves.high.device
         # Measured on an H200: more rows a program where they are read again for every tile.
-        self.rows, self.warps, self.stages = (128, 8, 3) if halves.width > 128 else (64, 4, 2)
+        self.rows, self.warps, self.stages = (128, 8, 3) if halves.width > 128 else (64, 4, 3)
         self.n_programs = 8 // self.warps * processors(device)
         size = self.n_programs * self.rows
         self.least, self.rival = torch.empty((2, size), device=device, dtype=torch.float32)
@@ -135,7 +135,7 @@ class SplitScan:
         split_kernel[(self.n_programs,)](
             halves.high, halves.low, halves.norm, halves.rest,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
-            halves.shift, halves.radius, halves.unit,
+            halves.shift, halves.radius,
             summation(width, chunk) * SMALL_PRODUCTS, canonical_error(width),
             pair_rest(0.0, width),
             doubts, doubts2, self.least, self.rival, self.label, self.tickets,

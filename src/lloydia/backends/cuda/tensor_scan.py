@@ -17,6 +17,7 @@ from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.split_scan import SplitScan
 from lloydia.backends.cuda.two_least import add_tile, begin, end
+from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, summation
 
 __all__ = ["TensorScan"]
@@ -24,6 +25,7 @@ __all__ = ["TensorScan"]
 
 # Rows that a program judges.
 JUDGED = 512
+LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
@@ -86,7 +88,7 @@ def judge_kernel(
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
         shift, radius, tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
-        summed, canonical, 0.0,
+        summed, LAST_STEP, canonical, 0.0,
     )  # fmt: skip
     new = tl.load(found + rows, mask=mask, other=0)
     relabel(rows, new, mask & sure, labels, changed_rows, changed_old, flow)
@@ -105,15 +107,15 @@ class Tiling:
     registers: int | None = None
 
     @staticmethod
-    def choose(width: int) -> Tiling:
-        """Return the fastest measured on an H200 for a width of rows."""
-        if width <= 32:
+    def choose(width: int, k: int) -> Tiling:
+        """Return the fastest measured on an H200 for a width of rows and a number of centres."""
+        if width <= 32 and k <= 128:
             return Tiling(128, 32, 32, warps=4, stages=1)
-        if width == 64:
+        if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
         if width <= RESIDENT:
             return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
-        return Tiling(128, 256, 32, warps=8, stages=3)
+        return Tiling(128, 256, 64, warps=8, stages=3)
 
 
 class TensorScan:
@@ -129,7 +131,7 @@ class TensorScan:
         if rows.halves is None:
             rows.halves = HalfRows(rows)
         self.rows, self.halves = rows, rows.halves
-        self.tiling = Tiling.choose(self.halves.width)
+        self.tiling = Tiling.choose(self.halves.width, k)
         self.centers = HalfCenters(self.halves, k, self.tiling.columns)
         n, device = rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
