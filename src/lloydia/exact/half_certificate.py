@@ -28,6 +28,7 @@ positive, so that they order like their bits:
    added in float32 cost one rounding each instead: :func:`summation`.
 2. The start ``|b_j|^2 / 2 + shift <= H`` is added last, as the sum of three float16 numbers times a
    power of two of at most 2 R, in one step of 16 products: ``20 * 2**-23 (H + N B)`` covers it.
+   Rounded to float32 and added in it, it costs ``2**-24 (2 H + N B)``.
 
 **Pairs.**  Where ``y = y' + y''`` and ``b = b' + b''``, sums of two float16 numbers, the products
 ``y''.b''`` are left out.  The others are added chunk by chunk, the small ones first, so that all
@@ -63,6 +64,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "ADDED",
     "FAR_CENTER",
     "FAR_SCORE",
     "LAST_STEP",
@@ -75,8 +77,8 @@ __all__ = [
 # Where centres begin to be far, in units of R, and the score that stands for them, in R**2.
 FAR_CENTER, FAR_SCORE = 3.0, 1.5
 
-# Of adding the start, relative to H + N B.
-LAST_STEP = 20 * 2.0**-23
+# Of adding the start, relative to H + N B: in a matrix unit, or in float32.
+LAST_STEP, ADDED = 20 * 2.0**-23, 2.0**-23
 
 
 def summation(n_features: int, chunk: int) -> float:
@@ -115,6 +117,7 @@ def certified(
     residual: float,
     start: float,
     summed: float,
+    added: float,
     canonical: float,
     dropped: NDArray | float = 0.0,
 ) -> NDArray[np.bool_]:
@@ -130,12 +133,12 @@ def certified(
         ``shift`` and R.
     largest, residual, start : float
         B, g and H.
-    summed, canonical : float
-        Of :func:`summation` and :func:`canonical_error`.
+    summed, added, canonical : float
+        Of :func:`summation`; `LAST_STEP` or `ADDED`; of :func:`canonical_error`.
     dropped : ndarray of shape (n,), or float
         A bound on the products that were left out.
     """
-    nu = (summed + LAST_STEP) * norm * largest + LAST_STEP * start + dropped
+    nu = (summed + added) * norm * largest + added * start + dropped
     delta = np.sqrt(np.maximum(norm * norm + 2.0 * (second - shift + nu), 0.0))
     both = rest + residual
     bound = (

@@ -157,7 +157,7 @@ def centers_kernel(
                 tl.store(low_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
         away = shift + FAR_START * radius * radius
         store_start(start_ptr, at, tl.where(near, 0.5 * squares + shift, away), unit)
-        store_start(pair_start_ptr, at, tl.where(near, 0.5 * pairs + shift, away), unit)
+        tl.store(pair_start_ptr + at, tl.where(near, 0.5 * pairs + shift, away).to(tl.float32))
         squares = tl.maximum(squares, pairs)
         errors += (squares + 1.0) * (LOST * LOST)
         largest = tl.where(near, tl.maximum(largest, squares), largest)
@@ -254,8 +254,10 @@ class HalfCenters:
     ----------
     high, low : torch.Tensor of shape (padded k, width), float16
         Their sum is the negative of the centre, nearly.
-    start, pair_start : torch.Tensor of shape (padded k, START_WIDTH), float16
-        ``|high|^2 / 2 + shift`` and ``|high + low|^2 / 2 + shift``, each the sum of three numbers.
+    start : torch.Tensor of shape (padded k, START_WIDTH), float16
+        ``|high|^2 / 2 + shift``, the sum of three numbers, times a unit.
+    pair_start : torch.Tensor of shape (padded k,), float32
+        ``|high + low|^2 / 2 + shift``.
     columns : torch.Tensor of shape (d, padded k)
         The centres themselves, a feature after the other.
     maxima : torch.Tensor of shape (4,), float32
@@ -268,7 +270,7 @@ class HalfCenters:
         self.high = torch.empty((self.size, halves.width), **new)
         self.low = torch.empty_like(self.high)
         self.start = torch.empty((self.size, START_WIDTH.value), **new)
-        self.pair_start = torch.empty_like(self.start)
+        self.pair_start = torch.empty(self.size, device=halves.high.device, dtype=torch.float32)
         self.columns = torch.empty(
             (halves.rows.n_features, self.size), device=halves.high.device, dtype=halves.rows.wide
         )

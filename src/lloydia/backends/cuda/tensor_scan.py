@@ -13,23 +13,28 @@ from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
 from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.row_lists import IN_DOUBT, part
-from lloydia.backends.cuda.settle import settle
-from lloydia.backends.cuda.split_scan import split_scan
+from lloydia.backends.cuda.row_lists import append, relabel
+from lloydia.backends.cuda.settle import Settle
+from lloydia.backends.cuda.split_scan import SplitScan
 from lloydia.backends.cuda.two_least import add_tile, begin, end
+from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, summation
 
 __all__ = ["TensorScan"]
 
 
+# Rows that a program judges.
+JUDGED = 512
+LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
+
+
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, norm_ptr, rest_ptr, n, high_ptr, start_ptr, n_tiles, maxima,
-    shift, radius, unit, summed, canonical, found, flow,
+    y_ptr, n, high_ptr, start_ptr, n_tiles, unit, least_ptr, rival_ptr, found, flow,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write each row's label, or that it is in doubt."""
+    """Write each row's two least scores, and the column of the least."""
     PARTS: tl.constexpr = COLUMNS // SLOTS
     # Not a return: rows are on their way while this is waited for.
     halted = tl.load(flow + HALT) != 0
@@ -41,8 +46,6 @@ def scan_kernel(
     y_block = y_ptr + rows.to(tl.int64)[:, None] * WIDTH + f[None, :]
     if CHUNK == WIDTH:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
-    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
     units = tl.where(part < 3, unit, 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
@@ -61,11 +64,35 @@ def scan_kernel(
         scores = tl.dot(units, starts, scores)
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
     least, rival, label = end(slots, first, second, tile)
+    tl.store(least_ptr + rows, least, mask=mask)
+    tl.store(rival_ptr + rows, rival, mask=mask)
+    tl.store(found + rows, label, mask=mask)
+
+
+@triton.jit(do_not_specialize=["n"])
+def judge_kernel(
+    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, n, maxima, shift, radius, summed, canonical,
+    labels, changed_rows, changed_old, doubts, flow, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Give rows that are certified their labels; list the others.
+
+    A kernel of its own: what waits for atomics would keep a matrix unit waiting.
+    """
+    if tl.load(flow + HALT) != 0:
+        return
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
     sure = certain(
-        least, rival, norm, rest, shift, radius,
-        tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2), summed, canonical, 0.0,
+        tl.load(least_ptr + rows, mask=mask, other=0.0),
+        tl.load(rival_ptr + rows, mask=mask, other=0.0),
+        tl.load(norm_ptr + rows, mask=mask, other=0.0),
+        tl.load(rest_ptr + rows, mask=mask, other=0.0),
+        shift, radius, tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
+        summed, LAST_STEP, canonical, 0.0,
     )  # fmt: skip
-    tl.store(found + rows, tl.where(sure, label, IN_DOUBT), mask=mask)
+    new = tl.load(found + rows, mask=mask, other=0)
+    relabel(rows, new, mask & sure, labels, changed_rows, changed_old, flow)
+    append(rows, mask & ~sure, doubts, flow + N_DOUBT)
 
 
 @dataclass(frozen=True)
@@ -80,15 +107,15 @@ class Tiling:
     registers: int | None = None
 
     @staticmethod
-    def choose(width: int) -> Tiling:
-        """Return the fastest measured on an H200 for a width of rows."""
-        if width <= 32:
+    def choose(width: int, k: int) -> Tiling:
+        """Return the fastest measured on an H200 for a width of rows and a number of centres."""
+        if width <= 32 and k <= 128:
             return Tiling(128, 32, 32, warps=4, stages=1)
-        if width == 64:
+        if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
         if width <= RESIDENT:
             return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
-        return Tiling(128, 256, 32, warps=8, stages=3)
+        return Tiling(128, 256, 64, warps=8, stages=3)
 
 
 class TensorScan:
@@ -104,11 +131,14 @@ class TensorScan:
         if rows.halves is None:
             rows.halves = HalfRows(rows)
         self.rows, self.halves = rows, rows.halves
-        self.tiling = Tiling.choose(self.halves.width)
+        self.tiling = Tiling.choose(self.halves.width, k)
         self.centers = HalfCenters(self.halves, k, self.tiling.columns)
-        self.found, self.doubts, self.doubts2 = (
-            torch.empty(rows.n_samples, device=rows.device, dtype=torch.int32) for _ in range(3)
+        n, device = rows.n_samples, rows.device
+        self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
+        self.found, self.doubts, self.doubts2 = torch.empty(
+            (3, n), device=device, dtype=torch.int32
         )
+        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(device)
 
     def scan(
         self,
@@ -122,21 +152,34 @@ class TensorScan:
         lists = (labels, changed_rows, changed_old)
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
-        part(self.found, *lists, self.doubts, flow[N_DOUBT.value :], flow)
-        split_scan(self.halves, self.centers, self.doubts, self.doubts2, *lists, flow)
+        self.judge(*lists, flow)
+        self.split(self.doubts, self.doubts2, *lists, flow)
         by_column = self.centers.columns.T[: len(centers)]
-        settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
+        self.settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         scan_kernel[(ceil_div(n, cut.rows),)](
-            halves.high, halves.norm, halves.rest, n,
-            packed.high, packed.start, packed.size // cut.columns, packed.maxima,
-            halves.shift, halves.radius, halves.unit,
-            summation(halves.width, halves.width), canonical_error(halves.width),
-            self.found, flow,
+            halves.high, n, packed.high, packed.start, packed.size // cut.columns, halves.unit,
+            self.least, self.rival, self.found, flow,
             WIDTH=halves.width, CHUNK=halves.width if halves.width <= RESIDENT else CHUNK,
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
+        )  # fmt: skip
+
+    def judge(
+        self,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue the verdict on the first stage's labels."""
+        halves, n = self.halves, self.rows.n_samples
+        judge_kernel[(ceil_div(n, JUDGED),)](
+            self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
+            halves.shift, halves.radius,
+            summation(halves.width, halves.width), canonical_error(halves.width),
+            labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED,
         )  # fmt: skip

@@ -17,6 +17,8 @@ import triton.language as tl
 __all__ = ["add_tile", "begin", "end"]
 
 LAST = tl.constexpr(2147483647)
+# More than there are cells in a row, or than the sum of the names of all slots.
+ONE = tl.constexpr(1 << 20)
 
 
 @triton.jit
@@ -44,25 +46,21 @@ def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
 
 @triton.jit
 def end(slots, first, second, tile):
-    """Return the least score of each row, the second least, and the column of the least."""
-    ROWS: tl.constexpr = slots.shape[0]
+    """Return the least score of each row, the second least, and the column of the least.
+
+    Where two are equal, the least is the second least as well and the column is none.
+    """
     SLOTS: tl.constexpr = slots.shape[1]
-    CELLS: tl.constexpr = 4 * first.shape[1]
-    slot = tl.arange(0, SLOTS)[None, :]
-    cell = tl.arange(0, CELLS)[None, :]
+    PARTS: tl.constexpr = first.shape[1]
     least = tl.min(slots, 1)
-    in_slot = tl.min(tl.where(slots == least[:, None], slot, SLOTS), 1)
-    rival = tl.min(tl.where(slot == in_slot[:, None], LAST, slots), 1)
-    first = tl.reshape(first, (ROWS, CELLS))
-    in_cell = tl.min(tl.where(first == least[:, None], cell, CELLS), 1)
-    mine = cell == in_cell[:, None]
-    # The other cells' least, and the second least of this one's part.
-    others = tl.where(mine, tl.reshape(second, (ROWS, CELLS)), first)
-    rival = tl.minimum(rival, tl.min(others, 1))
-    part = tl.sum(tl.where(mine, tl.reshape(tile, (ROWS, CELLS)) * (CELLS // 4) + cell // 4, 0), 1)
-    as_score = tl.float32
-    return (
-        least.to(as_score, bitcast=True),
-        rival.to(as_score, bitcast=True),
-        part * SLOTS + in_slot,
-    )
+    in_slot = slots == least[:, None]
+    in_cell = first == least[:, None, None]
+    # How many there are, and, of one, its name.
+    slot = tl.sum(tl.where(in_slot, ONE + tl.arange(0, SLOTS)[None, :], 0), 1)
+    name = tile * PARTS + tl.arange(0, PARTS)[None, :, None]
+    cell = tl.sum(tl.sum(tl.where(in_cell, ONE + name, 0), 2), 1)
+    rival = tl.min(tl.min(tl.where(in_cell, second, first), 2), 1)
+    rival = tl.minimum(rival, tl.min(tl.where(in_slot, LAST, slots), 1))
+    rival = tl.where((slot < 2 * ONE) & (cell < 2 * ONE), rival, least)
+    column = (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1))
+    return least.to(tl.float32, bitcast=True), rival.to(tl.float32, bitcast=True), column
