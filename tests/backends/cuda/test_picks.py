@@ -23,18 +23,18 @@ def both(X, weights):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_flavour_gives_the_rows_of_the_oracle(flavour, dtype):
-    for d in (2, 5):
-        X = rows_of(flavour, 300, d, dtype, seed=d)
-        weights = 10.0 ** np.random.default_rng(d).uniform(-6, 6, size=300) if d % 2 else None
+    for d in (2, 3):
+        X = rows_of(flavour, 150, d, dtype, seed=d)
+        weights = 10.0 ** np.random.default_rng(d).uniform(-6, 6, size=150) if d % 2 else None
         engine, oracle = both(X, weights)
         assert picks(engine, 6, d) == picks(oracle, 6, d)
 
 
-@pytest.mark.parametrize("trials", [1, 3, 16, 17, 40])
+@pytest.mark.parametrize("trials", [1, 3, 17, 40])
 def test_any_number_of_trials(trials):
     X = np.random.default_rng(trials).normal(size=(200, 3)).astype(np.float32)
     engine, oracle = both(X, None)
-    assert picks(engine, 5, 0, trials) == picks(oracle, 5, 0, trials)
+    assert picks(engine, 3, 0, trials) == picks(oracle, 3, 0, trials)
 
 
 @pytest.mark.parametrize("method", ["random", "first", "farthest", "k-means||"])
@@ -55,7 +55,7 @@ def test_rows_recur_where_there_are_too_few(method):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
-    n = 2500
+    n = 1500
     X = np.random.default_rng(0).normal(size=(n, 3)).astype(dtype) + 30
     weights = np.random.default_rng(1).random(n)
     engine, oracle = both(X, weights)
@@ -63,7 +63,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
     for e in (engine, oracle):
         e.seed_start()
         e.seed_add(17)
-    for _ in range(4):
+    for _ in range(2):
         candidates = rng.integers(n, size=5)
         assert engine.seed_potentials(candidates) == oracle.seed_potentials(candidates)
         # One of those weighed last, or another.
@@ -74,6 +74,12 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
         u = np.append(rng.random(20), [0.0, 1.0 - 2.0**-53])
         assert (engine.seed_draw(u) == oracle.seed_draw(u)).all()
         assert engine.seed_farthest() == oracle.seed_farthest()
+        drawn = engine.seed_draw(u[:6])
+        assert engine.seed_potentials(drawn) == oracle.seed_potentials(drawn)
+        best = int(drawn[np.argmin(engine.seed_potentials(drawn))])
+        for e in (engine, oracle):
+            e.seed_add(best)
+        assert (engine.nearest.cpu().numpy() == oracle.nearest).all()
 
 
 def test_rows_that_share_no_memory_with_their_copy():

@@ -14,6 +14,7 @@ from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, process
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import largest_term
 from lloydia.exact import sums as exact
+from lloydia.seeding.plusplus import greedy
 
 __all__ = ["Picks"]
 
@@ -144,6 +145,24 @@ class Picks(Placed):
             self._fetch(torch.tensor([row], device=self.device))
         self._adopt(self.potentials if known else None)
         self.n_seeds += 1
+
+    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end."""
+        count = fractions.shape[1]
+        if count > MOST:
+            return greedy(self, fractions)
+        answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
+        draws = torch.as_tensor(fractions, device=self.device)
+        for draw, (rows, potentials) in zip(draws, answers):
+            self._draw(draw, rows)
+            self._weigh(rows, potentials)
+            self._adopt(potentials)
+        candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
+        chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
+        # Once every D is 0 nothing more is drawn, and nothing has changed.
+        chosen = chosen[chosen >= 0]
+        self.n_seeds += len(chosen)
+        return chosen
 
     def _adopt(self, potentials: torch.Tensor | None) -> None:
         """Make the candidate of the least potential, or without them the only one, a seed."""
