@@ -26,7 +26,13 @@ positive, so that they order like their bits:
    time).  No addend or partial sum exceeds ``N B`` (Cauchy-Schwarz), so q products are off by at
    most ``(q + 2 q / 8) 2**-23 N B``.  Chunks of features that are summed apart and then
    added in float32 cost one rounding each instead: :func:`summation`.
-2. The start ``fl(|b_j|^2 / 2 + shift) <= H`` and the last sum: ``2**-24 (2 H + N B)``.
+2. The start ``|b_j|^2 / 2 + shift <= H`` is added last, as the sum of three float16 numbers times a
+   power of two of at most 2 R, in one step of 16 products: ``20 * 2**-23 (H + N B)`` covers it.
+
+**Pairs.**  Where ``y = y' + y''`` and ``b = b' + b''``, sums of two float16 numbers, the products
+``y''.b''`` are left out.  The others are added chunk by chunk, the small ones first, so that all
+but a ``2**-7`` of the error is that of ``y'.b'``.  What a pair leaves out of ``x``, given
+``r' >= |x - y'|``, is at most :func:`pair_rest`.
 
 **Certified.**  Let ``s_1 <= s_2`` be the two least, ``delta^2 = N^2 + 2 (s_2 - shift + nu)``, and
 
@@ -51,13 +57,26 @@ rows whose nearest centre may be far, and rows with a score below 0 stay in doub
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAR_CENTER", "FAR_SCORE", "canonical_error", "certified", "summation"]
+__all__ = [
+    "FAR_CENTER",
+    "FAR_SCORE",
+    "LAST_STEP",
+    "canonical_error",
+    "certified",
+    "pair_rest",
+    "summation",
+]
 
 # Where centres begin to be far, in units of R, and the score that stands for them, in R**2.
 FAR_CENTER, FAR_SCORE = 3.0, 1.5
+
+# Of adding the start, relative to H + N B.
+LAST_STEP = 20 * 2.0**-23
 
 
 def summation(n_features: int, chunk: int) -> float:
@@ -72,6 +91,11 @@ def summation(n_features: int, chunk: int) -> float:
     """
     n_chunks = -(-n_features // chunk)
     return (1.25 * min(n_features, chunk) + 3.0 + n_chunks) * 2.0**-23
+
+
+def pair_rest(rest: NDArray | float, n_features: int) -> NDArray | float:
+    """Return a bound on what two float16 numbers leave out, where one leaves out `rest`."""
+    return rest * (2.0**-11 * (1.0 + 2.0**-9)) + 2.0**-24 * math.sqrt(n_features)
 
 
 def canonical_error(n_features: int) -> float:
@@ -92,6 +116,7 @@ def certified(
     start: float,
     summed: float,
     canonical: float,
+    dropped: NDArray | float = 0.0,
 ) -> NDArray[np.bool_]:
     """Return whether the centre with the least computed score is proved to be the nearest.
 
@@ -107,9 +132,10 @@ def certified(
         B, g and H.
     summed, canonical : float
         Of :func:`summation` and :func:`canonical_error`.
+    dropped : ndarray of shape (n,), or float
+        A bound on the products that were left out.
     """
-    unit = 2.0**-24
-    nu = (summed + 2 * unit) * norm * largest + 2 * unit * start
+    nu = (summed + LAST_STEP) * norm * largest + LAST_STEP * start + dropped
     delta = np.sqrt(np.maximum(norm * norm + 2.0 * (second - shift + nu), 0.0))
     both = rest + residual
     bound = (

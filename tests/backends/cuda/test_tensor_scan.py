@@ -62,6 +62,13 @@ def test_labels_are_the_canonical_ones(n, d, k, dtype):
     assert scanned.n_doubt < 0.05 * n
 
 
+def test_few_rows_are_left_after_the_second_stage():
+    X = np.random.default_rng(1).normal(size=(600, 40)).astype(np.float32)
+    scanned = check(X, X[:64])
+    assert scanned.n_doubt > 5
+    assert scanned.n_doubt2 <= 0.2 * scanned.n_doubt
+
+
 def test_half_precision_rows():
     X, C = blobs(200, 20, 7)
     check(X.astype(np.float16), C)

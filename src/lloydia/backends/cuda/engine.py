@@ -13,12 +13,22 @@ from lloydia.backends import Report
 from lloydia.backends.cuda import donors, low_scan
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED, finish_kernel
+from lloydia.backends.cuda.graphs import repeatable
+from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.means import (
+    CHANGED,
+    EMPTY,
+    HEAD,
+    MOVE,
+    RECHECKED,
+    block_of,
+    finish_kernel,
+)
+from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.picks import Picks
 from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.cuda.run import Run
-from lloydia.backends.cuda.sums import Lattice, gather, move_rows
+from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
 from lloydia.exact import distance
@@ -58,24 +68,32 @@ class CUDA(Picks):
         # What the data hold is asked at once: NaN is refused before anything else.
         self.set_grid(self.extent())
         self.low = self.n_features <= MOST_FEATURES
+        self.lag = 0
         self._lattice: Lattice | None = None
 
-    @property
-    def lag(self) -> int:
-        """Iterations in flight: many where they are short, since what is past the end is lost."""
-        cost = self.n_samples * self.n_features
-        return 15 if cost < 1 << 20 else 3 if cost < 1 << 23 else 1
+    def lag_of(self, k: int) -> int:
+        """Return how many iterations of k clusters to have in flight.
+
+        Many where they are short, since then the host is what they wait for; what is queued past
+        the end is lost.
+        """
+        n, d = self.n_samples, self.n_features
+        if self.low:
+            microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
+        else:
+            microseconds = 50.0 + n * d / 5e5 + n * k * d / 2e8
+        return max(1, min(15, int(2000.0 / microseconds)))
 
     @property
     def lattice(self) -> Lattice:
         """The grid on the device."""
         if self._lattice is None or self._lattice.grid is not self.grid:
-            self._lattice = Lattice.of(self.grid, self.weights, self.device)
+            self._lattice = Lattice.of(self, self.grid, self.weights)
         return self._lattice
 
     def spread(self) -> float:
         grid = exact.Grid.choose(self.extent().unweighted(), self.dtype)
-        totals = gather(self.X, Lattice.of(grid, None, self.device))[0].cpu().numpy()
+        totals = gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
         mean = torch.from_numpy(exact.means(totals, grid, self.dtype)).to(self.device)
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
         return self.total_cost(none, mean, None) / (self.n_samples * self.n_features)
@@ -83,11 +101,16 @@ class CUDA(Picks):
     # -- a run -------------------------------------------------------------------------------
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        self.lag = self.lag_of(len(centers))
         self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.used = self.run.current
         # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
-        self.scan = None if self.low else TensorScan(self, len(centers))
+        self.scan = None
+        if not self.low:
+            self.scan = TensorScan(self, len(centers))
+            self.moves = Moves(self.n_samples, len(centers), self.device)
+            self._iteration = repeatable(self._iterate, self.device)
         self.reports = Reports(self.run.report)
 
     def iterate(self, inertia: bool) -> Queued:
@@ -106,18 +129,22 @@ class CUDA(Picks):
     def _launch(self) -> None:
         """Queue on the device what the loop has queued here."""
         first, self.launched = self.launched + 1, self.queued
-        run = self.run
-        if self.scan is None:
-            low_scan.iterate(run, self.queued - first + 1)
+        count = self.queued - first + 1
+        if self.low:
+            low_scan.iterate(self.run, count)
         else:
-            for _ in range(first, self.queued + 1):
-                self._scan()
-                move_rows(
-                    self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow,
-                    run.sums,
-                )  # fmt: skip
-                self._finish(run.sums)
+            for _ in range(count):
+                self._iteration()
         self.reports.ask(first, self.queued)
+
+    def _iterate(self) -> None:
+        """Queue one iteration."""
+        run = self.run
+        self._scan()
+        self.moves.add(
+            self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
+        )
+        self._finish(run.sums)
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""
@@ -175,12 +202,11 @@ class CUDA(Picks):
         """Queue the end of an iteration: centres from these sums."""
         run, grid = self.run, self.grid
         n_replicas, n_limbs, k, m = sums.shape
-        columns = min(128, next_power(m))
-        rows = max(1, 512 // columns)
-        finish_kernel[(min(ceil_div(k, rows), 4 * processors(self.device)),)](
-            sums, n_limbs * k * m, n_replicas, n_limbs, grid.bits, self.lattice.exponents,
-            k, m - 1, run.current, run.history, len(run.history), run.report, run.flow,
-            run.settles, BLOCK_K=rows, BLOCK_D=columns, **EXACT,
+        blocks = block_of(n_replicas, k, m)
+        finish_kernel[(min(ceil_div(k, blocks["BLOCK_K"]), 4 * processors(self.device)),)](
+            sums, n_limbs, grid.bits, self.lattice.exponents, k, m - 1,
+            run.current, run.history, len(run.history), run.report, run.flow, run.settles,
+            **blocks, **EXACT,
         )  # fmt: skip
 
     def assign(self) -> None:

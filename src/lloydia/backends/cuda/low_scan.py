@@ -13,11 +13,12 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, next_power, processors
-from lloydia.backends.cuda.means import finish
+from lloydia.backends.cuda.means import block_of, finish
 from lloydia.backends.cuda.run import Run
 from lloydia.backends.cuda.sums import move_row_values
 
 __all__ = ["iterate", "wait_for_all"]
+
 
 @triton.jit
 def features(source, at, mask, d: tl.constexpr):
@@ -117,25 +118,35 @@ def wait_for_all(arrivals, n_programs, passed):
 
 @triton.jit(
     do_not_specialize=[
-        "n", "k", "n_limbs", "bits", "n_replicas", "n_slots", "settles", "n_iterations",
+        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "n_iterations",
     ]
 )  # fmt: skip
 def low_kernel(
-    X, n, k, weights, lattice, frame_numbers, labels, sums, n_replicas, n_limbs, bits, exponents,
-    current, history, n_slots, report, flow, settles, arrivals, n_iterations,
-    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK_K: tl.constexpr, CENTERS: tl.constexpr,
+    X, n, k, weights, lattice, frame_numbers, labels, sums, n_limbs, bits, exponents,
+    current, history, n_slots, report, flow, settles, changed_rows, changed_old, room,
+    arrivals, n_iterations,
+    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, ROWS: tl.constexpr,
+    MOVED: tl.constexpr, COLUMNS: tl.constexpr, CENTERS: tl.constexpr,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Run iterations; with ``n_iterations = 0``, one assignment without sums."""
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     limb_size = k.to(tl.int64) * (d + 1)
-    own = sums + (program % n_replicas) * n_limbs * limb_size
+    own = sums + (program % REPLICAS) * n_limbs * limb_size
     column = tl.arange(0, COLUMNS)
-    frame = features(frame_numbers, 0, n > 0, d + 1)
+    kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
+    frame = ()
+    for f in tl.static_range(d + 1):
+        frame = frame + (tl.load(frame_numbers + f).to(kind),)
+    # This program's list of rows that change.
+    listed_rows = changed_rows + program * room
+    listed_old = changed_old + program * room
     running = tl.load(flow + HALT) == 0
     done = 0
     while running:
         a, b = line(current, frame, k, d, CENTERS)
+        n_changed = 0
+        n_doubts = 0
         for block in range(program, tl.cdiv(n, ROWS), n_programs):
             rows = block * ROWS + tl.arange(0, ROWS)
             mask = rows < n
@@ -143,24 +154,36 @@ def low_kernel(
             new, doubts = nearest(x, current, frame, k, a, b, mask, d, ROWS)
             old = tl.load(labels + rows, mask=mask, other=0)
             changed = mask & (new != old)
-            count = tl.sum(changed.to(tl.int32), 0)
+            chosen = changed.to(tl.int32)
+            count = tl.sum(chosen, 0)
             if count > 0:
                 tl.store(labels + rows, new, mask=changed)
-                tl.atomic_add(flow + N_CHANGED, count, sem="relaxed")
-                if n_iterations > 0:
-                    move_row_values(
-                        X, rows, column, changed, d, weights, lattice, own, old, new,
-                        bits, n_limbs, limb_size, WEIGHTED, RECOVER,
-                    )  # fmt: skip
-            if doubts > 0:
-                tl.atomic_add(flow + N_RECHECKED, doubts, sem="relaxed")
+                at = n_changed + tl.cumsum(chosen, 0) - chosen
+                tl.store(listed_rows + at, rows, mask=changed)
+                tl.store(listed_old + at, old, mask=changed)
+            n_changed += count
+            n_doubts += doubts
+        tl.atomic_add(flow + N_CHANGED, n_changed, sem="relaxed")
+        tl.atomic_add(flow + N_RECHECKED, n_doubts, sem="relaxed")
+        # What other threads of this program have listed is read below.
+        tl.debug_barrier()
+        if n_iterations > 0:
+            for first in range(0, n_changed, MOVED):
+                entry = first + tl.arange(0, MOVED)
+                mask = entry < n_changed
+                rows = tl.load(listed_rows + entry, mask=mask, other=0)
+                old = tl.load(listed_old + entry, mask=mask, other=-1)
+                new = tl.load(labels + rows, mask=mask, other=0)
+                move_row_values(
+                    X, rows, column, mask, d, weights, lattice, own, old, new,
+                    bits, n_limbs, limb_size, WEIGHTED, RECOVER,
+                )  # fmt: skip
         running = done + 1 < n_iterations
         if n_iterations > 0:
             wait_for_all(arrivals, n_programs, 2 * done)
             finish(
-                program, n_programs,
-                sums, n_limbs * limb_size, n_replicas, n_limbs, bits, exponents, k, d,
-                current, history, n_slots, report, flow, settles, BLOCK_K, COLUMNS,
+                program, n_programs, sums, n_limbs, bits, exponents, k, d,
+                current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, BLOCK_D,
             )  # fmt: skip
             wait_for_all(arrivals, n_programs, 2 * done + 1)
             running = running & (tl.load(flow + HALT, volatile=True) == 0)
@@ -178,12 +201,16 @@ def iterate(run: Run, n_iterations: int) -> None:
     n_replicas, n_limbs, k, m = run.sums.shape
     programs = 2 * processors(rows.device)
     block = min(max(next_power(ceil_div(n, programs)), 128), 1024)
+    programs = 1 if INTERPRETED else min(programs, ceil_div(n, block))
+    room = ceil_div(ceil_div(n, block), programs) * block
+    columns = next_power(m)
     options = {} if INTERPRETED else {"launch_cooperative_grid": True}
-    low_kernel[(min(programs, ceil_div(n, block)) if not INTERPRETED else 1,)](
-        rows.X, n, k, lattice.weights, lattice.columns, run.frame, run.labels,
-        run.sums, n_replicas, n_limbs, lattice.grid.bits, lattice.exponents,
+    low_kernel[(programs,)](
+        rows.X, n, k, lattice.weights, lattice.columns, lattice.frame, run.labels,
+        run.sums, n_limbs, lattice.grid.bits, lattice.exponents,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-        run.arrivals, n_iterations,
+        run.changed_rows, run.changed_old, room, run.arrivals, n_iterations,
         d=d, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
-        ROWS=block, COLUMNS=next_power(m), BLOCK_K=4, CENTERS=128, **EXACT, **options,
+        ROWS=block, MOVED=512 // columns, COLUMNS=columns, CENTERS=128,
+        **block_of(n_replicas, k, m), **EXACT, **options,
     )  # fmt: skip

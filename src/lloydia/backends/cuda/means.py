@@ -14,14 +14,13 @@ from lloydia.backends.cuda.flow import (
     ITERATION,
     MOVES,
     N_CHANGED,
-    N_DOUBT,
-    N_DOUBT2,
     N_EMPTY,
     N_RECHECKED,
     TICKETS,
 )
+from lloydia.backends.cuda.launching import next_power
 
-__all__ = ["CHANGED", "EMPTY", "HEAD", "MOVE", "RECHECKED", "finish", "finish_kernel"]
+__all__ = ["CHANGED", "EMPTY", "HEAD", "MOVE", "RECHECKED", "block_of", "finish", "finish_kernel"]
 
 # A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
 # again; from HEAD on, D between the old and the new place of each centre (bits of float64).
@@ -30,18 +29,19 @@ HEAD = tl.constexpr(8)
 
 
 @triton.jit
-def limb_sum(sums, offset, mask, limb, replica_size, n_replicas, limb_size):
-    """Return one limb of some sums, the replicas added."""
-    total = tl.load(sums + offset + limb * limb_size, mask=mask, other=0)
-    for replica in range(1, n_replicas):
-        total += tl.load(
-            sums + offset + limb * limb_size + replica * replica_size, mask=mask, other=0
-        )
-    return total
+def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
+    """Return one limb of some sums, the replicas added; `offset` has two dimensions."""
+    at = sums + offset + limb * limb_size
+    if REPLICAS == 1:
+        return tl.load(at, mask=mask, other=0)
+    replica = tl.arange(0, REPLICAS) * replica_size
+    return tl.sum(tl.load(at[:, :, None] + replica, mask=mask[:, :, None], other=0), 2)
 
 
 @triton.jit
-def significand(sums, offset, mask, replica_size, n_replicas, limb_size, n_limbs, bits):
+def significand(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
     """Return (high, low, place) of sums after the carry, as exact.sums.significand does."""
     one = tl.full((), 1, tl.int64)
     half = one << (bits - 1)
@@ -51,7 +51,7 @@ def significand(sums, offset, mask, replica_size, n_replicas, limb_size, n_limbs
     over = none
     for i in range(n_limbs):
         limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, replica_size, n_replicas, limb_size) + over
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
         over = (total + half) >> bits
         digit = tl.where(limb > 0, total - (over << bits), total)
         place = tl.where(digit != 0, none + limb, place)
@@ -61,7 +61,7 @@ def significand(sums, offset, mask, replica_size, n_replicas, limb_size, n_limbs
     over = none
     for i in range(n_limbs):
         limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, replica_size, n_replicas, limb_size) + over
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
         over = (total + half) >> bits
         digit = tl.where(limb > 0, total - (over << bits), total)
         top = digit.to(tl.float64)
@@ -76,15 +76,15 @@ def significand(sums, offset, mask, replica_size, n_replicas, limb_size, n_limbs
 
 @triton.jit
 def finish(
-    program, n_programs, sums, replica_size, n_replicas, n_limbs, bits, exponents, k, d,
+    program, n_programs, sums, n_limbs, bits, exponents, k, d,
     current, history, n_slots, report, flow, settles,
-    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
 
     Parameters
     ----------
-    sums : int64 (n_replicas, n_limbs, k, d + 1)
+    sums : int64 (REPLICAS, n_limbs, k, d + 1)
     exponents : int64 (d + 1,)
     current : (k, d)
         The centres of the assignment; overwritten by the new ones, but for empty clusters.
@@ -101,12 +101,13 @@ def finish(
     new_slot = ((iteration + 1) % n_slots) * size
     said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
     limb_size = k.to(tl.int64) * (d + 1)
+    replica_size = limb_size * n_limbs
     for block in range(program, tl.cdiv(k, BLOCK_K), n_programs):
         j = block * BLOCK_K + tl.arange(0, BLOCK_K)
         real = j < k
         row = j.to(tl.int64) * (d + 1)
         b, b_low, b_place = significand(
-            sums, row + d, real, replica_size, n_replicas, limb_size, n_limbs, bits
+            sums, row[:, None] + d, real[:, None], n_limbs, bits, limb_size, replica_size, REPLICAS
         )
         empty = b == 0.0
         b = tl.where(empty, 1.0, b)
@@ -114,18 +115,18 @@ def finish(
             f = first + tl.arange(0, BLOCK_D)
             mask = real[:, None] & (f < d)[None, :]
             a, a_low, a_place = significand(
-                sums, row[:, None] + f[None, :], mask,
-                replica_size, n_replicas, limb_size, n_limbs, bits,
+                sums, row[:, None] + f[None, :], mask, n_limbs, bits, limb_size, replica_size,
+                REPLICAS,
             )  # fmt: skip
             if current.dtype.element_ty == tl.float64:
-                q = divide(a, a_low, b[:, None], b_low[:, None])
+                q = divide(a, a_low, b, b_low)
             else:
-                q = a / b[:, None]
+                q = a / b
             e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
-            mean = ldexp(q, e - bits * (a_place - b_place[:, None]))
+            mean = ldexp(q, e - bits * (a_place - b_place))
             at = j.to(tl.int64)[:, None] * d + f[None, :]
             old = tl.load(current + at, mask=mask, other=0.0)
-            new = tl.where(empty[:, None], old, mean.to(old.dtype))
+            new = tl.where(empty, old, mean.to(old.dtype))
             tl.store(current + at, new, mask=mask)
             tl.store(history + new_slot + at, new, mask=mask)
         # What other threads of this program have stored is read below.
@@ -141,7 +142,7 @@ def finish(
             move = tl.maximum(move, tl.abs(difference))
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
-        tl.atomic_add(flow + N_EMPTY, tl.sum((empty & real).to(tl.int32), 0))
+        tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
     tl.debug_barrier()
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
@@ -159,16 +160,21 @@ def finish(
             tl.store(flow + counter, 0)
 
 
-@triton.jit(do_not_specialize=["n_limbs", "bits", "k", "d", "n_replicas", "n_slots", "settles"])
+@triton.jit(do_not_specialize=["n_limbs", "bits", "k", "d", "n_slots", "settles"])
 def finish_kernel(
-    sums, replica_size, n_replicas, n_limbs, bits, exponents, k, d,
-    current, history, n_slots, report, flow, settles,
-    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    sums, n_limbs, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own."""
     if tl.load(flow + HALT) == 0:
         finish(
-            tl.program_id(0), tl.num_programs(0),
-            sums, replica_size, n_replicas, n_limbs, bits, exponents, k, d,
-            current, history, n_slots, report, flow, settles, BLOCK_K, BLOCK_D,
+            tl.program_id(0), tl.num_programs(0), sums, n_limbs, bits, exponents, k, d,
+            current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, BLOCK_D,
         )  # fmt: skip
+
+
+def block_of(n_replicas: int, k: int, m: int) -> dict[str, int]:
+    """Return how many clusters and features a program works on at a time."""
+    columns = min(128, next_power(m))
+    rows = min(max(1, 1024 // (columns * n_replicas)), next_power(k))
+    return {"REPLICAS": n_replicas, "BLOCK_K": rows, "BLOCK_D": columns}

@@ -28,9 +28,6 @@ WIDE = {
     torch.float64: torch.float64,
 }
 
-# Rows whose mean is the origin of approximate scores.
-SOME = 4096
-
 
 class Placed:
     """Rows on a GPU; see :class:`lloydia.backends.Engine` for what the methods mean.
@@ -49,6 +46,8 @@ class Placed:
     wide : torch.dtype
         Of the centres.
     weights : torch.Tensor of shape (n,), float64, on the device, or None
+    ordinary : ndarray of shape (d,), float64
+        The mean of a few rows, once the extent is known.
     """
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
@@ -62,13 +61,14 @@ class Placed:
         self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
         # Its half-precision copy, once there is one.
         self.halves: HalfRows | None = None
+        self.ordinary: NDArray[np.float64]
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
 
     def extent(self) -> exact.Extent:
         if self._extent is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
-            largest, smallest = magnitudes(self.X)
+            largest, smallest, self.ordinary = magnitudes(self.X)
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
             self._extent = exact.Extent(
@@ -87,16 +87,15 @@ class Placed:
         assert self._grid is not None
         return self._grid
 
-    def frame(self) -> torch.Tensor:
-        """Return the origin and the scale of approximate scores: shape (d + 1,).
+    def frame(self) -> NDArray[np.float64]:
+        """Return the origin and the scale of float32 scores: shape (d + 1,).
 
-        The mean of a few rows, and the power of two that brings all rows within about 1 of it.
+        The origin is an ordinary row; the scale, a power of two, brings all within about 1 of it.
         """
-        some = self.X[:: max(1, self.n_samples // SOME)].to(torch.float64)
-        origin = some.mean(dim=0).to(self.wide)
-        reach = self.extent().largest.max() + float(origin.abs().max())
-        scale = torch.tensor([scale_of(reach, self.dtype)], dtype=self.wide, device=self.device)
-        return torch.cat([origin, scale])
+        largest = self.extent().largest
+        origin = self.ordinary.astype(self.dtype).astype(np.float64)
+        reach = float((largest + np.abs(origin)).max())
+        return np.append(origin, scale_of(reach, self.dtype))
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]

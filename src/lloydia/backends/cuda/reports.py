@@ -27,9 +27,13 @@ class Reports:
     def ask(self, first: int, last: int) -> None:
         """Queue the copy of the reports of some iterations."""
         event = torch.cuda.Event() if self.source.is_cuda else None
-        for iteration in range(first, last + 1):
-            slot = iteration % len(self.come)
+        slots = {i % len(self.come) for i in range(first, last + 1)}
+        if len(slots) == 1:
+            slot = last % len(self.come)
             self.host[slot].copy_(self.source[slot], non_blocking=True)
+        else:
+            self.host.copy_(self.source, non_blocking=True)
+        for slot in slots:
             self.come[slot] = event
         if event is not None:
             event.record()

@@ -11,7 +11,9 @@ from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
 
-__all__ = ["Run"]
+__all__ = ["SPARE", "Run"]
+
+SPARE = 1 << 20
 
 
 class Run:
@@ -42,8 +44,6 @@ class Run:
         See :mod:`lloydia.backends.cuda.flow`.
     arrivals : int32 (2,)
         Of programs that wait for each other.
-    frame : (d + 1,)
-        The origin and scale of approximate scores.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class Run:
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
         self.history[0] = self.current
         self.labels = torch.full((rows.n_samples,), -1, dtype=torch.int32, device=device)
-        # The lists of the matrix units' scan; the other needs none.
-        listed = rows.n_samples if d > MOST_FEATURES else 0
+        # Programs that keep lists of their own have room to spare.
+        listed = rows.n_samples + SPARE
         self.changed_rows = torch.empty(listed, dtype=torch.int32, device=device)
         self.changed_old = torch.empty(listed, dtype=torch.int32, device=device)
-        shape = (lattice.replicas(k), lattice.grid.n_limbs, k, d + 1)
+        n_replicas = 1 if d > MOST_FEATURES else lattice.replicas(rows.n_samples, k)
+        shape = (n_replicas, lattice.grid.n_limbs, k, d + 1)
         self.sums = torch.zeros(shape, dtype=torch.int64, device=device)
         self.report = torch.zeros((n_slots, HEAD.value + k), dtype=torch.int64, device=device)
         self.flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
         self.arrivals = torch.zeros(2, dtype=torch.int32, device=device)
-        self.frame = rows.frame()
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""

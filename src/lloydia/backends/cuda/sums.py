@@ -15,14 +15,14 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import product_error, whole
-from lloydia.backends.cuda.flow import HALT, N_CHANGED
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import sums as exact
 
-__all__ = ["Lattice", "gather", "move_row_values", "move_rows"]
+__all__ = ["Lattice", "gather", "move_row_values"]
 
-# Entries that the replicas of the sums may have together.
-MOST_REPLICATED = 1 << 17
+# Additions that may meet at one address in an iteration, if there are few enough replicas.
+FEW, MOST_REPLICAS = 4096, 64
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,11 @@ class Lattice:
 
     Attributes
     ----------
-    columns : float64 tensor of shape (3, d + 1)
+    columns : float64 tensor of shape (3 (d + 1),)
         The scale, the quantum and its inverse of each column.
     exponents : int64 tensor of shape (d + 1,)
+    frame : float64 tensor of shape (d + 1,)
+        The origin and the scale of float32 scores.
     weights : float64 tensor of shape (n,) or None
         Scaled by ``2**-weight_exponent``.
     """
@@ -41,26 +43,25 @@ class Lattice:
     grid: exact.Grid
     columns: torch.Tensor
     exponents: torch.Tensor
+    frame: torch.Tensor
     weights: torch.Tensor | None
 
     @classmethod
-    def of(cls, grid: exact.Grid, weights: torch.Tensor | None, device: torch.device) -> Lattice:
-        """Put a grid on the device."""
-        columns = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum])
-        scaled = None if weights is None else torch.ldexp(
-            weights, torch.tensor(-grid.weight_exponent, device=device)
-        )  # fmt: skip
-        return cls(
-            grid,
-            torch.from_numpy(columns).to(device),
-            torch.from_numpy(grid.exponents).to(device),
-            scaled,
-        )
+    def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
+        """Put a grid on the device, in one copy."""
+        numbers = np.concatenate([grid.scale, grid.quantum, 1.0 / grid.quantum, rows.frame()])
+        m = len(grid.exponents)
+        both = np.concatenate([numbers.view(np.int64), grid.exponents])
+        there = torch.from_numpy(both).to(rows.device)
+        floats = there.view(torch.float64)
+        scaled = None
+        if weights is not None:
+            scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
+        return cls(grid, floats[: 3 * m], there[4 * m :], floats[3 * m : 4 * m], scaled)
 
-    def replicas(self, k: int) -> int:
-        """Return how many copies of the sums of k clusters to keep."""
-        entries = self.grid.n_limbs * k * len(self.exponents)
-        return max(1, min(64, MOST_REPLICATED // entries))
+    def replicas(self, n: int, k: int) -> int:
+        """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
+        return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
 
 
 @triton.jit
@@ -119,53 +120,6 @@ def move_row_values(
         add_limbs(0, to, off, taken, mask, a, quantum, inverse, bits, n_limbs, limb_size)
 
 
-@triton.jit(do_not_specialize=["d", "bits", "n_limbs", "n_replicas"])
-def move_rows_kernel(
-    X, d, weights, lattice, labels, changed_rows, changed_old, flow,
-    sums, bits, n_limbs, limb_size, n_replicas,
-    WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    if tl.load(flow + HALT) == 0:
-        program = tl.program_id(0)
-        count = tl.load(flow + N_CHANGED)
-        own = sums + (program % n_replicas) * n_limbs * limb_size
-        for block in range(program, tl.cdiv(count, ROWS), tl.num_programs(0)):
-            entry = block * ROWS + tl.arange(0, ROWS)
-            mask = entry < count
-            rows = tl.load(changed_rows + entry, mask=mask, other=0)
-            old = tl.load(changed_old + entry, mask=mask, other=-1)
-            new = tl.load(labels + rows)
-            for first in range(0, d + 1, COLUMNS):
-                f = first + tl.arange(0, COLUMNS)
-                move_row_values(
-                    X, rows, f, mask, d, weights, lattice, own, old, new, bits, n_limbs, limb_size,
-                    WEIGHTED, RECOVER,
-                )  # fmt: skip
-
-
-def move_rows(
-    X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
-    changed_old: torch.Tensor, flow: torch.Tensor, sums: torch.Tensor,
-) -> None:  # fmt: skip
-    """Move the listed rows from their old clusters to those of their labels.
-
-    Parameters
-    ----------
-    changed_rows, changed_old : int32 tensors of shape (n,)
-        As many entries as ``flow[N_CHANGED]`` says.
-    sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1)
-    """
-    n_replicas, n_limbs, k, m = sums.shape
-    columns = min(128, next_power(m))
-    grid = lattice.grid
-    move_rows_kernel[(8 * processors(X.device),)](
-        X, m - 1, lattice.weights, lattice.columns, labels, changed_rows, changed_old, flow,
-        sums, grid.bits, n_limbs, k * m, n_replicas,
-        WEIGHTED=lattice.weights is not None, RECOVER=grid.recover,
-        ROWS=max(1, 512 // columns), COLUMNS=columns, **EXACT,
-    )  # fmt: skip
-
-
 @triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
 def gather_kernel(
     X, n, d, lattice, sums, bits, n_limbs, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -207,4 +161,3 @@ def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
         ROWS=rows, COLUMNS=columns, **EXACT,
     )  # fmt: skip
     return sums
-
