@@ -49,9 +49,16 @@ def check_rows(X: Any, estimator: Any = None, reset: bool = True) -> Tensor:
     if str(rows.dtype) not in KEPT:
         rows = rows.double()
     if estimator is not None:
-        named = X if hasattr(X, "__dataframe__") else rows
-        validate_data(estimator, named, reset=reset, skip_check_array=True)
+        _check_features(X if hasattr(X, "__dataframe__") else rows, estimator, reset)
     return rows
+
+
+def _check_features(X: Any, estimator: Any, reset: bool) -> None:
+    d, named = X.shape[1], hasattr(X, "__dataframe__") or hasattr(estimator, "feature_names_in_")
+    if named or not (reset or d == estimator.n_features_in_):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    # scikit-learn's own way takes longer than an iteration over few rows.
+    estimator.n_features_in_ = d
 
 
 def refuse_non_finite(X: Tensor) -> None:

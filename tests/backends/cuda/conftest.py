@@ -1,8 +1,6 @@
 """GPU kernels run in Triton's interpreter where there is no GPU, on tensors of the host."""
 
 import os
-import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -24,12 +22,3 @@ def device(monkeypatch):
     monkeypatch.setattr(device_arrays, "TORCH", ("cuda", "cpu"))
     monkeypatch.setattr(device_arrays, "DLPACK", (1, *device_arrays.DLPACK))
     return "cpu"
-
-
-@pytest.fixture(autouse=True)
-def engine(monkeypatch):
-    """Put the oracle in the place of the engine while there is none."""
-    if find_spec("lloydia.backends.cuda.engine") is None:
-        import stand_in
-
-        monkeypatch.setitem(sys.modules, "lloydia.backends.cuda.engine", stand_in)

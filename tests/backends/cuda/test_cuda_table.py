@@ -5,8 +5,6 @@ tests/gpu has the large one, for a real device.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -20,7 +18,13 @@ pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
 )
 
-SHAPES = ((90, 2, 5), (70, 12, 4))  # one for each way to scan
+# (n, d, k, dtype): one of each type for each way to scan.
+SHAPES = (
+    (50, 2, 4, "float32"),
+    (40, 3, 3, "float64"),
+    (40, 12, 4, "float32"),
+    (40, 9, 3, "float64"),
+)
 
 
 def agree(X, k, weights=None, **parameters):
@@ -32,30 +36,27 @@ def agree(X, k, weights=None, **parameters):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    ("weighting", "init"),
-    [*itertools.product(["none"], INITS), ("wide", "k-means++"), ("wide", "random")],
-)
-def test_the_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init):
-    n, d, k = shape
+@pytest.mark.parametrize("init", INITS)
+def test_the_engine_gives_the_bits_of_the_oracle(shape, init):
+    n, d, k, dtype = shape
     X = blobs(n, d, dtype)
+    # Weights for every other start.
+    weights = weights_of("none" if INITS.index(init) % 2 else "wide", n)
     start = start_of(init, X, k)
-    model, _ = agree(X, k, weights_of(weighting, n), init=start, n_init=1, random_state=4)
+    model, _ = agree(X, k, weights, init=start, n_init=1, random_state=4, max_iter=4)
     assert (model.predict(X) == model.labels_).all()
 
 
 @pytest.mark.parametrize("empty", ["relocate", "keep", "error"])
 def test_empty_clusters(empty):
-    X = blobs(60, 2, "float64")
+    X = blobs(30, 2, "float64")
     far = np.vstack([X[:3], np.full((2, 2), 1e3)])
     if empty == "error":
         for device in ("reference", "cuda"):
             with pytest.raises(EmptyClusterError):
                 KMeans(5, init=far, empty=empty, device=device).fit(X)
         return
-    agree(X, 5, init=far, empty=empty)
-    agree(X, 5, weights_of("wide", 60), init=far, empty=empty)
+    agree(X, 5, weights_of("wide", 30), init=far, empty=empty, max_iter=4)
 
 
 @pytest.mark.parametrize(
@@ -64,30 +65,30 @@ def test_empty_clusters(empty):
     ids=str,
 )
 def test_stop_rules(stop):
-    model, oracle = agree(blobs(90, 2, "float32"), 6, stop=stop, random_state=0)
+    model, oracle = agree(blobs(40, 2, "float32"), 4, stop=stop, random_state=0)
     assert getattr(model, "inertia_history_", None) == getattr(oracle, "inertia_history_", None)
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 12])
+@pytest.mark.parametrize("max_iter", [1, 2, 12])
 def test_iterations_end_where_they_should_however_far_ahead_the_device_is(max_iter):
-    agree(blobs(90, 2, "float32"), 6, max_iter=max_iter, tol=0, random_state=0)
+    agree(blobs(40, 2, "float32"), 4, max_iter=max_iter, tol=0, random_state=0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("dtype", "d"), [("float32", 10), ("float64", 10), ("float64", 2)])
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_nasty_rows(flavour, dtype):
-    for d in (2, 10):
-        agree(rows_of(flavour, 40, d, dtype, seed=d), 4, random_state=1)
+def test_nasty_rows(flavour, dtype, d):
+    X = rows_of(flavour, 24, d, dtype, seed=d)
+    agree(X, 3, init=X[:3], max_iter=2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_distances_and_score(dtype):
-    X = blobs(50, 10, dtype)
-    model, oracle = agree(X, 4, random_state=0)
-    weights = weights_of("wide", 50)
+    X = blobs(30, 10, dtype)
+    model, oracle = agree(X, 3, init=X[:3], max_iter=2)
+    weights = weights_of("wide", 30)
     assert (model.transform(X) == oracle.transform(X)).all()
     assert model.score(X, sample_weight=weights) == oracle.score(X, sample_weight=weights)
-    expected = assign(X, X[:7], device="reference")
-    labels, inertia = assign(X, X[:7], device="cuda")
+    expected = assign(X, X[:5], device="reference")
+    labels, inertia = assign(X, X[:5], device="cuda")
     assert (labels == expected[0]).all()
     assert inertia == expected[1]

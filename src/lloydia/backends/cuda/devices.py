@@ -7,9 +7,13 @@ from typing import Any
 
 import torch
 
+from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED
 
-__all__ = ["check_memory", "find", "free_bytes"]
+__all__ = ["check_memory", "find", "free_bytes", "needed_bytes"]
+
+# Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
+LITTLE = 1 << 24
 
 
 def find(device: str, X: Any) -> str:
@@ -48,6 +52,19 @@ def find(device: str, X: Any) -> str:
     return f"cuda:{asked}"
 
 
+def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
+    """Return what clustering n rows takes at least, beside what their array holds already.
+
+    A label, a distance and an entry in two lists a row, for more than a few features also the
+    half-precision copies and what sorts and settles rows, and the rows themselves if they are
+    copied.  What depends on the number of clusters is left out.
+    """
+    row = 20 + (d * itemsize if copied else 0)
+    if d > MOST_FEATURES:
+        row += 4 * d + 36
+    return n * row
+
+
 def check_memory(needed: int, device: torch.device) -> None:
     """Refuse work that does not fit, before it starts.
 
@@ -62,6 +79,8 @@ def check_memory(needed: int, device: torch.device) -> None:
     MemoryError
         Names the bytes that are needed and free.
     """
+    if needed <= LITTLE:
+        return
     free = free_bytes(device)
     if needed > free:
         raise MemoryError(

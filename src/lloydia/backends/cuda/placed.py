@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.extent import magnitudes
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
@@ -54,6 +55,8 @@ class Placed:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
         there = isinstance(X, torch.Tensor) and X.device == self.device
+        copied = not there or not X.is_contiguous()
+        check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)
         self.X = X.contiguous() if there else to_device(np.asarray(X), self.device)
         self.wide = WIDE[self.X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
