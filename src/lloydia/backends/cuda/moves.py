@@ -119,6 +119,25 @@ def add_products(
 
 
 @triton.jit
+def add_ones(sums, sign, bits, skip, LIMBS: tl.constexpr):
+    """Add signed ones, whose only limb is the first, ``2**bits``."""
+    one = sign.to(tl.int64) << bits
+    out = (sums[0] + tl.where(skip == 0, one, 0),)
+    for limb in tl.static_range(1, LIMBS):
+        out = out + (sums[limb],)
+    return out
+
+
+@triton.jit
+def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
+    """Return a tuple of sums of nothing."""
+    out = ()
+    for _ in tl.static_range(LIMBS):
+        out = out + (tl.zeros(shape, tl.int64),)
+    return out
+
+
+@triton.jit
 def flush(sums, at, limb_size, mask, LIMBS: tl.constexpr):
     """Add a tuple of sums to memory where `mask` is set, and return them without what was added."""
     out = ()
@@ -155,24 +174,21 @@ def add_kernel(
     for block in range(tl.program_id(0), tl.cdiv(count, LANES * RUN), tl.num_programs(0)):
         begin = (block * LANES + lane) * RUN
         current = tl.load(clusters + begin, mask=begin < count, other=0)
-        own = ()
-        own_weight = ()
-        for _ in tl.static_range(LIMBS):
-            own = own + (tl.zeros((LANES, COLUMNS), tl.int64),)
-            own_weight = own_weight + (tl.zeros((LANES,), tl.int64),)
+        own = zeros((LANES, COLUMNS), LIMBS)
+        own_weight = zeros((LANES,), LIMBS)
         for ahead in range(0, RUN, AHEAD):
             signs = ()
             kinds = ()
             values = ()
             factors = ()
+            last = current
             for i in tl.static_range(AHEAD):
                 place = begin + ahead + i
                 there = place < count
                 entry = tl.load(entries + place, mask=there, other=0)
-                kinds = kinds + (tl.load(clusters + place, mask=there, other=-1),)
-                signs = signs + (
-                    tl.where(there, tl.where(entry < 0, -1.0, 1.0), 0.0).to(tl.float64),
-                )
+                last = tl.load(clusters + place, mask=there, other=last)
+                kinds = kinds + (last,)
+                signs = signs + (tl.where(there, tl.where(entry < 0, -1.0, 1.0), 0.0),)
                 row = tl.where(entry < 0, ~entry, entry).to(tl.int64)
                 x = tl.load(
                     X + row[:, None] * d + f[None, :], mask=there[:, None] & column, other=0.0
@@ -182,22 +198,28 @@ def add_kernel(
                     factors = factors + (tl.load(weights + row, mask=there, other=0.0),)
                 else:
                     factors = factors + (signs[i],)
+            # Entries are sorted: if the last is of the current cluster, so are those before.
+            mixed = tl.max((last != current).to(tl.int32), 0) > 0
             for i in tl.static_range(AHEAD):
-                leaves = (kinds[i] != current) & (kinds[i] >= 0)
-                at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
-                own = flush(own, at, limb_size, leaves[:, None] & column, LIMBS)
-                at = sums + current.to(tl.int64) * m + d
-                own_weight = flush(own_weight, at, limb_size, leaves & first_block, LIMBS)
-                current = tl.where(leaves, kinds[i], current)
+                if mixed:
+                    leaves = kinds[i] != current
+                    at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
+                    own = flush(own, at, limb_size, leaves[:, None] & column, LIMBS)
+                    at = sums + current.to(tl.int64) * m + d
+                    own_weight = flush(own_weight, at, limb_size, leaves & first_block, LIMBS)
+                    current = kinds[i]
                 own = add_products(
                     own, values[i].to(tl.float64), factors[i][:, None], signs[i][:, None],
                     scale, quantum, inverse, step, skip, LIMBS, WEIGHTED, RECOVER,
                 )  # fmt: skip
-                own_weight = add_products(
-                    own_weight, 1.0, factors[i], signs[i],
-                    weight_scale, weight_quantum, weight_inverse, step, skip,
-                    LIMBS, WEIGHTED, RECOVER,
-                )  # fmt: skip
+                if WEIGHTED:
+                    own_weight = add_products(
+                        own_weight, 1.0, factors[i], signs[i],
+                        weight_scale, weight_quantum, weight_inverse, step, skip,
+                        LIMBS, WEIGHTED, RECOVER,
+                    )  # fmt: skip
+                else:
+                    own_weight = add_ones(own_weight, signs[i], bits, skip, LIMBS)
         at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
         flush(own, at, limb_size, (begin < count)[:, None] & column, LIMBS)
         at = sums + current.to(tl.int64) * m + d
