@@ -114,6 +114,22 @@ def test_rows_beyond_half_precision_stay_in_doubt():
     assert 4 <= scanned.n_doubt < 20
 
 
+def test_mostly_equal_rows_do_not_mislead_the_frame():
+    X, C = blobs(300, 12, 4)
+    X[:200] = 0.0
+    C[0] = 0.0
+    assert check(X * 1e4, C * 1e4).n_doubt < 30
+    assert check(np.ones((40, 10), np.float32), np.zeros((2, 10), np.float32)).n_doubt == 40
+
+
+def test_heavy_tails_leave_few_rows_in_doubt():
+    rng = np.random.default_rng(4)
+    X = rng.standard_t(2.0, size=(600, 10)).astype(np.float32)
+    scanned = check(X, X[:20])
+    assert scanned.n_doubt < 150
+    assert scanned.n_doubt2 < 60
+
+
 def test_a_halted_iteration_changes_nothing():
     X, C = blobs(50, 12, 3)
     device = place("cuda")

@@ -1,7 +1,7 @@
 r"""Rows and centres in half precision, and how much that leaves out.
 
 The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
-brings their largest coordinates to [8, 16).  A row is stored as ``y = fl16(x')`` and
+brings their typical largest coordinate to [8, 16).  A row is stored as ``y = fl16(x')`` and
 ``fl16(x' - y)`` beside upper bounds of ``|y|`` and ``|x' - y|``; a centre likewise.  Any frame is
 right (:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
 """
@@ -25,8 +25,9 @@ __all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
 # Features that are worked on at a time where there are more than RESIDENT.
 CHUNK, RESIDENT = 64, 256
 SAMPLE = 4096
-# R, in median norms: rows farther out are never certified.
-REACH = 4.0
+# R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
+# float16 holds starts, in their unit, and near centres.
+REACH, MOST_RADIUS = 3.0, 8192.0
 # Programs that pack centres, each leaving the maxima of its share.
 PACKERS = 256
 # Centres packed at a time.
@@ -61,8 +62,8 @@ def bound(squares):
 
 @triton.jit(do_not_specialize=["n", "d"])
 def rows_kernel(
-    X, n, d, origin, numbers, high_ptr, low_ptr, norm_ptr, rest_ptr,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    X, n, d, width, origin, numbers, high_ptr, low_ptr, norm_ptr, rest_ptr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Store rows, and upper bounds of their norms and of what rounding left out."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -71,7 +72,7 @@ def rows_kernel(
     scale = tl.load(numbers)
     squares = tl.zeros((ROWS,), tl.float64)
     errors = tl.zeros((ROWS,), tl.float64)
-    for first in range(0, WIDTH, BLOCK):
+    for first in range(0, width, BLOCK):
         f = first + tl.arange(0, BLOCK)
         inside = mask[:, None] & (f < d)[None, :]
         x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(tl.float64)
@@ -80,8 +81,8 @@ def rows_kernel(
         high = to_half(x)
         h = high.to(tl.float64)
         low = to_half(x - h)
-        tl.store(high_ptr + at[:, None] * WIDTH + f[None, :], high, mask=mask[:, None])
-        tl.store(low_ptr + at[:, None] * WIDTH + f[None, :], low, mask=mask[:, None])
+        tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
+        tl.store(low_ptr + at[:, None] * width + f[None, :], low, mask=mask[:, None])
         squares += tl.sum(h * h, 1)
         errors += tl.sum((x - h) * (x - h), 1)
     tl.store(norm_ptr + rows, bound(squares), mask=mask)
@@ -104,9 +105,9 @@ def store_start(target, at, start, unit):
 
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
 def centers_kernel(
-    centers, k, d, n_groups, origin, numbers,
+    centers, k, d, width, n_groups, origin, numbers,
     high_ptr, low_ptr, start_ptr, pair_start_ptr, columns, size, partial, maxima, tickets, flow,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, FAR: tl.constexpr, FAR_START: tl.constexpr,
+    BLOCK: tl.constexpr, FAR: tl.constexpr, FAR_START: tl.constexpr,
     GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Store centres, a group at a time, the starts of their scores, and maxima of the near ones."""
@@ -129,7 +130,7 @@ def centers_kernel(
         errors = tl.zeros((GROUP,), tl.float64)
         lows = tl.zeros((GROUP,), tl.float64)
         pairs = tl.zeros((GROUP,), tl.float64)
-        for first in range(0, WIDTH, BLOCK):
+        for first in range(0, width, BLOCK):
             f = first + tl.arange(0, BLOCK)
             inside = (j < k)[:, None] & (f < d)[None, :]
             c = tl.load(centers + at[:, None] * d + f[None, :], mask=inside, other=0.0)
@@ -139,8 +140,8 @@ def centers_kernel(
             high = to_half(c)
             low = to_half(c - high.to(tl.float64))
             # Negated: a score is its start and products that are added.
-            tl.store(high_ptr + at[:, None] * WIDTH + f[None, :], -high)
-            tl.store(low_ptr + at[:, None] * WIDTH + f[None, :], -low)
+            tl.store(high_ptr + at[:, None] * width + f[None, :], -high)
+            tl.store(low_ptr + at[:, None] * width + f[None, :], -low)
             h = high.to(tl.float64)
             pair = h + low.to(tl.float64)
             reach += tl.sum(c * c, 1)
@@ -151,8 +152,8 @@ def centers_kernel(
         # Not near: too far for the certificate, or no centre at all.
         near = (j < k) & (reach <= (FAR * radius) * (FAR * radius))
         if tl.sum((~near).to(tl.int32), 0) > 0:
-            for first in range(0, WIDTH, BLOCK):
-                to = at[:, None] * WIDTH + (first + tl.arange(0, BLOCK))[None, :]
+            for first in range(0, width, BLOCK):
+                to = at[:, None] * width + (first + tl.arange(0, BLOCK))[None, :]
                 tl.store(high_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
                 tl.store(low_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
         away = shift + FAR_START * radius * radius
@@ -213,12 +214,14 @@ class HalfRows:
         block = min(self.width, CHUNK)
         per_program = 4096 // block
         rows_kernel[(ceil_div(n, per_program),)](
-            rows.X, n, d, self.origin, self.numbers, self.high, self.low, self.norm, self.rest,
-            WIDTH=self.width, BLOCK=block, ROWS=per_program, **EXACT,
+            rows.X, n, d, self.width, self.origin, self.numbers,
+            self.high, self.low, self.norm, self.rest,
+            BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
         sample = self.norm[:: max(1, n // SAMPLE)]
         largest = float((self.norm + self.rest).max()) * (1.0 + 2.0**-20)
-        self.radius = single(max(1.0, min(largest, REACH * float(sample.median()))))
+        usual = REACH * float(sample.quantile(0.9))
+        self.radius = single(max(1.0, min(largest, usual, MOST_RADIUS)))
         # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
         self.shift = single(0.5 * self.radius**2 * (1.0 + 2.0**-8))
         # Starts are at most 5 R^2: float16 holds them in this unit, which it holds as well.
@@ -234,16 +237,17 @@ def single(x: float) -> float:
 def frame(X: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Return the origin and the scale, from a sample of the rows that a few outliers cannot move.
 
-    Ordinary rows are those whose largest coordinate about the median row is at most 8 times the
-    median of such.
+    The reach of a row is its largest coordinate about the median row; ordinary rows are those
+    whose reach is at most 8 times the typical, the median of those that are not 0.
     """
     size = min(SAMPLE, max(256, 2**22 // X.shape[1]))
     sample = X[:: max(1, len(X) // size)].to(torch.float64)
     reach = (sample - sample.median(dim=0).values).abs().amax(dim=1)
-    ordinary = sample[reach <= 8.0 * reach.median()]
-    origin = ordinary.mean(dim=0)
-    typical = float((ordinary - origin).abs().amax(dim=1).median())
-    exponent = math.frexp(typical)[1] if typical > 0 else 4
+    if not bool((reach > 0).any()):
+        return sample[0], 1.0
+    typical = float(reach[reach > 0].median())
+    exponent = math.frexp(typical)[1]
+    origin = sample[reach <= 8.0 * typical].mean(dim=0)
     return origin, math.ldexp(1.0, max(-1000, min(4 - exponent, 500)))
 
 
@@ -283,9 +287,10 @@ class HalfCenters:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
         centers_kernel[(min(PACKERS, n_groups),)](
-            centers, self.k, halves.rows.n_features, n_groups, halves.origin, halves.numbers,
+            centers, self.k, halves.rows.n_features, halves.width, n_groups,
+            halves.origin, halves.numbers,
             self.high, self.low, self.start, self.pair_start, self.columns, self.size,
             self.partial, self.maxima, self.tickets, flow,
-            WIDTH=halves.width, BLOCK=min(halves.width, CHUNK),
+            BLOCK=min(halves.width, CHUNK),
             FAR=FAR_CENTER, FAR_START=FAR_SCORE, GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip

@@ -35,11 +35,11 @@ SMALL_PRODUCTS = 1.0 + 2.0**-7
 
 @triton.jit(do_not_specialize=["n_tiles"])
 def split_kernel(
-    high_ptr, low_ptr, norm_ptr, rest_ptr, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
+    high_ptr, low_ptr, norm_ptr, rest_ptr, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
     shift, radius, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
-    WIDTH: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Settle the rows listed in `doubts` where pairs are enough; list the others."""
@@ -58,13 +58,13 @@ def split_kernel(
         position = item // shares * ROWS + row
         mask = position < n_listed
         rows = tl.load(doubts + position, mask=mask, other=0)
-        of_row = rows.to(tl.int64)[:, None] * WIDTH + f[None, :]
+        of_row = rows.to(tl.int64)[:, None] * width + f[None, :]
         slots, first, second, tile = begin(ROWS, COLUMNS // SLOTS, SLOTS)
         for t in range(item % shares, n_tiles, shares):
             j = (t * COLUMNS + column).to(tl.int64)
-            of_center = j[None, :] * WIDTH + f[:, None]
+            of_center = j[None, :] * width + f[:, None]
             scores = tl.zeros((ROWS, COLUMNS), tl.float32)
-            for skip in tl.range(0, WIDTH, CHUNK, num_stages=STAGES):
+            for skip in tl.range(0, width, CHUNK, num_stages=STAGES):
                 high = tl.load(high_ptr + of_row + skip)
                 low = tl.load(low_ptr + of_row + skip)
                 b_high = tl.load(b_high_ptr + of_center + skip)
@@ -133,13 +133,13 @@ class SplitScan:
         halves, centers, width = self.halves, self.centers, self.halves.width
         chunk, columns = min(width, CHUNK), min(centers.tile, MOST_COLUMNS)
         split_kernel[(self.n_programs,)](
-            halves.high, halves.low, halves.norm, halves.rest,
+            halves.high, halves.low, halves.norm, halves.rest, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
             halves.shift, halves.radius,
             summation(width, chunk) * SMALL_PRODUCTS, canonical_error(width),
             pair_rest(0.0, width),
             doubts, doubts2, self.least, self.rival, self.label, self.tickets,
             labels, changed_rows, changed_old, flow,
-            WIDTH=width, CHUNK=chunk, ROWS=self.rows, COLUMNS=columns, SLOTS=SLOTS,
+            CHUNK=chunk, ROWS=self.rows, COLUMNS=columns, SLOTS=SLOTS,
             STAGES=self.stages, num_warps=self.warps,
         )  # fmt: skip

@@ -24,18 +24,22 @@ __all__ = ["TensorScan"]
 
 
 # Rows that a program judges.
-JUDGED = 512
+JUDGED = 2048
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, high_ptr, start_ptr, n_tiles, unit, least_ptr, rival_ptr, found, flow,
-    WIDTH: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    y_ptr, n, width, high_ptr, start_ptr, n_tiles, unit, least_ptr, rival_ptr, found, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write each row's two least scores, and the column of the least."""
+    """Write each row's two least scores, and the column of the least.
+
+    Rows stay in place, or, if WIDE, are read again for every tile of centres, chunk by chunk.
+    """
     PARTS: tl.constexpr = COLUMNS // SLOTS
+    stride = width if WIDE else CHUNK
     # Not a return: rows are on their way while this is waited for.
     halted = tl.load(flow + HALT) != 0
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -43,23 +47,23 @@ def scan_kernel(
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
     part = tl.arange(0, START_WIDTH)
-    y_block = y_ptr + rows.to(tl.int64)[:, None] * WIDTH + f[None, :]
-    if CHUNK == WIDTH:
+    y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
+    if not WIDE:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = tl.where(part < 3, unit, 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
-    for t in tl.range(0, n_tiles, num_stages=STAGES if CHUNK == WIDTH else 1):
+    for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
         j = (t * COLUMNS + column).to(tl.int64)
-        b_block = high_ptr + j[None, :] * WIDTH + f[:, None]
-        if CHUNK == WIDTH:
-            scores = tl.dot(y, tl.load(b_block))
-        else:
+        b_block = high_ptr + j[None, :] * stride + f[:, None]
+        if WIDE:
             scores = tl.zeros((ROWS, COLUMNS), tl.float32)
-            for skip in tl.range(0, WIDTH, CHUNK, num_stages=STAGES):
+            for skip in tl.range(0, width, CHUNK, num_stages=STAGES):
                 y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
                 scores = tl.dot(y, tl.load(b_block + skip), scores)
+        else:
+            scores = tl.dot(y, tl.load(b_block))
         starts = tl.load(start_ptr + j[None, :] * START_WIDTH + part[:, None])
         scores = tl.dot(units, starts, scores)
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
@@ -160,10 +164,12 @@ class TensorScan:
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
+        wide = halves.width > RESIDENT
         scan_kernel[(ceil_div(n, cut.rows),)](
-            halves.high, n, packed.high, packed.start, packed.size // cut.columns, halves.unit,
+            halves.high, n, halves.width,
+            packed.high, packed.start, packed.size // cut.columns, halves.unit,
             self.least, self.rival, self.found, flow,
-            WIDTH=halves.width, CHUNK=halves.width if halves.width <= RESIDENT else CHUNK,
+            WIDE=wide, CHUNK=CHUNK if wide else halves.width,
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip
@@ -181,5 +187,5 @@ class TensorScan:
             self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
             halves.shift, halves.radius,
             summation(halves.width, halves.width), canonical_error(halves.width),
-            labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED,
+            labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
         )  # fmt: skip
