@@ -101,6 +101,7 @@ class CUDA(Picks):
     # -- a run -------------------------------------------------------------------------------
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        self.forget_seeds()
         self.lag = self.lag_of(len(centers))
         self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.used = self.run.current
