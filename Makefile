@@ -8,18 +8,22 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
+KERNELS := $(VENV)/kernels.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench install clean
+.PHONY: help demo test gpu-tests lint bench install clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
 	$(BIN)/lloydia demo $(ARGS)
 
-test: $(STAMP) ## run the tests
+test: $(KERNELS) ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
+
+gpu-tests: $(KERNELS) ## run the tests that need a GPU
+	$(BIN)/python -m pytest tests/gpu $(ARGS)
 
 lint: $(STAMP) ## check style, format and types
 	$(BIN)/ruff check .
@@ -39,6 +43,16 @@ clean: ## remove everything that make made, .venv included
 $(STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group dev --editable '.[all]'
+	@touch $@
+
+# With a GPU the extra, else PyTorch's CPU build, whose kernels run in an interpreter.  A PyTorch that is
+# there already stays.
+$(KERNELS): $(STAMP)
+	@if $(BIN)/python -c 'import torch, triton' 2>/dev/null; then :; \
+	elif command -v nvidia-smi >/dev/null; then $(BIN)/python -m pip install --quiet --editable '.[gpu]'; \
+	else $(BIN)/python -m pip install --quiet --group interpreter || \
+	  echo "make: there is no CPU build of PyTorch to install: tests of GPU kernels are skipped (see CONTRIBUTING.md)" >&2; \
+	fi
 	@touch $@
 
 $(BIN)/python:

@@ -6,6 +6,7 @@ A fit is a tree of tasks: the fit, its runs where there are several, and their i
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from lloydia.backends import Engine, Report
@@ -36,6 +37,8 @@ class Tasks:
     X : array
         Given to hooks that ask for it.
     n_runs, max_iter : int
+    home : callable
+        Brings the engine's arrays to the library and device of X.
 
     Attributes
     ----------
@@ -44,14 +47,17 @@ class Tasks:
     """
 
     def __init__(
-        self, estimator: Any, engine: Engine, X: Any, weights: Any, n_runs: int, max_iter: int
+        self,
+        estimator: Any,
+        engine: Engine,
+        X: Any,
+        weights: Any,
+        n_runs: int,
+        max_iter: int,
+        home: Callable[[Any], Any],
     ) -> None:
-        self.estimator, self.engine, self.max_iter, self.n_runs = (
-            estimator,
-            engine,
-            max_iter,
-            n_runs,
-        )
+        self.estimator, self.engine, self.home = estimator, engine, home
+        self.max_iter, self.n_runs = max_iter, n_runs
         metadata = None if weights is None else {"sample_weight": weights}
         self.data = {"estimator": estimator, "X": X, "metadata": metadata}
         self.open: list[Any] = []
@@ -97,5 +103,5 @@ class Tasks:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        centers = self.engine.centers().copy()
+        centers = self.home(deepcopy(self.engine.centers()))
         return {"cluster_centers_": centers, "_n_features_out": len(centers)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from lloydia.backends import choose
-from lloydia.data.arrays import ROWS, check_weights, on_host
+from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads
 from lloydia.seeding.plusplus import plusplus
@@ -40,8 +40,8 @@ def k_means(
 
     Returns
     -------
-    centroid : ndarray of shape (n_clusters, n_features)
-    label : ndarray of shape (n_samples,), int32
+    centroid : array of shape (n_clusters, n_features)
+    label : array of shape (n_samples,), int32
     inertia : float
     best_n_iter : int
         Only with `return_n_iter`.
@@ -93,8 +93,8 @@ def kmeans_plusplus(
 
     Returns
     -------
-    centers : ndarray of shape (n_clusters, n_features)
-    indices : ndarray of shape (n_clusters,), int64
+    centers : array of shape (n_clusters, n_features)
+    indices : array of shape (n_clusters,), int64
         ``X[indices]`` are the centres.
 
     Raises
@@ -102,7 +102,8 @@ def kmeans_plusplus(
     ValueError
         If there are fewer rows than clusters, or the shapes do not match.
     """
-    X = check_array(on_host(X), **ROWS)
+    home = home_of(X)
+    X = _check_rows(X)
     weights = check_weights(sample_weight, X.shape[0])
     check_int("n_clusters", n_clusters)
     if n_local_trials is not None:
@@ -110,7 +111,7 @@ def kmeans_plusplus(
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
     if x_squared_norms is not None:
-        norms = check_array(x_squared_norms, dtype=X.dtype, ensure_2d=False)
+        norms = check_array(on_host(x_squared_norms), dtype=center_dtype(X), ensure_2d=False)
         if norms.shape[0] != X.shape[0]:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
@@ -120,12 +121,12 @@ def kmeans_plusplus(
     engine = choose(device, X, weights, n_threads)
     check_range(engine, weights)
     indices = plusplus(engine, n_clusters, check_random_state(random_state), n_local_trials)
-    return engine.rows(indices), indices
+    return home(engine.rows(indices)), home(indices)
 
 
 def assign(
     X: Any, centers: Any, *, device: str = "auto", n_threads: int | None = None
-) -> tuple[NDArray[np.int32], float]:
+) -> tuple[Any, float]:
     """Assign the rows of X to given centres.
 
     Parameters
@@ -137,13 +138,14 @@ def assign(
 
     Returns
     -------
-    labels : ndarray of shape (n_samples,), int32
+    labels : array of shape (n_samples,), int32
         The nearest centre of each row, ties to the lowest index.
     inertia : float
         Sum of the squared distances to them.
     """
-    X = check_array(on_host(X), **ROWS)
-    centers = check_array(centers, dtype=X.dtype, order="C")
+    home = home_of(X)
+    X = _check_rows(X)
+    centers = check_array(on_host(centers), dtype=center_dtype(X), order="C")
     if centers.shape[1] != X.shape[1]:
         raise ValueError(
             f"X has {X.shape[1]} features and the centers have {centers.shape[1]}: they must agree."
@@ -152,4 +154,8 @@ def assign(
     engine = choose(device, X, None, n_threads)
     check_range(engine, None, centers)
     engine.classify(centers)
-    return engine.labels(), engine.inertia()
+    return home(engine.labels()), float(engine.inertia())
+
+
+def _check_rows(X: Any) -> Any:
+    return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -20,7 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import Engine, Report, choose
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from lloydia.data.arrays import ROWS, check_weights, on_host
+from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
+from lloydia.data.device_rows import check_rows
 from lloydia.loop import Result, minimise
 from lloydia.parameters import check_parameters, check_range, check_threads
 from lloydia.seeding import SEEDINGS
@@ -37,7 +41,7 @@ class KMeans(
     ClusterMixin,
     BaseEstimator,
 ):
-    """k-means clustering that gives the same bits on any number of threads.
+    """k-means clustering that gives the same bits on any number of threads, and on a GPU.
 
     A drop-in for :class:`sklearn.cluster.KMeans`: the same parameters, attributes and methods, and
     four parameters more (`device`, `n_threads`, `stop`, `empty`).  The result is defined to the
@@ -87,11 +91,20 @@ class KMeans(
         dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
         from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
         the one it came to.
-    device : {"auto", "cpu", "reference"}, default="auto"
-        Where to compute.  ``"reference"`` is the plain NumPy oracle.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}, default="auto"
+        Where to compute; the result has the same bits everywhere.
+
+        - ``"auto"``: where X lives;
+        - ``"cpu"``;
+        - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there (needs
+          PyTorch and Triton: ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is
+          always ``"lloyd"``;
+        - ``"reference"``: the plain NumPy oracle.
+
+        X on a GPU is never moved silently: another `device` than its own is an error.
     n_threads : int or None, default=None
-        None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it is set and
-        smaller.
+        Of the CPU.  None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it
+        is set and smaller.
     stop : None or a rule of :mod:`lloydia.stopping`, default=None
         Replaces `tol`; rules combine with ``|``.
     empty : {"relocate", "keep", "error"}, default="relocate"
@@ -99,8 +112,11 @@ class KMeans(
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features), float32 or float64
-    labels_ : ndarray of shape (n_samples,), int32
+    cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
+        An ndarray for X on the host; on a GPU an array of X's library there, as is `labels_` and
+        what :meth:`predict` and :meth:`transform` return.  Copies and pickles of the estimator hold
+        ndarrays, so that they load without a GPU; they take X wherever it lives.
+    labels_ : array of shape (n_samples,), int32
         Always equal to ``predict(X)``.
     inertia_ : float
         Sum of the squared distances to the nearest centre, times the weights.
@@ -176,7 +192,8 @@ class KMeans(
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            float32 stays float32, float16 is read as float32, everything else becomes float64.
+            float32 stays float32, half precision is read as float32, everything else becomes
+            float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -189,11 +206,16 @@ class KMeans(
         ------
         ValueError
             If a parameter is out of range, or X holds NaN or infinity, fewer rows than clusters, or
-            magnitudes whose squares overflow.
+            magnitudes whose squares overflow, or there is no such GPU.
+        ImportError
+            For a GPU, without PyTorch and Triton.
+        MemoryError
+            If the GPU has too little memory free.
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
         check_parameters(self)
+        home = home_of(X)
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
@@ -203,13 +225,13 @@ class KMeans(
         check_range(engine, weights, init)
         rule = self._rule(engine)
         random_state = check_random_state(self.random_state)
-        tasks = Tasks(self, engine, X, weights, n_init, self.max_iter)
+        tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
 
         best: Result | None = None
         seconds_seeding = 0.0
         for _ in range(n_init):
             began = time.perf_counter()
-            centers = self._seed(engine, X, init, random_state)
+            centers = self._seed(engine, home(X), init, random_state)
             if callable(init):
                 check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began
@@ -220,7 +242,7 @@ class KMeans(
             if tasks.end_run():
                 break
         assert best is not None
-        self._keep(best, engine, history=bool(best.history))
+        self._keep(best, engine, home, history=bool(best.history))
         self.seconds_seeding_ = seconds_seeding
         tasks.end()
         return self
@@ -238,9 +260,10 @@ class KMeans(
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,), int32
+        labels : array of shape (n_samples,), int32
+            In the library and on the device of X; an ndarray on the host.
         """
-        return self._assigned(X).labels()
+        return home_of(X)(self._assigned(X).labels())
 
     def transform(self, X):
         """Return the distance of each row to each centre.
@@ -251,13 +274,16 @@ class KMeans(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters), in the type of X
+        array of shape (n_samples, n_clusters)
+            In the type of X (float32 for half precision), its library and on its device.
         """
         check_is_fitted(self)
+        home = on_host if self._gives_frames() else home_of(X)
         X = self._check_rows(X, reset=False)
         engine = choose(self.device, X, None, self.n_threads)
-        check_range(engine, None, self.cluster_centers_)
-        return engine.distances(self.cluster_centers_)
+        centers = on_host(self.cluster_centers_)
+        check_range(engine, None, centers)
+        return home(engine.distances(centers))
 
     def fit_transform(self, X, y=None, sample_weight=None):
         """Cluster the rows of X and return their distances to the centres."""
@@ -272,7 +298,7 @@ class KMeans(
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
         """
-        return -self._assigned(X, sample_weight).inertia()
+        return -float(self._assigned(X, sample_weight).inertia())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -280,10 +306,22 @@ class KMeans(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def __getstate__(self):
+        """Return what is pickled: arrays on a GPU go to the host, so that any machine loads it."""
+        state = super().__getstate__()
+        return {name: on_host(x) if on_gpu(x) else x for name, x in state.items()}
+
     # -- what fit is made of -----------------------------------------------------------------
 
     def _check_rows(self, X: Any, reset: bool) -> Any:
+        if on_gpu(X):
+            return check_rows(X, self, reset)
         return validate_data(self, on_host(X), reset=reset, **ROWS)
+
+    def _gives_frames(self) -> bool:
+        """Return whether set_output makes data frames of what transform returns."""
+        config = getattr(self, "_sklearn_output_config", {})
+        return config.get("transform", get_config()["transform_output"]) != "default"
 
     def _starts(self, X: Any) -> tuple[Any, int]:
         """Return the start (a name, a callable or a checked array) and how many there are."""
@@ -353,9 +391,11 @@ class KMeans(
             return "lloyd"
         return self.algorithm
 
-    def _keep(self, best: Result, engine: Engine, history: bool) -> None:
+    def _keep(
+        self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool
+    ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
-        distinct = np.count_nonzero(np.bincount(best.labels, minlength=self.n_clusters))
+        distinct = n_distinct(best.labels, self.n_clusters)
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
@@ -363,9 +403,9 @@ class KMeans(
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.cluster_centers_ = best.centers
+        self.cluster_centers_ = home(best.centers)
         self._n_features_out = len(best.centers)
-        self.labels_ = best.labels
+        self.labels_ = home(best.labels)
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter
         self.converged_ = best.converged
@@ -383,10 +423,11 @@ class KMeans(
         check_threads(self.n_threads)
         X = self._check_rows(X, reset=False)
         weights = check_weights(sample_weight, X.shape[0])
-        centers = self.cluster_centers_
-        if centers.dtype != X.dtype:
+        centers = on_host(self.cluster_centers_)
+        if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.
-            X, centers = X.astype(np.float64), centers.astype(np.float64)
+            X = X.double() if on_gpu(X) else X.astype(np.float64)
+            centers = centers.astype(np.float64)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, centers)
         engine.classify(centers)

@@ -104,10 +104,10 @@ def minimise(
     -------
     Result
     """
-    # A callback may look at the centres of its iteration, and stop the run there.
-    lag = engine.lag if on_iteration is None else 0
     settles = empty != "keep"
     engine.start(centers, algorithm, settles)
+    # A callback may look at the centres of its iteration, and stop the run there.
+    lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""

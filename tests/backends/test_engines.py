@@ -15,10 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu import amx, steps
+from lloydia.backends.cpu import amx, scanners
 from lloydia.backends.cpu.placed import Placed
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
+from table import INITS, answer, blobs, start_of, weights_of
 
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
@@ -39,44 +40,6 @@ def small_blocks():
 
 ALGORITHMS = ("lloyd", "elkan", "hamerly", "exponion", "yinyang", "filtering", "auto")
 THREADS = (1, 2, 3, 7)
-INITS = ("k-means++", "random", "first", "farthest", "k-means||", "array", "callable")
-
-
-def some_rows(X, n_clusters, random_state):
-    return X[random_state.permutation(X.shape[0])[:n_clusters]]
-
-
-def start_of(init, X, k):
-    if init == "array":
-        return np.ascontiguousarray(X[np.linspace(0, len(X) - 1, k).astype(int)])
-    return some_rows if init == "callable" else init
-
-
-def answer(model):
-    """Return everything that is part of the contract, as bytes."""
-    return (
-        model.labels_.tobytes(),
-        model.cluster_centers_.tobytes(),
-        model.inertia_,
-        model.n_iter_,
-    )
-
-
-def blobs(n, d, dtype, seed=0):
-    """Return overlapping blobs with a few exact duplicates and ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 1.5 + 4 * rng.integers(-1, 2, size=(n, d))
-    X[: n // 10] = np.round(X[: n // 10])
-    return np.ascontiguousarray(X.astype(dtype))
-
-
-def weights_of(kind, n):
-    if kind == "none":
-        return None
-    rng = np.random.default_rng(5)
-    return 10.0 ** rng.uniform(-8, 8, size=n) * (rng.random(n) < 0.9)
-
-
 SHAPES = ((1500, 2, 9), (1500, 12, 9))  # one for each way to scan
 
 
@@ -130,7 +93,7 @@ def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
         X = rows_of(flavour, 400, d, dtype, seed=d)
         oracle = assign(X, X[:40], device="reference")
         for least in (1, 1000):
-            monkeypatch.setattr(steps, "TILED", least)
+            monkeypatch.setattr(scanners, "TILED", least)
             labels, inertia = assign(X, X[:40])
             assert (labels == oracle[0]).all(), (flavour, least)
             assert inertia == oracle[1]

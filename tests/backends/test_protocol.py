@@ -76,8 +76,8 @@ class Queued:
 
 
 def run(engine, centers, **options):
-    options = {"rule": stopping.Labels(), "max_iter": 50, "empty": "relocate", **options}
-    result = minimise(engine, centers, algorithm="lloyd", **options)
+    defaults = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 50}
+    result = minimise(engine, centers, **{**defaults, "empty": "relocate", **options})
     return (
         result.labels.tobytes(),
         result.centers.tobytes(),
@@ -160,6 +160,32 @@ def test_parts_give_the_bits_of_the_whole(dtype, weighted, sparse):
         assert facts(Parts(parts)) == expected
 
 
+class Asking(stopping.Rule):
+    """Ask an engine for its spread after every iteration."""
+
+    def __init__(self, engine):
+        self.engine, self.answers = engine, set()
+
+    def __call__(self, report):
+        self.answers.add(self.engine.spread())
+        return False
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "filtering", "auto"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_spread_may_be_asked_for_in_a_run(weighted, algorithm):
+    X = data(4)
+    weights = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400) if weighted else None
+    start = np.vstack([X[:5], np.full((2, 3), 50.0)])
+    expected = run(choose("reference", X, weights, None), start)
+    spread = choose("reference", X, weights, None).spread()
+    for device in ("reference", "cpu"):
+        engine = choose(device, X, weights, 2)
+        asking = Asking(engine)
+        assert run(engine, start, rule=asking, algorithm=algorithm) == expected
+        assert asking.answers == {spread}
+
+
 def test_watchers_see_every_iteration():
     from lloydia.loop import watch
 
@@ -189,8 +215,13 @@ def test_a_ready_report_is_a_late_one():
 
 @pytest.mark.parametrize(
     ("device", "message"),
-    [("cuda", "no GPU engine"), ("cuda:1", "no GPU engine"), ("tpu", "Unknown device 'tpu'")],
+    [
+        ("cuda:99", "device='cuda:99' .* device='cpu'"),
+        ("cuda:", "Unknown device 'cuda:'"),
+        ("tpu", "Unknown device 'tpu'"),
+        (None, "Unknown device None"),
+    ],
 )
 def test_a_device_that_is_not_there_is_an_error(device, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, ImportError), match=message):
         choose(device, data(0), None, None)

@@ -82,7 +82,7 @@ TEXTS = {
     "unknown init": (GOOD, (*FIT, "--init", "kmeans+"), "unknown --init 'kmeans+'; give k-means++"),
     "unknown algorithm": (GOOD, (*FIT, "--algorithm", "yolo"), "yolo"),
     "unknown device": (GOOD, (*FIT, "--device", "tpu"), "'tpu'"),
-    "cuda": (GOOD, (*FIT, "--device", "cuda"), "use --device cpu"),
+    "no such GPU": (GOOD, (*FIT, "--device", "cuda:99"), "--device cpu."),
     "unknown stop": (GOOD, (*FIT, "--stop", "soon"), "'soon'"),
     "negative tol": (GOOD, (*FIT, "--tol", -1), "--tol; must be >= 0"),
     "max_iter of 0": (GOOD, (*FIT, "--max-iter", 0), "--max-iter; must be >= 1"),

@@ -46,6 +46,8 @@ def test_a_table(run):
         ("peers --mode fast", "--mode"),
         ("peers --threads 0", "--threads"),
         ("peers --quick --save", "--quick"),
+        ("peers --mode profile", "--mode profile needs --device cuda"),
+        ("peers --device tpu", "--device"),
         ("seeding --cases iris", "There is no case 'iris'"),
         ("peers iris", "bench peers takes options alone"),
         ("report none.jsonl", "no such file or directory: none.jsonl"),
@@ -70,3 +72,41 @@ def test_help_shows_an_example(run, command):
     ran = run("bench", *command.split(), "--help")
     assert ran.status == 0
     assert "Example: lloydia bench" in ran.out
+
+
+def test_no_gpu_is_one_sentence(run, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    ran = run("bench", "peers", "--device", "cuda")
+    assert ran.status == 2
+    assert ran.err == "lloydia: --device cuda needs an NVIDIA GPU, and PyTorch sees none here.\n"
+
+
+def test_no_torch_is_one_sentence(run, monkeypatch):
+    monkeypatch.setattr("lloydia.cli.bench.find_spec", lambda name: None)
+    ran = run("bench", "peers", "--device", "cuda")
+    assert ran.status == 2
+    assert ran.err == "lloydia: --device cuda needs PyTorch: pip install 'lloydia[gpu]'.\n"
+
+
+def test_on_a_device(run, monkeypatch, folder):
+    pytest.importorskip("torch")
+    from lloydia.bench.device import clock
+    from lloydia.bench.device import run as runs
+
+    monkeypatch.setattr(clock, "LARGE", 1 << 12)
+    monkeypatch.setattr(clock, "ORDER", 32)
+    measure = runs.run
+    monkeypatch.setattr(runs, "device_name", lambda device: "A GPU")
+    monkeypatch.setattr(
+        runs, "run", lambda *some, device, **more: measure(*some, device="cpu", **more)
+    )
+    few = ("--cases", "256,2,16", "--peers", "PyTorch", "--rounds", 2)
+    ran = run("bench", "peers", "--device", "cuda", *few, "--out", folder / "kept")
+    assert ran.status == 0
+    assert ran.out.split("\n")[0].strip() == "One iteration"
+    assert "Whole fits" in ran.out
+    ran = run("bench", "report", folder / "kept" / "a-gpu" / "peers.jsonl")
+    assert ran.status == 0
+    ran = run("bench", "peers", "--device", "cuda", *few, "--mode", "profile", "--json")
+    assert {row["mode"] for row in json.loads(ran.out)["rows"]} == {"profile"}

@@ -81,3 +81,10 @@ def test_pairs_for_a_model_with_names(run, blobs):
     assert ran.out == run("predict", "m.npz", "blobs.csv").out
     run("fit", "blobs.csv", "-k", 3, "--model", "three.npz")
     assert "three.npz needs 3" in run("predict", "three.npz", "-", "--pairs", stdin=stream).err
+
+
+def test_a_device_that_is_not_there_is_one_sentence(run, blobs):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz")
+    ran = run("predict", "m.npz", "blobs.csv", "--device", "cuda:99")
+    assert (ran.status, ran.out) == (2, "")
+    assert "--device cpu." in ran.err

@@ -5,10 +5,11 @@ and which one it uses may depend on the clock.  Another algorithm is tried for a
 the run has cost several times what the trial will; the faster of the two goes on.  One that lost
 comes again much later, for bounds get better as centres settle.
 
-* Few features: Lloyd, then filtering, once the run has cost what it takes to put the rows in order;
-  where that is less than an iteration, filtering at once.  Boxes grow with the features: from five
-  on Hamerly is tried too.
-* More: Hamerly, which is Lloyd while its bounds do not pay; with many clusters yinyang is tried.
+* Few features: Lloyd, then filtering, once the run has cost a part of what it takes to put the rows
+  in order; filtering at once where that is little for a run of so many clusters.
+* More: Hamerly, which is Lloyd while its bounds do not pay.  Up to eight features filtering is
+  tried, though boxes grow with them; beyond, with many clusters, yinyang,
+  unless the scan is by far the fastest way to make a product.
 * CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.
 """
 
@@ -34,7 +35,15 @@ ORDER, BASE, EXTRA = 10_000, 350, 6
 TRIAL = 3
 
 # A trial is made once the run has cost so many times as much, and again when it has grown so much.
-WAIT, AGAIN = 6.0, 4.0
+WAIT, AGAIN = 8.0, 4.0
+
+# Where filtering is sure to win, the part of the rows' ordering that the run must have cost: a run
+# that has lasted that long will most often last several times longer.  A run of many clusters lasts
+# long: most often more than so many iterations a cluster.
+SURE, LASTING = 0.25, 0.125
+
+# The challenger must be so much faster: the other one, too, has become faster since it stopped.
+BETTER = 0.8
 
 
 class Auto:
@@ -46,6 +55,8 @@ class Auto:
     sparse : bool
     ordered : bool
         Whether the rows are in order already.
+    units : bool
+        Whether Lloyd's products are made on matrix units, which no scan of a few groups can use.
 
     Attributes
     ----------
@@ -54,21 +65,25 @@ class Auto:
     """
 
     def __init__(
-        self, n_samples: int, n_features: int, k: int, sparse: bool, ordered: bool
+        self, n_samples: int, n_features: int, k: int, sparse: bool, ordered: bool, units: bool
     ) -> None:
         self.using = "lloyd"
         self.others: list[str] = []
-        # What the run must cost before the next trial, in iterations of Lloyd's.
+        # To put the rows in order, in iterations of Lloyd's.
+        order = 0.0 if ordered else ORDER / (BASE + k * (n_features + EXTRA))
+        # What the run must cost before the next trial, in the same.
         self.patience = WAIT * TRIAL
         if not sparse and n_samples * n_features * k >= SMALL:
-            if n_features > LOW:
-                self.using = "hamerly"
-                self.others = ["yinyang"] if k >= MANY else []
+            if n_features <= FLAT:
+                self.others, self.patience = ["filtering"], SURE * order
+                if order < LASTING * k:
+                    self.using = self.others.pop()
             else:
-                self.others = ["filtering"] if n_features <= FLAT else ["filtering", "hamerly"]
-                self.patience = 0.0 if ordered else ORDER / (BASE + k * (n_features + EXTRA))
-            if n_features <= FLAT and self.patience < 1.0:
-                self.using = self.others.pop()
+                self.using = "hamerly"
+                if n_features <= LOW:
+                    self.others, self.patience = ["filtering"], WAIT * (TRIAL + order)
+                elif k >= MANY and not units:
+                    self.others = ["yinyang"]
         self.iteration = self.left = 0
         self.spent = 0.0
         self.lloyd = float("inf")
@@ -94,6 +109,7 @@ class Auto:
     def _settle(self, seconds: float) -> None:
         """End a trial whose last iteration cost that."""
         name, before = self.incumbent
-        self.others.append(name if seconds < before else self.using)
-        self.using = self.using if seconds < before else name
+        better = seconds < BETTER * before
+        self.others.append(name if better else self.using)
+        self.using = self.using if better else name
         self.patience = max(WAIT * TRIAL, AGAIN * self.spent / self.lloyd)

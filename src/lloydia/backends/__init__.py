@@ -20,12 +20,15 @@ Two properties make every engine give the same bits; the first makes them compos
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
 
@@ -223,7 +226,7 @@ class Engine(Protocol):
         """Return the weighted sum of D to the centres of the last assignment."""
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels of the last assignment, in the caller's library: shape (n,)."""
+        """Return the labels of the last assignment, an ndarray or a tensor: shape (n,)."""
 
     def centers(self) -> NDArray:
         """Return the current centres: shape (k, d)."""
@@ -242,11 +245,12 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
 
     Parameters
     ----------
-    device : {"auto", "cpu", "reference"}
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}
         ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
-        ``"reference"`` is the NumPy oracle: slow, for tests and study.
-    X : ndarray of shape (n, d), or CSR matrix
-        float32 or float64, finite, in any layout.
+        ``"cuda"`` is the GPU that the array lives on, or torch's current one.  ``"reference"`` is
+        the NumPy oracle: slow, for tests and study.
+    X : ndarray of shape (n, d), CSR matrix, or tensor on a GPU
+        Floating, finite, in any layout.
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
         None: as many as this process may use.
@@ -254,17 +258,41 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
     Raises
     ------
     ValueError
-        For a device that this version does not have; there is no silent fallback.
+        For a device that is not there, or not the one that `X` lives on; there is no silent
+        fallback.
+    ImportError
+        For a GPU, without PyTorch and Triton.
     """
-    if device in ("auto", "cpu"):
-        return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+    there = on_gpu(X)
+    name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
+    if re.fullmatch(r"cuda(:\d+)?", name):
+        return _on_gpu(name, X, weights)
+    if device not in ("auto", "cpu", "reference"):
+        raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+    if there:
+        raise ValueError(
+            f"X lives on {X.device} and device={device!r} does not: use device='auto', or copy X "
+            "to the host (X.cpu() for torch, X.get() for CuPy)."
+        )
     if device == "reference":
         from lloydia.backends.reference import Reference
 
         return Reference(X, weights)
-    if isinstance(device, str) and device.split(":")[0] == "cuda":
+    return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+
+
+def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
+    if sp.issparse(X):
         raise ValueError(
-            f"device={device!r} is not available: this version of Lloydia has no GPU engine; "
-            "use device='cpu'."
+            f"device={device!r} takes dense data and X is sparse: use device='cpu', or X.toarray()."
         )
-    raise ValueError(f"Unknown device {device!r}: use 'auto' or 'cpu'.")
+    try:
+        name = load("lloydia.backends.cuda.devices").find(device, X)
+        return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "triton"):
+            raise
+        raise ImportError(
+            f"device={device!r} needs PyTorch and Triton: pip install 'lloydia[gpu]', "
+            "or use device='cpu'."
+        ) from None

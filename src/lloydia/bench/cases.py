@@ -6,16 +6,18 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MODES", "Case", "choose", "start", "table"]
+__all__ = ["MODES", "PHOTOS", "Case", "choose", "named", "photo", "start", "table"]
 
 MODES = ("iterations", "fits", "seeding")
 BLOCK = 1 << 16
 SMALL = 10_000  # cases up to this size are not made smaller by `quick`
-PHOTO = 427 * 640  # pixels of each of scikit-learn's photographs
+PHOTOS = ("china.jpg", "flower.jpg")  # scikit-learn's
+PHOTO = 427 * 640  # pixels of each
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,12 @@ class Case:
         KINDS[self.kind](self, X, np.random.default_rng(self.seed))
         return X
 
-    def tenth(self) -> Case:
+    def tenth(self) -> Self:
         """Return the case with a tenth of its rows."""
         return self if self.n <= SMALL else replace(self, n=self.n // 10)
+
+
+C = TypeVar("C", bound=Case)
 
 
 def table() -> list[Case]:
@@ -51,6 +56,11 @@ def table() -> list[Case]:
 
 
 def choose(names: Sequence[str] | None, modes: Sequence[str]) -> list[Case]:
+    """Return our cases that have one of the modes, or those named."""
+    return named(table(), names, modes)
+
+
+def named(cases: Sequence[C], names: Sequence[str] | None, modes: Sequence[str]) -> list[C]:
     """Return the cases that have one of the modes, or those named.
 
     Raises
@@ -58,11 +68,11 @@ def choose(names: Sequence[str] | None, modes: Sequence[str]) -> list[Case]:
     ValueError
         For a name that no case with these modes has.
     """
-    cases = {case.name: case for case in table() if set(case.modes) & set(modes)}
+    having = {case.name: case for case in cases if set(case.modes) & set(modes)}
     for name in names or ():
-        if name not in cases:
-            raise ValueError(f"There is no case {name!r}: the cases are {'; '.join(cases)}.")
-    return [case for case in cases.values() if not names or case.name in names]
+        if name not in having:
+            raise ValueError(f"There is no case {name!r}: the cases are {'; '.join(having)}.")
+    return [case for case in having.values() if not names or case.name in names]
 
 
 def start(case: Case, X: NDArray) -> NDArray | None:
@@ -98,7 +108,7 @@ def _uniform(case: Case, X: NDArray, rng: np.random.Generator) -> None:
 
 
 def _pixels(case: Case, X: NDArray, rng: np.random.Generator) -> None:
-    colors = np.concatenate([_photo(name).reshape(-1, 3) for name in ("china.jpg", "flower.jpg")])
+    colors = np.concatenate([photo(name).reshape(-1, 3) for name in PHOTOS])
     for i, block in enumerate(_blocks(X)):
         rows = np.arange(i * BLOCK, i * BLOCK + len(block)) % len(colors)
         block[:] = np.rint(6 * rng.standard_normal(block.shape, dtype=np.float32))
@@ -107,16 +117,17 @@ def _pixels(case: Case, X: NDArray, rng: np.random.Generator) -> None:
 
 
 def _china(case: Case, X: NDArray, rng: np.random.Generator) -> None:
-    X[:] = _photo("china.jpg").reshape(-1, 3)[:: PHOTO // case.n][: case.n]
+    X[:] = photo(PHOTOS[0]).reshape(-1, 3)[:: PHOTO // case.n][: case.n]
 
 
 def _patches(case: Case, X: NDArray, rng: np.random.Generator) -> None:
-    photo = _photo("flower.jpg")
-    patches = np.lib.stride_tricks.sliding_window_view(photo, (4, 4, 3)).reshape(-1, 48)
+    windows = np.lib.stride_tricks.sliding_window_view(photo(PHOTOS[1]), (4, 4, 3))
+    patches = windows.reshape(-1, 48)
     X[:] = patches[:: len(patches) // case.n][: case.n]
 
 
-def _photo(name: str) -> NDArray[np.uint8]:
+def photo(name: str) -> NDArray[np.uint8]:
+    """Return a photograph of scikit-learn's: shape (427, 640, 3)."""
     from sklearn.datasets import load_sample_image
 
     return load_sample_image(name)

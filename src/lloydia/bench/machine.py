@@ -14,12 +14,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from lloydia import __version__
+
 __all__ = ["PACKAGES", "RESULTS", "cpu_name", "facts", "keep", "load", "shelf"]
 
 RESULTS = Path("benchmarks/results")
 PACKAGES = (
     *("lloydia", "numpy", "numba", "scipy", "scikit-learn"),
     *("scikit-learn-intelex", "faiss-cpu", "superkmeans", "mlpack"),
+    *("torch", "triton", "flash-kmeans"),
 )
 
 
@@ -41,6 +44,7 @@ def facts() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{name: found for name in PACKAGES if (found := _version(name))},
+        "lloydia": __version__,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -55,14 +59,14 @@ def load() -> float | None:
     return busy
 
 
-def shelf(results: Path) -> Path:
-    """Return this processor's folder in `results`."""
-    return results / re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-")
+def shelf(results: Path, processor: str | None = None) -> Path:
+    """Return the folder of a processor or GPU, this processor's by default, in `results`."""
+    return results / re.sub(r"[^a-z0-9]+", "-", (processor or cpu_name()).lower()).strip("-")
 
 
 def keep(name: str, rows: Sequence[Mapping[str, Any]], results: Path = RESULTS) -> Path:
-    """Append one JSON line a row to this processor's ``name.jsonl``, and return its path."""
-    path = shelf(results) / f"{name}.jsonl"
+    """Append one JSON line a row to ``name.jsonl`` of where they ran, and return its path."""
+    path = shelf(results, rows[0].get("device")) / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = facts()
     lines = "".join(json.dumps({**row, **machine}) + "\n" for row in rows)

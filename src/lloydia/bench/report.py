@@ -29,6 +29,9 @@ LOOKS = {
     "SuperKMeans": ("#AA3377", "P"),
     "mlpack": ("#CCBB44", "^"),
     "SciPy": ("#888888", "v"),
+    "flash-kmeans": ("#EE6677", "D"),
+    "PyTorch": ("#4477AA", "o"),
+    "Lloydia CPU": ("#CCBB44", "^"),
 }
 FASTER, SLOWER = "#228833", "#BB5566"
 LEAST_ROW = 0.42  # inches
@@ -36,6 +39,8 @@ LEAST_ROW = 0.42  # inches
 
 def newest(path: Path) -> list[Row]:
     """Return the rows of the newest run in a file of JSON lines.
+
+    Runs on a GPU are often of some cases or modes only: each has its newest run.
 
     Raises
     ------
@@ -48,10 +53,18 @@ def newest(path: Path) -> list[Row]:
             rows.append(json.loads(line))
         except json.JSONDecodeError:
             raise ValueError(f"{path}, line {number} is not JSON.") from None
-    runs = [row["run"] for row in rows if isinstance(row, dict) and {"run", "mode"} <= row.keys()]
-    if not runs:
+    rows = [row for row in rows if isinstance(row, dict) and {"run", "mode"} <= row.keys()]
+    if not rows:
         raise ValueError(f"{path} has no run of lloydia bench.")
-    return [row for row in rows if isinstance(row, dict) and row.get("run") == max(runs)]
+    last: dict[object, str] = {}
+    for row in rows:
+        last[_part(row)] = max(row["run"], last.get(_part(row), ""))
+    return [row for row in rows if row["run"] == last[_part(row)]]
+
+
+def _part(row: Row) -> object:
+    """Return what of a run is as new as any other part."""
+    return (row["case"], row["mode"]) if "device" in row else None
 
 
 def write(path: Path, folder: Path | None = None) -> list[Path]:
@@ -75,8 +88,8 @@ def write(path: Path, folder: Path | None = None) -> list[Path]:
     folder = path.parent if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {mode: folder / f"{path.stem}-{mode}.png" for mode in TITLES if by_case(rows, mode)}
-    text = [f"# {rows[0]['cpu']}", "", _machine(rows[0]), ""]
-    text += [f"![{TITLES[mode]}]({picture.name})\n" for mode, picture in pictures.items()]
+    text = [f"# {_where(rows[0])}", "", _machine(rows), ""]
+    text += [f"![{_title(mode, rows[0])}]({picture.name})\n" for mode, picture in pictures.items()]
     text += [sheet.markdown() for sheet in sheets(rows)]
     markdown = folder / f"{path.stem}.md"
     with ExitStack() as renames:
@@ -84,13 +97,31 @@ def write(path: Path, folder: Path | None = None) -> list[Path]:
             to.write_text("\n".join(text), encoding="utf-8")
         for mode, picture in pictures.items():
             with writing(picture, renames) as to:
-                draw(by_case(rows, mode), TITLES[mode], rows[0], to)
+                draw(by_case(rows, mode), _title(mode, rows[0]), rows[0], to)
     return [markdown, *pictures.values()]
 
 
-def _machine(row: Mapping[str, Any]) -> str:
+def _title(mode: str, row: Mapping[str, Any]) -> str:
+    return "One iteration" if "device" in row and mode == "iterations" else TITLES[mode]
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    return row.get("device") or row["cpu"]
+
+
+def _machine(rows: list[Row]) -> str:
+    row = max(rows, key=lambda row: row["run"])
     rates = row["rates"]
     versions = ", ".join(f"{name} {row[name]}" for name in PACKAGES if name in row)
+    if "device" in row:
+        runs = dict.fromkeys(sorted(row["run"] for row in rows))
+        return (
+            f"{', '.join(runs)}, beside {row['cores']} cores of {row['cpu']}, {row['system']}.  "
+            f"Copy {rates['copy_gbs']:,.0f} GB/s; products of order 8,192: "
+            f"{rates['gemm_float16_tflops']:.0f} TFLOP/s in float16, "
+            f"{rates['gemm_float32_tflops']:.0f} in float32, "
+            f"{rates['gemm_float64_tflops']:.0f} in float64.  Python {row['python']}, {versions}."
+        )
     return (
         f"{row['threads']} threads of {row['cores']} cores, {row['system']}, {row['run']}, load of "
         f"others {row['load']}.  Copy {rates['copy_gbs']:.0f} GB/s, read {rates['read_gbs']:.0f} "
@@ -113,7 +144,8 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
     ax.set_xscale("log")
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, 0.7), max(high * 1.15, 3))
-    ticks = [x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if low <= x <= high * 1.15]
+    every = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    ticks = [x for x in every if low <= x <= high * 1.15]
     ax.set_xticks(ticks, [f"{x:g}×" for x in ticks], minor=False)
     ax.minorticks_off()
     ax.axvline(1, color="black", linewidth=1)
@@ -125,11 +157,17 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.set_xlabel("the peer's time over Lloydia's: right of 1×, Lloydia is faster")
     ax.set_title(title, loc="left", fontweight="bold", pad=22)
-    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
-    note = f"{facts['cpu']}, {threads}; bar: best exact peer, hollow: approximate"
+    note = f"{_where(facts)}, {_how(facts)}"
     ax.text(0, 1, note, transform=ax.transAxes, va="bottom", fontsize="small", color="0.4")
     _legend(figure, [row["peer"] for rows in cases.values() for row in rows if "ratio" in row])
     figure.savefig(path, format="png")
+
+
+def _how(facts: Mapping[str, Any]) -> str:
+    if "device" in facts:
+        return "X on the device; bar: best peer in X's type, hollow: float16"
+    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    return f"{threads}; bar: best exact peer, hollow: approximate"
 
 
 def _draw_case(ax: Axes, place: int, rows: list[Row]) -> None:
@@ -164,7 +202,8 @@ def _family(peer: str) -> str:
 
 
 def _label(row: Row) -> str:
-    shape = f"{_short(row['n'])} × {row['d']}, k = {row['k']}"
+    batch = f"{row['batch']} × " if row.get("batch", 1) > 1 else ""
+    shape = f"{batch}{_short(row['n'])} × {row['d']}, k = {row['k']}"
     kind = "" if row["kind"] == "mixture" else f"{row['kind']}: "
     return f"{kind}{shape}" + (", f64" if row["dtype"] == "float64" else "")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Sheet", "best_peer", "by_case", "ours", "sheets"]
+__all__ = ["Sheet", "best_peer", "by_case", "milliseconds", "ours", "remarks", "sheets"]
 
 Row = dict[str, Any]
 
@@ -50,6 +50,10 @@ def best_peer(rows: list[Row]) -> Row | None:
 
 def sheets(rows: list[Row]) -> list[Sheet]:
     """Return the tables of one run."""
+    if rows and "device" in rows[0]:
+        from lloydia.bench.device.sheets import device_sheets
+
+        return device_sheets(rows)
     makers = {
         "iterations": (_iterations, _every_peer),
         "fits": (_fits, _every_peer),
@@ -72,8 +76,8 @@ def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
         gemm = next((row for row in rows if row["peer"] == "gemm" and "ms" in row), None)
         lines.append(
             [
-                *(name, _ms(own), *_beside(best)),
-                _ms(gemm),
+                *(name, milliseconds(own), *_beside(best)),
+                milliseconds(gemm),
                 f"{gemm['ratio']:.2f}" if gemm else "",
                 f"{own['floor_ms']:.3g}",
                 f"{own['ms'] / own['floor_ms']:.1f}" if "ms" in own else "",
@@ -87,7 +91,7 @@ def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
         "rate of gemm, and of reading X once.",
     ]
     more = ("gemm, ms", "gemm's ratio", "floor, ms", "Lloydia / floor")
-    return Sheet("One iteration", (*heads, *more), lines, notes + _remarks(cases))
+    return Sheet("One iteration", (*heads, *more), lines, notes + remarks(cases))
 
 
 def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
@@ -100,9 +104,16 @@ def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
         own = ours(rows)
         loose = [row for row in rows[1:] if "ratio" in row and not row["exact"]]
         other = min(loose, key=lambda row: row["ms"], default=None)
-        lines.append([name, str(own.get("n_iter", "")), _ms(own), *_beside(best_peer(rows))])
+        lines.append(
+            [name, str(own.get("n_iter", "")), milliseconds(own), *_beside(best_peer(rows))]
+        )
         lines[-1] += (
-            [other["peer"], _ms(other), f"{other['ratio']:.2f}", f"{other['inertia_ratio']:.4f}"]
+            [
+                other["peer"],
+                milliseconds(other),
+                f"{other['ratio']:.2f}",
+                f"{other['inertia_ratio']:.4f}",
+            ]
             if other
             else [""] * 4
         )
@@ -112,7 +123,7 @@ def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
         "an approximate peer skips what probably does not matter, and starts where it likes: its "
         "inertia is relative to Lloydia's.",
     ]
-    return Sheet("Whole fits", heads, lines, notes + _remarks(cases))
+    return Sheet("Whole fits", heads, lines, notes + remarks(cases))
 
 
 def _every_peer(cases: dict[str, list[Row]], mode: str) -> Sheet:
@@ -139,7 +150,7 @@ def _seeding(cases: dict[str, list[Row]], mode: str) -> Sheet:
         "potential: the inertia of the centres picked, relative to Lloydia's.  FAISS draws one "
         "candidate a centre, the others 2 + log(k)."
     ]
-    return Sheet("Seeding", heads, lines, notes + _remarks(cases))
+    return Sheet("Seeding", heads, lines, notes + remarks(cases))
 
 
 def _auto(cases: dict[str, list[Row]], mode: str) -> Sheet:
@@ -160,7 +171,7 @@ def _auto(cases: dict[str, list[Row]], mode: str) -> Sheet:
         "distances: evaluated, of n k (iterations + 1).  Bytes: the most that a fit had allocated "
         "at any time, besides X, within 20 iterations.",
     ]
-    return Sheet("auto beside every algorithm", heads, lines, notes + _remarks(cases))
+    return Sheet("auto beside every algorithm", heads, lines, notes + remarks(cases))
 
 
 def _beside(row: Row | None) -> list[str]:
@@ -168,10 +179,11 @@ def _beside(row: Row | None) -> list[str]:
         return [""] * 4
     low, high = row["ratio_quartiles"]
     name = row["peer"] + ("" if row["same_start"] else " (own start)")
-    return [name, _ms(row), f"{row['ratio']:.2f}", f"{low:.2f}-{high:.2f}"]
+    return [name, milliseconds(row), f"{row['ratio']:.2f}", f"{low:.2f}-{high:.2f}"]
 
 
-def _ms(row: Row | None) -> str:
+def milliseconds(row: Row | None) -> str:
+    """Return a row's time, or nothing where it has none."""
     if row is None or "ms" not in row:
         return ""
     return f"{row['ms']:,.3f}" if row["ms"] < 10 else f"{row['ms']:,.1f}"
@@ -183,7 +195,7 @@ def _cell(row: Row) -> str:
     return "-" if row["status"] in ("unsupported", "not installed") else row["status"]
 
 
-def _remarks(cases: dict[str, list[Row]]) -> list[str]:
+def remarks(cases: dict[str, list[Row]]) -> list[str]:
     """Say who is missing, whose result differs, who failed."""
     every = [row for rows in cases.values() for row in rows]
     missing = {row["peer"]: None for row in every if row["status"] == "not installed"}

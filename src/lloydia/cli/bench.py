@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +18,7 @@ from lloydia.cli.progress import bar
 from lloydia.cli.report import print_json
 
 if TYPE_CHECKING:
-    from lloydia.bench.sheets import Sheet
+    from lloydia.bench.sheets import Row, Sheet
 
 WIDEST = 250
 
@@ -32,7 +34,7 @@ Names = Annotated[
     list[str] | None,
     Parameter(consume_multiple=True, negative="", help="Some of them; all by default."),
 ]
-Threads = Annotated[int, POSITIVE, Parameter(help="Of every side.")]
+Threads = Annotated[int, POSITIVE, Parameter(help="Of every side, on the processor.")]
 Rounds = Annotated[
     int | None,
     POSITIVE,
@@ -61,9 +63,17 @@ def peers(
     cases: Names = None,
     peers: Names = None,
     mode: Annotated[
-        Literal["iterations", "fits", "both"],
-        Parameter(help="Brute-force iterations, whole fits, or both."),
-    ] = "both",
+        list[Literal["iterations", "fits", "accuracy", "profile"]] | None,
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Iterations, whole fits, labels (cuda only), kernels (cuda only); by default the "
+            "first two, and labels with cuda.",
+        ),
+    ] = None,
+    device: Annotated[
+        Literal["cpu", "cuda"], Parameter(help="Where: cuda is PyTorch's first GPU.")
+    ] = "cpu",
     threads: Threads = 2,
     rounds: Rounds = None,
     quick: Quick = False,
@@ -74,11 +84,18 @@ def peers(
     """Time brute-force iterations and whole fits beside every peer that is installed.
 
     Peers: pip install 'lloydia[bench]' brings two; SuperKMeans and mlpack are used if they are
-    there.  The whole takes about half an hour.
+    there.  The whole takes about half an hour.  On a GPU: flash-kmeans, if it is installed, and
+    plain PyTorch; cases of their own.
 
     Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
     """
-    modes = ("iterations", "fits") if mode == "both" else (mode,)
+    if device == "cuda":
+        chosen = tuple(mode or ("iterations", "fits", "accuracy"))
+        _bench_on_device(chosen, cases, peers, rounds, quick, save, out, json)
+        return
+    if only := set(mode or ()) & {"accuracy", "profile"}:
+        raise ValueError(f"--mode {min(only)} needs --device cuda.")
+    modes = tuple(mode or ("iterations", "fits"))
     _bench("peers", modes, cases, peers, threads, rounds, quick, save, out, json)
 
 
@@ -157,29 +174,78 @@ def _bench(
     out: Path | None,
     json: bool,
 ) -> None:
-    """Check the options, run, keep, print."""
-    if quick and (save or out):
-        raise ValueError("--quick shrinks the cases, so its figures are not kept: leave one out.")
+    """Check the options and run on the processor."""
+    _check(quick, save, out)
     from lloydia.bench.cases import choose
     from lloydia.bench.contest import QUICK, Patience
-    from lloydia.bench.machine import keep
     from lloydia.bench.peers import choose as choose_peers
     from lloydia.bench.run import run
-    from lloydia.bench.sheets import sheets
 
     wanted = choose(cases, ["fits"] if name == "auto" else modes)
     patience = replace(QUICK if quick else Patience(), rounds=rounds)
+    some = partial(
+        run,
+        [case.tenth() for case in wanted] if quick else wanted,
+        modes,
+        choose_peers(chosen, modes),
+        threads=threads,
+        patience=patience,
+    )
+    _show(name, some, save, out, json)
+
+
+def _bench_on_device(
+    modes: Sequence[str],
+    cases: list[str] | None,
+    chosen: list[str] | None,
+    rounds: int | None,
+    quick: bool,
+    save: bool,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Check the options and run on the GPU."""
+    _check(quick, save, out)
+    if not find_spec("torch"):
+        raise ImportError("--device cuda needs PyTorch: pip install 'lloydia[gpu]'.")
+    from lloydia.bench.device.cases import choose
+    from lloydia.bench.device.contest import PATIENT, QUICK
+    from lloydia.bench.device.run import device_name, run
+    from lloydia.bench.device.sides import choose as choose_sides
+
+    device_name("cuda")  # before anything is made
+    wanted = choose(cases, modes)
+    some = partial(
+        run,
+        [case.tenth() for case in wanted] if quick else wanted,
+        modes,
+        choose_sides(chosen),
+        device="cuda",
+        patience=replace(QUICK if quick else PATIENT, rounds=rounds),
+    )
+    _show("peers", some, save, out, json)
+
+
+def _check(quick: bool, save: bool, out: Path | None) -> None:
+    if quick and (save or out):
+        raise ValueError("--quick shrinks the cases, so its figures are not kept: leave one out.")
+
+
+def _show(
+    name: str,
+    run: Callable[..., Iterator[list[Row]]],
+    save: bool,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Run, keep and print; fail if a result of ours does."""
+    from lloydia.bench.machine import keep
+    from lloydia.bench.sheets import sheets
+
     with bar(counted=False) as shown:
         task = shown.add_task("", total=None, note="")
-        rows = []
-        for some in run(
-            [case.tenth() for case in wanted] if quick else wanted,
-            modes,
-            choose_peers(chosen, modes),
-            threads=threads,
-            patience=patience,
-            step=lambda what: shown.update(task, description=what),
-        ):
+        rows: list[Row] = []
+        for some in run(step=lambda what: shown.update(task, description=what)):
             rows += some
             if save or out:
                 kept = keep(name, some, out or RESULTS)

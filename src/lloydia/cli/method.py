@@ -33,7 +33,7 @@ class Method:
         Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
         Parameter(help="All give the same bits; they differ in time and memory."),
     ] = "auto"
-    device: Annotated[str, Parameter(help="Where to compute: auto or cpu.")] = "auto"
+    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto"
     tol: Annotated[
         float,
         Parameter(

@@ -30,6 +30,7 @@ def predict(
             '"labels".',
         ),
     ] = None,
+    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto",
     json: Json = False,
 ) -> None:
     """Give each row of a table to the nearest centre of a model.
@@ -53,7 +54,7 @@ def predict(
     check_squares(table, len(table.X))
     with spinner("predicting"):
         start = time.perf_counter()
-        found = fitted.estimator().predict(table.X)
+        found = fitted.estimator().set_params(device=device).predict(table.X)
         seconds = time.perf_counter() - start
     facts = {
         "n_samples": len(table.X),

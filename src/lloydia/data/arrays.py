@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["ROWS", "check_weights", "on_host"]
+from lloydia.data.device_arrays import as_tensor, on_gpu, returning
+
+__all__ = ["ROWS", "check_weights", "home_of", "on_host"]
 
 # How scikit-learn's validation is asked to check X.
 ROWS: dict[str, Any] = {
@@ -25,19 +28,12 @@ LARGEST_RATIO = 2.0**200
 def on_host(X: Any) -> Any:
     """Return `X` on the host, half precision widened to float32 (exactly).
 
-    torch tensors become NumPy arrays that share their memory.  In a sparse matrix duplicates are
-    added up (in a copy): rows in CSR have sorted indices, each once.
-
-    Raises
-    ------
-    ValueError
-        If `X` lives on a GPU.
+    torch tensors become NumPy arrays: those on the host share their memory, arrays on a GPU are
+    copied.  In a sparse matrix duplicates are added up (in a copy): rows in CSR have sorted
+    indices, each once.
     """
-    if hasattr(X, "__cuda_array_interface__"):
-        raise ValueError(
-            "X lives on a GPU, and this version of Lloydia has no GPU engine: copy it to the host "
-            "first (X.cpu() for torch, X.get() for CuPy)."
-        )
+    if on_gpu(X):
+        X = as_tensor(X).cpu()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(X, torch.Tensor):
         X = X.detach()
@@ -51,8 +47,16 @@ def on_host(X: Any) -> Any:
     return X
 
 
+def home_of(X: Any) -> Callable[[Any], Any]:
+    """Return the function that brings an engine's arrays to the library and device of `X`.
+
+    For anything on the host that is NumPy.
+    """
+    return returning(X) if on_gpu(X) else on_host
+
+
 def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
-    """Return the weights as float64, or None where there are none.
+    """Return the weights on the host as float64, or None where there are none.
 
     Raises
     ------
@@ -61,7 +65,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
     """
     if sample_weight is None:
         return None
-    weights = np.array(sample_weight, dtype=np.float64)
+    weights = np.array(on_host(sample_weight), dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
     if weights.ndim != 1:

@@ -23,6 +23,12 @@ products with fused or separate rounding, in any order.
    magnitudes that sum to less than ``(1 + 2**-6)`` times the above.  Subnormal numbers count as 0
    there, and ``2**-100`` covers it.
 
+6. Leading parts alone, ``y = h + r`` and ``b = h' + r'``: what is left out is at most
+   ``|r| |h'| + |y| |r'|``, which is added to the score as a pair of products that are not less
+   (:mod:`lloydia.backends.cpu.coarse_scan`); the terms have magnitudes that sum to less than
+   ``(1 + 2**-5)`` times the above, for ``|r| <= 2**-8 |y|`` and a bfloat16 rounded up is less than
+   ``1 + 2**-7`` times the norm (:func:`leading_line`).
+
 The first four: ``|s_j - t_j| <= (q + 4 + 2**(m + 1)) u (R C + C^2)``, without the power of two
 where nothing is overwritten, up to a factor ``1 + 2 (d + 8) u``, for
 d <= 2**20.  The canonical D of :mod:`lloydia.exact.distance` is itself rounded: its argmin is that
@@ -50,6 +56,7 @@ __all__ = [
     "error_line",
     "error_terms",
     "frame",
+    "leading_line",
     "most_scale",
     "scale_of",
     "score_error",
@@ -162,6 +169,15 @@ def split_line(
         b * (1.0 + 2.0**-6) + 0.5 * of_radius / tiny,
         0.5 * of_rest / tau,
     )
+
+
+def leading_line(line: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return ``(a, b, 0)``: the error of adding up leading parts is at most ``a + b R**2``.
+
+    `line` is that of :func:`error_line`, for the sum.
+    """
+    a, b, _ = line
+    return a * (1.0 + 2.0**-5) + 2.0**-100, b * (1.0 + 2.0**-5), 0.0
 
 
 def score_error(n_features: int, radius: NDArray | float, reach: float, scale: float) -> NDArray:

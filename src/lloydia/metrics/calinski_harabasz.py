@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lloydia.data.device_arrays import on_gpu
+from lloydia.imports import load
 from lloydia.metrics.partition import partition
 
 __all__ = ["calinski_harabasz_score"]
@@ -47,6 +49,8 @@ def calinski_harabasz_score(X: Any, labels: Any) -> float:
     >>> calinski_harabasz_score([[0.0], [1.0], [10.0], [11.0]], [0, 0, 1, 1])
     200.0
     """
+    if on_gpu(X):
+        return load("lloydia.metrics.device_scores").calinski_harabasz(X, labels)
     groups = partition(X, labels)
     origin = groups.X.mean(axis=0, dtype=np.float64)
     centroids, sizes = groups.centroids(origin), groups.sizes

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lloydia.data.device_arrays import on_gpu
+from lloydia.imports import load
 from lloydia.metrics.partition import partition
 
 __all__ = ["davies_bouldin_score"]
@@ -49,6 +51,8 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
     >>> davies_bouldin_score([[0.0], [1.0], [10.0], [11.0]], [0, 0, 1, 1])
     0.1
     """
+    if on_gpu(X):
+        return load("lloydia.metrics.device_scores").davies_bouldin(X, labels, _ZERO)
     groups = partition(X, labels)
     origin = groups.X.mean(axis=0, dtype=np.float64)
     centroids = groups.centroids(origin)

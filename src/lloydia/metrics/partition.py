@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
+from lloydia.data.arrays import on_host
 from lloydia.exact.distance import check_magnitudes
 
 __all__ = ["Partition", "partition"]
@@ -76,7 +77,7 @@ def partition(X: Any, labels: Any, *, accept_sparse: str | bool = False) -> Part
     TypeError
         Sparse X where it is not accepted.
     """
-    X, labels = check_X_y(X, labels, accept_sparse=accept_sparse)
+    X, labels = check_X_y(on_host(X), on_host(labels), accept_sparse=accept_sparse)
     encoder = LabelEncoder()
     codes = encoder.fit_transform(labels)
     n, k = len(codes), len(encoder.classes_)

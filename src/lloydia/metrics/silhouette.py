@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state, check_X_y
 
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import on_gpu
+from lloydia.imports import load
 from lloydia.metrics.partition import Partition, partition
 
 __all__ = ["silhouette_samples", "silhouette_score"]
@@ -36,7 +39,7 @@ def silhouette_samples(
 
     Returns
     -------
-    ndarray of shape (n,), float64
+    ndarray of shape (n,), float64, or an array of the library of an X on a GPU
         ``(b - a) / max(a, b)``, from -1 to 1, with a the mean distance to the other rows of the
         cluster and b the least mean distance to another cluster; 0 for the only row of a cluster,
         and where a = b = 0.
@@ -62,6 +65,8 @@ def silhouette_samples(
     """
     _check_metric(metric)
     threads = _threads(n_threads)
+    if on_gpu(X):
+        return load("lloydia.metrics.device_scores").silhouettes(X, labels)
     groups = partition(X, labels)
     result = np.empty(len(groups.order))
     result[groups.order] = _sorted_silhouettes(groups, threads)
@@ -109,10 +114,17 @@ def silhouette_score(
     >>> silhouette_score([[0.0], [0.0], [4.0]], ["a", "a", "b"])
     0.6666666666666666
     """
+    if sample_size is not None and (not isinstance(sample_size, Integral) or sample_size < 1):
+        raise ValueError(f"sample_size={sample_size!r} must be None or an integer >= 1.")
+    if on_gpu(X):
+        _check_metric(metric)
+        _threads(n_threads)
+        scores = load("lloydia.metrics.device_scores").silhouettes(
+            X, labels, sample_size, random_state
+        )
+        return float(scores.mean())
     if sample_size is not None:
-        if not isinstance(sample_size, Integral) or sample_size < 1:
-            raise ValueError(f"sample_size={sample_size!r} must be None or an integer >= 1.")
-        X, labels = check_X_y(X, labels)
+        X, labels = check_X_y(on_host(X), on_host(labels))
         drawn = check_random_state(random_state).permutation(X.shape[0])[:sample_size]
         X, labels = X[drawn], labels[drawn]
     return float(silhouette_samples(X, labels, metric=metric, n_threads=n_threads).mean())

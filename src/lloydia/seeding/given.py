@@ -8,11 +8,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import center_dtype
+
 __all__ = ["checked"]
 
 
 def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
-    """Return a copy of `centers`, dense, in the type of `X`.
+    """Return a copy of `centers`, dense, on the host, in the type of the centres of `X`.
 
     Raises
     ------
@@ -21,7 +24,7 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
     """
     if sp.issparse(centers):
         centers = centers.toarray()
-    centers = check_array(centers, dtype=X.dtype, copy=True, order="C")
+    centers = check_array(on_host(centers), dtype=center_dtype(X), copy=True, order="C")
     for axis, (name, expected) in enumerate(
         (("clusters", n_clusters), ("features of the data", X.shape[1]))
     ):

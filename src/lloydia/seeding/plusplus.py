@@ -6,12 +6,14 @@ draws, the one that lowers the sum of weight times D most, ties to the first dra
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends import Engine
 
-__all__ = ["plusplus"]
+__all__ = ["greedy", "plusplus"]
 
 
 def plusplus(
@@ -30,14 +32,23 @@ def plusplus(
     """
     n_trials = 2 + int(np.log(k)) if n_trials is None else n_trials
     engine.seed_start()
-    chosen = [int(engine.seed_draw(random_state.random_sample(1))[0])]
-    engine.seed_add(chosen[0])
-    while len(chosen) < k:
-        candidates = engine.seed_draw(random_state.uniform(size=n_trials))
+    first = engine.seed_draw(random_state.random_sample(1))
+    engine.seed_add(int(first[0]))
+    fractions = random_state.uniform(size=(k - 1, n_trials))
+    at_once = getattr(engine, "seed_greedy", None) or partial(greedy, engine)
+    return np.resize(np.append(first, at_once(fractions)), k)
+
+
+def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Add a seed for each row of `fractions`, the best of its draws; fewer where D becomes 0.
+
+    An engine may have a method `seed_greedy` of its own that does this.
+    """
+    chosen: list[int] = []
+    for draws in fractions:
+        candidates = engine.seed_draw(draws)
         if candidates[0] < 0:
-            # The numbers that are left are drawn all the same: the stream stays scikit-learn's.
-            random_state.uniform(size=(k - len(chosen) - 1) * n_trials)
-            return np.resize(np.array(chosen, dtype=np.int64), k)
+            break
         potentials = engine.seed_potentials(candidates)
         chosen.append(int(candidates[potentials.index(min(potentials))]))
         engine.seed_add(chosen[-1])

@@ -79,7 +79,7 @@ def test_tiles_find_the_best_two(d, k):
     which = aligned((size,), np.int32)
     scratch = aligned(((3 * len(y) + 8) * packed.tiles[0].shape[1] * 256,))
     scratch[:] = 0.0
-    amx.score_tiles(y, len(y), scratch, *packed.tiles, high, low, which, rests)
+    amx.score_tiles(y, len(y), amx.lead(d), scratch, *packed.tiles, high, low, which, rests)
     a, b, c = packed.errors[1]
     check(n, exact, high, low, which, amx.TILE, a + b * squares + c * rests[:n])
     leading = ((flat.view(np.int32) + 0x8000) & -0x10000).view(np.float32)

@@ -5,7 +5,8 @@ Where to look:
 * The engine: this file; :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask),
   :mod:`steps` (one assignment by each algorithm), :mod:`compiled` (how kernels are compiled).
 * Every distance: :mod:`points` (vectors, a point in each lane) or :mod:`amx` (matrix units) score,
-  :mod:`scan` and :mod:`tile_scan` certify and settle, :mod:`centers` packs; :mod:`sparse_scan`.
+  :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify and settle, :mod:`centers` and
+  :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
   :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
   centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
@@ -30,7 +31,7 @@ from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
 from lloydia.backends import Ready, Report
-from lloydia.backends.cpu import oversampling, sums
+from lloydia.backends.cpu import amx, oversampling, sums
 from lloydia.backends.cpu.centers import Packed, aligned
 from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.limbs import padded
@@ -135,7 +136,8 @@ class CPU(Picks):
         k, d, grid = len(centers), self.n_features, self.grid
         self.auto = None
         if algorithm == "auto":
-            self.auto = Auto(self.n_samples, d, k, self.sparse, "tiles" in self.__dict__)
+            units = amx.AVAILABLE and d >= amx.COARSE
+            self.auto = Auto(self.n_samples, d, k, self.sparse, "tiles" in self.__dict__, units)
         self.algorithm = self.auto.using if self.auto else algorithm
         # The last assignment needs no sums.
         self.last = False

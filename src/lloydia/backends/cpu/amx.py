@@ -1,9 +1,10 @@
 r"""The scan on matrix units: Intel's AMX, tiles of bfloat16.
 
 A float32 y is split into two bfloat16 numbers, ``y = h + l`` to within ``2**-16 |y|``, and an inner
-product into three: ``y.b ~ l.h' + h.l' + h.h'``, one product of rows of length 3 d, summed in
+product into three: ``y.b ~ h.h' + l.h' + h.l'``, one product of rows of length 3 d, summed in
 float32.  A tile instruction takes 16 points, 16 centres and 32 of these columns; it is some twenty
-times faster than the vector units, so three products still win.  Layouts, each tile 1 KiB:
+times faster than the vector units, so three products still win.  The leading parts alone are the
+first :func:`lead` columns, which :mod:`coarse_scan` stops at.  Layouts, each tile 1 KiB:
 
 * ABREAST vectors of points: ``[step, vector, pair of columns, point]``, a pair in 32 bits;
 * a panel is ABREAST * TILE centres: ``[step, tile, centre, column]``; its scores start from tiles
@@ -31,7 +32,6 @@ from lloydia.backends.cpu.points import (
     INT,
     IVECTOR,
     LANES,
-    LEAST,
     VECTOR,
     VECTORS,
     fold,
@@ -39,7 +39,13 @@ from lloydia.backends.cpu.points import (
     store,
 )
 
-__all__ = ["AVAILABLE", "BITS", "NOTHING", "TILE", "depth_of", "pack", "score_tiles"]
+__all__ = [
+    "ABREAST", "AVAILABLE", "BITS", "COARSE", "KIB", "TILE", "depth_of", "lead", "lead_points",
+    "score_pairs", "score_tiles", "steps",
+]  # fmt: skip
+
+# Features from which on the leading parts may do alone.
+COARSE = 64
 
 # Rows of a tile; tiles of centres in a panel.
 TILE = 16
@@ -66,7 +72,16 @@ AVAILABLE = _permitted()
 
 def steps(n_features: int) -> int:
     """Return the tile instructions that one product of d features takes."""
-    return -(-3 * -(-n_features // 2) // TILE)
+    return -(-(lead(n_features) + 2 * -(-n_features // 2)) // TILE)
+
+
+def lead(n_features: int) -> int:
+    """Return the pairs of columns of the leading parts.
+
+    Where they may do alone they end with a pair for their error, and whole tiles.
+    """
+    n_pairs = -(-n_features // 2)
+    return n_pairs if n_features < COARSE else -(-(n_pairs + 1) // TILE) * TILE
 
 
 def depth_of(n_features: int) -> int:
@@ -116,39 +131,38 @@ def release(typingctx):
     return types.void(), codegen
 
 
-@intrinsic
-def split_points(typingctx, y, n_pairs, out, rests):
-    """Write the tiles of one vector of points; all are addresses or counts (intp).
+def _split(whole: bool):
+    """Return the code that writes both parts of a vector of points, or the leading ones alone."""
+    half = ir.Constant(IVECTOR, [0x8000] * LANES)
+    high = ir.Constant(IVECTOR, [-0x10000] * LANES)
+    shift = ir.Constant(IVECTOR, [16] * LANES)
 
-    `y` holds an even number of features, twice `n_pairs`; what `out` holds beyond them stays.
-    `rests` receives the squared norms of the following parts.
-    """
+    def rounded(builder, value):
+        """Return the nearest bfloat16, in the upper halves of 32 bits."""
+        return builder.and_(builder.add(builder.bitcast(value, IVECTOR), half), high)
 
     def codegen(context, builder, sig, args):
-        y, n_pairs, out, rests = args
+        y, n_pairs, lead, out, rests = args
         total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * LANES))
-        half = ir.Constant(IVECTOR, [0x8000] * LANES)
-        high = ir.Constant(IVECTOR, [-0x10000] * LANES)
-        shift = ir.Constant(IVECTOR, [16] * LANES)
-
-        def split(value):
-            """Return the leading and the following bfloat16, in the upper halves of 32 bits."""
-            leading = builder.and_(builder.add(builder.bitcast(value, IVECTOR), half), high)
-            rest = builder.fsub(value, builder.bitcast(leading, VECTOR))
-            following = builder.and_(builder.add(builder.bitcast(rest, IVECTOR), half), high)
-            return leading, following
-
         with cgutils.for_range(builder, n_pairs) as loop:
             pair = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 8 * GROUP)))
-            even = split(load(builder, pair, 0, VECTOR, BYTES))
-            odd = split(load(builder, pair, 4 * GROUP, VECTOR, BYTES))
-            for _, following in (even, odd):
-                rest = builder.bitcast(following, VECTOR)
+            halves = []
+            for offset in (0, 4 * GROUP):
+                value = load(builder, pair, offset, VECTOR, BYTES)
+                leading = rounded(builder, value)
+                rest = builder.fsub(value, builder.bitcast(leading, VECTOR))
+                following = rounded(builder, rest)
+                if whole:
+                    rest = builder.bitcast(following, VECTOR)
                 square = builder.fmul(rest, rest)
                 builder.store(builder.fadd(builder.load(total), square), total)
-            leading, following = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(even, odd))
-            for part, value in enumerate((following, leading, leading)):
-                row = builder.add(loop.index, builder.mul(n_pairs, ir.Constant(ADDRESS, part)))
+                halves.append((leading, following))
+            leading, following = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(*halves))
+            after = builder.add(lead, loop.index)
+            parts = [(leading, loop.index)]
+            if whole:
+                parts += [(following, after), (leading, builder.add(after, n_pairs))]
+            for value, row in parts:
                 step = builder.lshr(row, ir.Constant(ADDRESS, 4))
                 line = builder.and_(row, ir.Constant(ADDRESS, TILE - 1))
                 place = builder.add(
@@ -159,7 +173,25 @@ def split_points(typingctx, y, n_pairs, out, rests):
         store(builder, builder.load(total), rests, 0)
         return context.get_dummy_value()
 
-    return types.void(*[types.intp] * 4), codegen
+    return types.void(*[types.intp] * 5), codegen
+
+
+# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+@intrinsic
+def split_points(typingctx, y, n_pairs, lead, out, rests):
+    """Write the tiles of one vector of points; all are addresses or counts (intp).
+
+    `y` holds an even number of features, twice `n_pairs`; the following parts begin at column
+    `lead`, and what `out` holds elsewhere stays.  `rests` receives the squared norms of the
+    following parts.
+    """
+    return _split(whole=True)
+
+
+@intrinsic
+def lead_points(typingctx, y, n_pairs, lead, out, rests):
+    """Write the leading parts alone; `rests` receives the squared norms of what they leave."""
+    return _split(whole=False)
 
 
 @intrinsic
@@ -177,12 +209,19 @@ def multiply(typingctx, points, n_steps, panel, starts, scores):
             _call(builder, "tileloadd64", _tile(total), _at(builder, starts, KIB * c), _ROW)
         with cgutils.for_range(builder, n_steps) as loop:
             step = builder.mul(loop.index, ir.Constant(ADDRESS, ABREAST * KIB))
-            for first, operand in ((4, panel), (6, points)):
-                for i in abreast:
-                    place = _at(builder, builder.add(operand, step), KIB * i)
-                    _call(builder, "tileloadd64", _tile(first + i), place, _ROW)
-            for total, (c, v) in enumerate(totals):
-                _call(builder, "tdpbf16ps", _tile(total), _tile(4 + c), _tile(6 + v))
+
+            def operand(first, start, i):
+                place = _at(builder, builder.add(start, step), KIB * i)
+                _call(builder, "tileloadd64", _tile(first + i), place, _ROW)
+
+            # Each operand just before the first product that needs it.
+            operand(4, panel, 0)
+            for v in abreast:
+                operand(6, points, v)
+                _call(builder, "tdpbf16ps", _tile(v), _tile(4), _tile(6 + v))
+            operand(4, panel, 1)
+            for v in abreast:
+                _call(builder, "tdpbf16ps", _tile(2 + v), _tile(5), _tile(6 + v))
         for total in range(len(totals)):
             place = _at(builder, scores, KIB * total)
             _call(builder, "tilestored64", _tile(total), place, _ROW)
@@ -233,97 +272,17 @@ def _shape() -> np.ndarray:
 
 SHAPE = _shape()
 
-# No panels: the scan does without tiles.
-NOTHING = (
-    np.empty((0, 1, ABREAST, TILE, TILE), np.int32),
-    np.empty((0, ABREAST, TILE, LANES), np.float32),
-    0.0,
-)
 
+@kernel
+def score_pairs(tiles, n_pairs, n_steps, panels, starts, best, second, which):
+    """Score pairs of vectors of points by the first `n_steps` of the panels; keep the best two.
 
-def pack(panels, starts, each_block):
-    """Return the tiles of centres, those that their scores start from, and a norm.
-
-    It is the largest of what the leading parts of a centre leave.
-    `panels` and `starts` are those of :class:`lloydia.backends.cpu.centers.Packed`.
+    The last three receive the best two scores of each point and the tile of centres of the best.
+    `tiles`, shape (n_pairs * ABREAST + 8, n_steps * KIB / 4), ends with scratch.
     """
-    d = panels.shape[1]
-    width = ABREAST * TILE
-    n_panels = -(-len(starts) // width)
-    tiles = aligned((n_panels, steps(d), ABREAST, TILE, TILE), np.int32)
-    tile_starts = aligned((n_panels, ABREAST, TILE, LANES), np.float32)
-    rests = np.zeros(n_panels)
-    each_block(
-        lambda t, a, b: _fill(panels, starts, a, b, tiles, tile_starts, rests),
-        4.0 * width * d,
-        n_panels,
-    )
-    return tiles, tile_starts, float(np.sqrt(rests.max())) * (1.0 + d * 2.0**-22)
-
-
-def aligned(shape, dtype):
-    """Return an array of zeros that starts at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, dtype=np.uint8)
-    return raw[-raw.ctypes.data % 64 :][:size].view(dtype).reshape(shape)
-
-
-@kernel
-def _fill(panels, starts, start, stop, tiles, tile_starts, rests):
-    """Write the tiles of panels ``start`` to ``stop``; `tiles` is zero."""
-    d, width = panels.shape[1:]
-    n_pairs = (d + 1) // 2
-    for number in range(start, stop):
-        for lane in range(ABREAST * TILE):
-            j = number * ABREAST * TILE + lane
-            there = j < len(starts)
-            c, row = lane // TILE, lane % TILE
-            for p in range(LANES):
-                tile_starts[number, c, row, p] = starts[j] if there else np.float32(LEAST)
-            square = 0.0
-            for i in range(n_pairs if there else 0):
-                leading = following = np.int64(0)
-                for half in range(min(2, d - 2 * i)):
-                    value = panels[j // width, 2 * i + half, j % width]
-                    high = upper(value)
-                    rest = value - np.int32(high << 16).view(np.float32)
-                    low = upper(rest)
-                    square += np.float64(rest) * np.float64(rest)
-                    leading |= high << (16 * half)
-                    following |= low << (16 * half)
-                for part in range(3):
-                    column = part * n_pairs + i
-                    pair = following if part == 1 else leading
-                    tiles[number, column // TILE, c, row, column % TILE] = np.int32(pair)
-            rests[number] = max(rests[number], square)
-
-
-@kernel
-def upper(value):
-    """Return the upper half of the bits of a float32, rounded: a bfloat16."""
-    return ((np.int64(np.float32(value).view(np.int32)) + 0x8000) >> 16) & 0xFFFF
-
-
-@kernel
-def _score(y, groups, tiles, panels, starts, best, second, which, rests):
-    """Scan framed rows; the last four receive what is found of each.
-
-    That is its best two scores, the tile of centres of the best, and the squared norm of its
-    following parts.
-    `y` is (groups, an even number of features, GROUP) and `groups` even; `tiles`, shape
-    (n + 8, n_steps * KIB / 4) for n vectors of points, is scratch whose columns beyond the
-    features are 0.
-    """
-    n_steps = panels.shape[1]
-    n_vectors = groups * VECTORS
-    pitch = ABREAST * n_steps * KIB
-    for v in range(n_vectors):
-        points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
-        out = tiles.ctypes.data + v // ABREAST * pitch + v % ABREAST * KIB
-        split_points(points, y.shape[1] // 2, out, rests.ctypes.data + v * BYTES)
-    scratch = tiles.ctypes.data + n_vectors // ABREAST * pitch
+    pitch, panel_pitch = ABREAST * n_steps * KIB, ABREAST * panels.shape[1] * KIB
+    scratch = tiles.ctypes.data + n_pairs * pitch
     configure(SHAPE.ctypes.data)
-    n_pairs = n_vectors // ABREAST
     # A product is folded while the next one is computed: what a tile stores is not at hand soon.
     last = len(panels) * n_pairs
     for turn in range(last + 1):
@@ -331,7 +290,7 @@ def _score(y, groups, tiles, panels, starts, best, second, which, rests):
             multiply(
                 tiles.ctypes.data + turn % n_pairs * pitch,
                 n_steps,
-                panels.ctypes.data + turn // n_pairs * pitch,
+                panels.ctypes.data + turn // n_pairs * panel_pitch,
                 starts.ctypes.data + turn // n_pairs * ABREAST * KIB,
                 scratch + turn % 2 * SCORES,
             )
@@ -348,7 +307,25 @@ def _score(y, groups, tiles, panels, starts, best, second, which, rests):
 
 
 @kernel
-def _nothing(y, groups, tiles, panels, starts, best, second, which, rests):
+def _score(y, groups, lead, tiles, panels, starts, best, second, which, rests):
+    """Scan framed rows; the last four receive what is found of each.
+
+    That is what :func:`score_pairs` writes, and the squared norm of the following parts.
+    `y` is (groups, an even number of features, GROUP) and `groups` even; `tiles`, shape
+    (n + 8, n_steps * KIB / 4) for n vectors of points, is scratch whose columns that are no
+    feature's are 0.
+    """
+    n_steps = panels.shape[1]
+    n_vectors = groups * VECTORS
+    for v in range(n_vectors):
+        points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
+        out = tiles.ctypes.data + (v // ABREAST * n_steps * ABREAST + v % ABREAST) * KIB
+        split_points(points, y.shape[1] // 2, lead, out, rests.ctypes.data + v * BYTES)
+    score_pairs(tiles, n_vectors // ABREAST, n_steps, panels, starts, best, second, which)
+
+
+@kernel
+def _nothing(y, groups, lead, tiles, panels, starts, best, second, which, rests):
     """Stand in where there are no such units: it is never called, but must compile."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu import amx
+from lloydia.backends.cpu import amx, tile_panels
 from lloydia.backends.cpu.compiled import floats, kernel, subroutine
 from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
 from lloydia.exact import certificate
@@ -32,12 +32,13 @@ class Packed:
         Panels of shape (n_panels, d, PANEL), float32; where their scores start (n_panels * PANEL,),
         hugely negative where there is no centre; and the framed centres feature-major (d, k).
     tiles : tuple
-        Panels and starts of :mod:`amx`, or its NOTHING.
+        Panels and starts of :mod:`tile_panels`, or its NOTHING.
     frame : tuple
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
-        c r**2`` of a tile's score, of a panel's, and of a score without a name.
+        c r**2`` of a tile's score, of a panel's, of a score without a name, and of adding up
+        leading parts.
     """
 
     given: NDArray
@@ -69,19 +70,20 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
     reach = math.ceil(16.0 * reach) / 16.0
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
-    tile_line = panel_line
-    *tiled, rest = amx.NOTHING
+    tile_line = leading_line = panel_line
+    *tiled, rest = tile_panels.NOTHING
     if tiles:
-        *tiled, rest = amx.pack(panels, starts, each_block)
+        *tiled, rest = tile_panels.pack(panels, starts, each_block)
         sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
         tile_line = certificate.split_line(sum_line, reach, rest)
+        leading_line = certificate.leading_line(sum_line)
     return Packed(
         centers,
         wide,
         (panels, starts, columns),
         tuple(tiled),
         (origin, centers.dtype.type(scale)),
-        (certificate.FAR**2, tile_line, panel_line, line),
+        (certificate.FAR**2, tile_line, panel_line, line, leading_line),
     )
 
 

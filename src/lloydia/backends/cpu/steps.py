@@ -7,14 +7,12 @@ returns how many did.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE
-from lloydia.backends.cpu import amx
-from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.distances import own_distances
 from lloydia.backends.cpu.elkan import bound_rows
 from lloydia.backends.cpu.elkan import elkan as elkan_rows
@@ -24,11 +22,8 @@ from lloydia.backends.cpu.grouped import Grouped, arrange, vectors
 from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
 from lloydia.backends.cpu.micro import LANES
 from lloydia.backends.cpu.placed import NONE
-from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import panel_scan, settle
-from lloydia.backends.cpu.sparse_scan import sparse_scan
-from lloydia.backends.cpu.tile_scan import tile_scan
+from lloydia.backends.cpu.scanners import dense_scanner, scanner
 from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
 from lloydia.exact.certificate import error_terms
 
@@ -43,9 +38,6 @@ ALONE = 20
 
 # Rows scanned at a time where bounds follow: what the scan writes stays in the cache.
 PIECE = 8192
-
-# Features from which on matrix units are faster than vector units, where there are any.
-TILED = 24
 
 Step = Callable[[int, int, int], int]
 
@@ -65,46 +57,6 @@ class Tally:
         self.counts = np.zeros((3, n_threads), dtype=np.int64)
         self.changed, self.evaluated, self.rechecked = self.counts
         self.fresh = np.empty((n_threads, block), dtype=np.int32)
-
-
-def scanner(engine: CPU) -> Callable[..., int]:
-    """Return the scan for the engine's data and centres.
-
-    It takes (rows, start, stop, fresh, best, second) and returns the rows in doubt.
-    """
-    X: Any = engine.X
-    if not engine.sparse:
-        return dense_scanner(engine, X)
-    wide = engine.used.astype(np.float64)
-    columns = np.ascontiguousarray(wide.T)
-    squares = np.square(wide).sum(axis=1)
-    halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
-    return lambda rows, start, stop, *out: sparse_scan(
-        X, rows, start, stop, columns, halves, reach, *out
-    )
-
-
-def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
-    """Return the scan for dense rows `X` and the engine's centres."""
-    tiled = amx.AVAILABLE and engine.n_features >= TILED
-    p = engine.packed
-    if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
-    # What a kernel must know to compile no more than it needs.
-    deep = True if engine.n_features > DEEP else None
-
-    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
-        doubtful = np.empty(stop - start, dtype=np.int64)
-        some = (X, rows, start, stop, p.scores)
-        if tiled:
-            n = tile_scan(*some, p.tiles, p.frame, p.errors, deep, *out, doubtful)
-        else:
-            n = panel_scan(*some, p.frame, p.errors, deep, *out, doubtful)
-        if n:
-            settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
-        return n
-
-    return scan
 
 
 def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:

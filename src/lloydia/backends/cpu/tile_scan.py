@@ -62,9 +62,12 @@ def rescore(y, squares, at, places, n, d, packed, deep, line, far, unit, labels,
 
 @kernel
 def tile_scan(
-    X, rows, start, stop, packed, tiles, frame, errors, deep, fresh, best, second, doubtful
+    X, rows, start, stop, packed, tiles, lead, frame, errors, deep, fresh, best, second, doubtful
 ):  # fmt: skip
-    """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`."""
+    """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`.
+
+    `lead` is that of :mod:`amx` for the features, `deep` that of :func:`panel_scan`.
+    """
     if stop <= start:
         return 0
     origin, scale = frame
@@ -87,7 +90,9 @@ def tile_scan(
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
-        score_tiles(y, -(-m // pair) * 2, scratch, tiles[0], tiles[1], high, low, which, rests)
+        score_tiles(
+            y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
+        )
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         places = doubtful[n_doubtful:]
         n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, at, places)

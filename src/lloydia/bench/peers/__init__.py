@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lloydia.bench.cases import Case
 
@@ -30,7 +30,7 @@ TOO_LARGE = 3e9  # bytes that a peer may allocate for an n x k matrix
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a peer.
+    """What is asked of a peer; on a device the arrays are tensors there.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Task:
     """
 
     k: int
-    start: NDArray | None
+    start: Any
     iterations: int
     tol: float
     threads: int
@@ -53,7 +53,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a peer found: its centres, and the rest where it has it.
+    """What a peer found: its centres, and the rest where it has it; tensors on a device.
 
     Attributes
     ----------
@@ -69,12 +69,12 @@ class Fitted:
         Anything else that belongs in the results.
     """
 
-    centers: NDArray | None
+    centers: Any
     n_iter: int
-    labels: NDArray | None = None
+    labels: Any = None
     inertia: float | None = None
     objective: float | None = None
-    counts: dict[str, int | str] | None = None
+    counts: dict[str, Any] | None = None
 
 
 class Peer:
@@ -134,7 +134,7 @@ class Peer:
         """Return the type that it computes in, for data of the `given` one."""
         return given if given in self.dtypes else self.dtypes[-1]
 
-    def fit(self, X: NDArray, task: Task) -> Fitted:
+    def fit(self, X: Any, task: Task) -> Fitted:
         """Do the work."""
         raise NotImplementedError
 

@@ -1,0 +1,99 @@
+"""Which scan looks at all centres, for the data, the centres and the processor at hand.
+
+A scanner takes (rows, start, stop, fresh, best, second), see :mod:`lloydia.backends.cpu.scan`, and
+returns the number of rows whose scores did not settle them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu import amx
+from lloydia.backends.cpu.centers import Packed, pack
+from lloydia.backends.cpu.coarse_scan import coarse_scan
+from lloydia.backends.cpu.points import DEEP
+from lloydia.backends.cpu.scan import panel_scan, settle
+from lloydia.backends.cpu.sparse_scan import sparse_scan
+from lloydia.backends.cpu.tile_scan import tile_scan
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu import CPU
+
+__all__ = ["dense_scanner", "scanner"]
+
+# Features from which on matrix units are faster than vector units, where there are any.
+TILED = 24
+
+# Numbers in the centres from which on a scan of their leading parts pays.
+AMPLE = 6000
+
+
+def scanner(engine: CPU) -> Callable[..., int]:
+    """Return the scan for the engine's data and centres."""
+    X: Any = engine.X
+    if not engine.sparse:
+        return dense_scanner(engine, X)
+    wide = engine.used.astype(np.float64)
+    columns = np.ascontiguousarray(wide.T)
+    squares = np.square(wide).sum(axis=1)
+    halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
+    return lambda rows, start, stop, *out: sparse_scan(
+        X, rows, start, stop, columns, halves, reach, *out
+    )
+
+
+def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
+    """Return the scan for dense rows `X` and the engine's centres."""
+    tiled = amx.AVAILABLE and engine.n_features >= TILED
+    p = engine.packed
+    if p is None or p.given is not engine.used:
+        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
+    whole = whole_scanner(X, p, tiled)
+    ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
+    return leading_scanner(X, p, whole) if tiled and ample else whole
+
+
+def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
+    """Return the scan that leaves no doubt, on vector or on matrix units."""
+    d = X.shape[1]
+    lead = amx.lead(d)
+    # What a kernel must know to compile no more than it needs.
+    deep = True if d > DEEP else None
+
+    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+        doubtful = np.empty(stop - start, dtype=np.int64)
+        some = (X, rows, start, stop, p.scores)
+        if tiled:
+            n = tile_scan(*some, p.tiles, lead, p.frame, p.errors, deep, *out, doubtful)
+        else:
+            n = panel_scan(*some, p.frame, p.errors, deep, *out, doubtful)
+        if n:
+            settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
+        return n
+
+    return scan
+
+
+def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callable[..., int]:
+    """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
+    lead = amx.lead(X.shape[1])
+
+    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+        left = np.empty(stop - start, dtype=np.int64)
+        far, *_, line = p.errors
+        n = coarse_scan(X, rows, start, stop, p.tiles, lead, p.frame, far, line, *out, left)
+        if n == stop - start:
+            return whole(rows, start, stop, *out)
+        left = left[:n]
+        again = [np.empty(n if len(a) else 0, dtype=a.dtype) for a in out]
+        rechecked = whole(rows[left] if len(rows) else left, 0, n, *again)
+        for a, found in zip(out, again, strict=True):
+            if len(a):
+                a[left - start] = found
+        return rechecked
+
+    return scan

@@ -1,0 +1,1 @@
+"""The GPU engine: Triton kernels over rows that stay on the device."""

@@ -1,0 +1,102 @@
+"""Which GPUs there are, and whether data fit on them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.launching import INTERPRETED
+
+__all__ = ["check_memory", "find", "free_bytes", "needed_bytes"]
+
+# Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
+LITTLE = 1 << 24
+
+
+def find(device: str, X: Any) -> str:
+    """Return the name, with its number, of the GPU that ``"cuda"`` or ``"cuda:N"`` means.
+
+    ``"cuda"`` is the one that `X` lives on, or torch's current one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such GPU, or `X` lives on another one.
+    """
+    count = _count()
+    if count == 0:
+        raise ValueError(
+            f"device={device!r} needs a GPU, and PyTorch finds none "
+            "(torch.cuda.is_available() is False): use device='cpu'."
+        )
+    asked = torch.device(device).index
+    if asked is not None and asked >= count:
+        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise ValueError(
+            f"device={device!r} is not there: this machine has {names}; use one of them or "
+            "device='cpu'."
+        )
+    home = X.device.index if isinstance(X, torch.Tensor) else None
+    if asked is not None and home is not None and asked != home:
+        raise ValueError(
+            f"X lives on cuda:{home} and device={device!r} is another GPU: use device='auto', or "
+            f"copy X with X.to({device!r})."
+        )
+    if asked is None:
+        asked = home
+    if asked is None:
+        asked = 0 if INTERPRETED else torch.cuda.current_device()
+    return f"cuda:{asked}"
+
+
+def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
+    """Return what clustering n rows takes at least, beside what their array holds already.
+
+    A label, a distance and an entry in two lists a row, for more than a few features also the
+    half-precision copies and what sorts and settles rows, and the rows themselves if they are
+    copied.  What depends on the number of clusters is left out.
+    """
+    row = 20 + (d * itemsize if copied else 0)
+    if d > MOST_FEATURES:
+        row += 4 * d + 36
+    return n * row
+
+
+def check_memory(needed: int, device: torch.device) -> None:
+    """Refuse work that does not fit, before it starts.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes.
+    device : torch.device
+
+    Raises
+    ------
+    MemoryError
+        Names the bytes that are needed and free.
+    """
+    if needed <= LITTLE:
+        return
+    free = free_bytes(device)
+    if needed > free:
+        raise MemoryError(
+            f"{needed:,} bytes of GPU memory are needed and {free:,} are free on {device}: free "
+            "some, store the rows in half precision, or use device='cpu'."
+        )
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return how much memory this process can still get, torch's unused reserve included."""
+    if INTERPRETED:
+        return sys.maxsize
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def _count() -> int:
+    # Where kernels are interpreted, the host is the one GPU.
+    return 1 if INTERPRETED else torch.cuda.device_count()

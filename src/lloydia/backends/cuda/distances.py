@@ -1,0 +1,160 @@
+"""Canonical distances, see :mod:`lloydia.exact.distance`: float64, in feature order, none fused.
+
+A row has a thread of its own, which adds up its squares one after the other.  Launch with
+:data:`~lloydia.backends.cuda.launching.EXACT`.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.placed import Placed
+
+__all__ = ["closest", "distances", "own_distances", "squares", "table"]
+
+BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
+WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
+
+
+@triton.jit
+def squares(x_at, feature_pitch, inside, c_at, center_pitch, d, COUNT: tl.constexpr):
+    """Return the D of rows to centres: shape (COUNT, rows).
+
+    `x_at` points at the rows' first feature, `c_at` at that of COUNT float64 centres; the pitches
+    lead to the next feature.
+    """
+    total = tl.zeros([COUNT, x_at.shape[0]], tl.float64)
+    for _ in range(d):
+        x = tl.load(x_at, mask=inside, other=0.0).to(tl.float64)
+        gap = x[None, :] - tl.load(c_at)[:, None]
+        total += gap * gap
+        x_at += feature_pitch
+        c_at += center_pitch
+    return total
+
+
+@triton.jit(do_not_specialize=["n"])
+def own_kernel(X, labels, centers, out, flow, n, d, CHUNK: tl.constexpr):
+    if flow is not None and tl.load(flow) != 0:
+        return
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < n
+    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    step = tl.arange(0, CHUNK)
+    x_at = X + rows[:, None] * d + step[None, :]
+    c_at = centers + own[:, None] * d + step[None, :]
+    total = tl.zeros([BLOCK], tl.float64)
+    for f in range(0, d, CHUNK):
+        there = inside[:, None] & (f + step < d)[None, :]
+        x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
+        gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
+        square = gap * gap
+        for s in tl.static_range(CHUNK):
+            # All but one of the terms of this sum are 0: it rounds nothing.
+            total += tl.sum(tl.where(step[None, :] == s, square, 0.0), axis=1)
+        x_at += CHUNK
+        c_at += CHUNK
+    tl.store(out + rows, total, mask=inside)
+
+
+def own_distances(
+    rows: Placed,
+    labels: torch.Tensor,
+    centers: torch.Tensor,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the D of every row to the centre of its label: shape (n,), float64.
+
+    Parameters
+    ----------
+    rows : Placed
+    labels : tensor of shape (n,), int32
+    centers : tensor of shape (k, d), contiguous
+    out : tensor of shape (n,), float64, optional
+        Where to write it.
+    flow : tensor, optional
+        Nothing is written where its first element is not 0.
+    """
+    n, d = rows.X.shape
+    if out is None:
+        out = torch.empty(n, dtype=torch.float64, device=rows.device)
+    chunk = min(16 // rows.X.element_size(), next_power(d))
+    own_kernel[(ceil_div(n, BLOCK.value),)](
+        rows.X, labels, centers, out, flow, n, d, CHUNK=chunk, num_warps=4, **EXACT
+    )
+    return out
+
+
+def table(centers: torch.Tensor, multiple: int) -> torch.Tensor:
+    """Return centres as float64, feature by feature, padded with zeros: shape (d, padded k)."""
+    k, d = centers.shape
+    out = centers.new_zeros((d, ceil_div(k, multiple) * multiple), dtype=torch.float64)
+    out[:, :k] = centers.T
+    return out
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def distances_kernel(X, centers, out, n, k, pitch, d):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    inside = rows < n
+    D = squares(X + rows * d, 1, inside, centers + j, pitch, d, WIDTH)
+    at = out + rows[None, :] * k + j[:, None]
+    tl.store(at, tl.sqrt(D).to(out.dtype.element_ty), mask=inside[None, :] & (j < k)[:, None])
+
+
+def distances(rows: Placed, centers: torch.Tensor) -> torch.Tensor:
+    """Return the distance (not squared) of every row to every centre: shape (n, k), `rows.wide`."""
+    (n, d), k = rows.X.shape, len(centers)
+    out = torch.empty((n, k), dtype=rows.wide, device=rows.device)
+    padded = table(centers, WIDTH.value)
+    grid = (ceil_div(n, BLOCK.value), padded.shape[1] // WIDTH.value)
+    distances_kernel[grid](rows.X, padded, out, n, k, padded.shape[1], d, num_warps=4, **EXACT)
+    return out
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def closest_kernel(X, row_pitch, feature_pitch, centers, labels, out, n, k, pitch, d):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < n
+    best = tl.full([BLOCK], float("inf"), tl.float64)
+    label = tl.zeros([BLOCK], tl.int32)
+    for first in range(0, k, WIDTH):
+        j = first + tl.arange(0, WIDTH)
+        D = squares(X + rows * row_pitch, feature_pitch, inside, centers + j, pitch, d, WIDTH)
+        D = tl.where((j < k)[:, None], D, float("inf"))
+        least = tl.min(D, axis=0)
+        lowest = tl.min(tl.where(D == least[None, :], j[:, None], k), axis=0)
+        label = tl.where(least < best, lowest, label)
+        best = tl.minimum(best, least)
+    tl.store(labels + rows, label, mask=inside)
+    tl.store(out + rows, best, mask=inside)
+
+
+def closest(columns: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return every row's nearest centre, ties to the lowest, and its D; nothing is skipped.
+
+    Parameters
+    ----------
+    columns : tensor of shape (d, n), with any strides
+        The rows, feature by feature; fastest where rows are neighbours in memory.
+    centers : tensor of shape (k, d)
+
+    Returns
+    -------
+    labels : tensor of shape (n,), int32
+    D : tensor of shape (n,), float64
+    """
+    (d, n), k = columns.shape, len(centers)
+    labels = torch.empty(n, dtype=torch.int32, device=columns.device)
+    D = torch.empty(n, dtype=torch.float64, device=columns.device)
+    padded = table(centers, WIDTH.value)
+    closest_kernel[(ceil_div(n, BLOCK.value),)](
+        columns, columns.stride(1), columns.stride(0), padded, labels, D, n, k, padded.shape[1], d,
+        num_warps=4, **EXACT,
+    )  # fmt: skip
+    return labels, D

@@ -1,0 +1,252 @@
+"""The engine: what the loop asks, queued as kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends import Report
+from lloydia.backends.cuda import donors, low_scan
+from lloydia.backends.cuda.distances import distances, own_distances
+from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.graphs import Recording
+from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.means import (
+    CHANGED,
+    EMPTY,
+    HEAD,
+    MOVE,
+    RECHECKED,
+    block_of,
+    finish_kernel,
+)
+from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.reports import Reports
+from lloydia.backends.cuda.run import Run
+from lloydia.backends.cuda.sums import Lattice, gather
+from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+from lloydia.exact import distance
+from lloydia.exact import sums as exact
+
+__all__ = ["CUDA"]
+
+
+@dataclass(frozen=True)
+class Queued:
+    """The report of an iteration that was queued."""
+
+    engine: CUDA
+    iteration: int
+    inertia: float | None
+
+    def result(self) -> Report:
+        """Wait for it."""
+        return self.engine.report(self.iteration, self.inertia)
+
+
+class CUDA(Picks):
+    """The engine for rows on a GPU; see :class:`lloydia.backends.Engine`.
+
+    Parameters
+    ----------
+    X : torch.Tensor or ndarray of shape (n, d)
+    weights : ndarray of shape (n,), float64, or None
+    device : str
+    """
+
+    algorithm = "lloyd"
+
+    def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
+        super().__init__(X, weights, device)
+        self.n_distances = self.n_rechecked = 0
+        # What the data hold is asked at once: NaN is refused before anything else.
+        self.set_grid(self.extent())
+        self.low = self.n_features <= MOST_FEATURES
+        self.lag = 0
+        self._lattice: Lattice | None = None
+
+    def lag_of(self, k: int) -> int:
+        """Return how many iterations of k clusters to have in flight.
+
+        Many where they are short, since then the host is what they wait for; what is queued past
+        the end is lost.
+        """
+        n, d = self.n_samples, self.n_features
+        if self.low:
+            microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
+        else:
+            microseconds = 50.0 + n * d / 5e5 + n * k * d / 2e8
+        return max(1, min(15, int(2000.0 / microseconds)))
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device."""
+        if self._lattice is None or self._lattice.grid is not self.grid:
+            self._lattice = Lattice.of(self, self.grid, self.weights)
+        return self._lattice
+
+    def spread(self) -> float:
+        grid = exact.Grid.choose(self.extent().unweighted(), self.dtype)
+        totals = gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
+        mean = torch.from_numpy(exact.means(totals, grid, self.dtype)).to(self.device)
+        none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
+        return self.total_cost(none, mean, None) / (self.n_samples * self.n_features)
+
+    # -- a run -------------------------------------------------------------------------------
+
+    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+        self.forget_seeds()
+        self.lag = self.lag_of(len(centers))
+        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
+        self.used = self.run.current
+        # Iterations queued by the loop, and those that the device was told of.
+        self.queued = self.launched = 0
+        self.scan = None
+        if not self.low:
+            self.scan = TensorScan(self, len(centers))
+            self.moves = Moves(self.n_samples, len(centers), self.device)
+            self.recording = Recording()
+        self.reports = Reports(self.run.report)
+
+    def iterate(self, inertia: bool) -> Queued:
+        self.queued += 1
+        cost = None
+        if inertia or not self.low:
+            self._launch()
+        if inertia:
+            cost = self.total_cost(self.run.labels, self._before(self.queued), self.weights)
+        return Queued(self, self.queued, cost)
+
+    def _before(self, iteration: int) -> torch.Tensor:
+        """Return the centres that rows were assigned to in an iteration."""
+        return self.run.history[self.run.slot(iteration - 1)]
+
+    def _launch(self) -> None:
+        """Queue on the device what the loop has queued here."""
+        first, self.launched = self.launched + 1, self.queued
+        count = self.queued - first + 1
+        if self.low:
+            low_scan.iterate(self.run, count)
+        else:
+            for _ in range(count):
+                self.recording.do(self._iterate, self.device)
+        self.reports.ask(first, self.queued)
+
+    def _iterate(self) -> None:
+        """Queue one iteration."""
+        run = self.run
+        self._scan()
+        self.moves.add(
+            self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
+        )
+        self._finish(run.sums)
+
+    def _scan(self) -> None:
+        """Queue an assignment; rows that change are listed."""
+        run = self.run
+        assert self.scan is not None
+        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+
+    def report(self, iteration: int, inertia: float | None) -> Report:
+        """Return the report of an iteration, launched if need be."""
+        if iteration > self.launched:
+            self._launch()
+        told = self.reports.answer(iteration)
+        self.n_distances += self.n_samples * len(self.run.current)
+        self.n_rechecked += int(told[RECHECKED.value])
+        return Report(
+            iteration,
+            self.n_samples,
+            int(told[CHANGED.value]),
+            int(told[EMPTY.value]),
+            distance.in_order(told[HEAD.value :].view(np.float64)),
+            float(told[MOVE.value : MOVE.value + 1].view(np.float64)[0]),
+            inertia,
+        )
+
+    def rewind(self, iteration: int) -> None:
+        if self.launched == iteration == self.queued:
+            self.used = self._before(iteration)
+            return
+        self.queued = self.launched = iteration
+        self.run.go_back(iteration)
+        self.used = self._before(iteration)
+
+    def empty_clusters(self) -> NDArray[np.int64]:
+        weights = self.run.sums.sum(dim=0)[:, :, -1]
+        return np.flatnonzero((weights == 0).all(dim=0).cpu().numpy())
+
+    def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
+        run, iteration = self.run, self.launched
+        changed = int(self.reports.answer(iteration)[CHANGED.value])
+        totals = run.sums.sum(dim=0, keepdim=True)
+        weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
+        limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)
+        old = run.labels[torch.from_numpy(rows).to(self.device)].tolist()
+        for i, cluster in enumerate(clusters.tolist()):
+            totals[0, :, cluster] += limbs[:, i]
+            totals[0, :, old[i]] -= limbs[:, i]
+        run.go_back(iteration - 1)
+        self._finish(totals)
+        run.flow[0] = 0
+        self.reports.ask(iteration, iteration)
+        report = self.report(iteration, None)
+        return replace(report, n_changed=changed)
+
+    def _finish(self, sums: torch.Tensor) -> None:
+        """Queue the end of an iteration: centres from these sums."""
+        run, grid = self.run, self.grid
+        n_replicas, n_limbs, k, m = sums.shape
+        blocks = block_of(n_replicas, k, m)
+        finish_kernel[(min(ceil_div(k, blocks["BLOCK_K"]), 4 * processors(self.device)),)](
+            sums, n_limbs, grid.bits, self.lattice.exponents, k, m - 1,
+            run.current, run.history, len(run.history), run.report, run.flow, run.settles,
+            **blocks, **EXACT,
+        )  # fmt: skip
+
+    def assign(self) -> None:
+        self.used = self.run.current
+        if self.scan is None:
+            low_scan.iterate(self.run, 0)
+        else:
+            self._scan()
+        self.n_distances += self.n_samples * len(self.run.current)
+
+    def inertia(self) -> float:
+        return self.total_cost(self.run.labels, self.used, self.weights)
+
+    def total_cost(
+        self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
+    ) -> float:
+        """Return the weighted sum of D to the centres of these labels."""
+        D = own_distances(self, labels, centers)
+        limbs = cost_limbs(D, weights, largest_term(D, weights))
+        return join_cost(limbs.tolist(), self.n_samples)
+
+    def labels(self) -> torch.Tensor:
+        return self.run.labels
+
+    def centers(self) -> torch.Tensor:
+        return self.run.current
+
+    def counts(self) -> NDArray[np.int64]:
+        return donors.counts(self.run.labels, self.weights, len(self.run.current))
+
+    def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
+        D = own_distances(self, self.run.labels, self.used)
+        return donors.farthest(D, self.run.labels, self.weights, count)
+
+    # -- without a run -----------------------------------------------------------------------
+
+    def classify(self, centers: NDArray) -> None:
+        self.start(np.asarray(centers), "lloyd")
+        self.assign()
+
+    def distances(self, centers: NDArray) -> torch.Tensor:
+        return distances(self, torch.from_numpy(centers.astype(self.dtype)).to(self.device))

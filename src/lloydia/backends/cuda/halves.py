@@ -1,0 +1,296 @@
+r"""Rows and centres in half precision, and how much that leaves out.
+
+The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
+brings their typical largest coordinate to [8, 16).  A row is stored as ``y = fl16(x')`` and
+``fl16(x' - y)`` beside upper bounds of ``|y|`` and ``|x' - y|``; a centre likewise.  Any frame is
+right (:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.placed import Placed
+from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
+
+__all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
+
+# Features that are worked on at a time where there are more than RESIDENT.
+CHUNK, RESIDENT = 64, 256
+SAMPLE = 4096
+# R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
+# float16 holds starts, in their unit, and near centres.
+REACH, MOST_RADIUS = 3.0, 8192.0
+# Programs that pack centres, each leaving the maxima of its share.
+PACKERS = 256
+# Centres packed at a time.
+GROUP = 16
+
+# float64 rounding of what is measured in it; what float16 and float64 lose near 0.
+GROW = tl.constexpr(1.0 + 2.0**-20)
+LOST = tl.constexpr(2.0**-50)
+# The least depth of a matrix unit's product: starts are products, too.
+START_WIDTH = tl.constexpr(16)
+LARGEST_HALF = tl.constexpr(65504.0)
+
+
+def padded(n_features: int) -> int:
+    """Return the width of a stored row."""
+    if n_features <= RESIDENT:
+        return next_power(n_features, 16)
+    return ceil_div(n_features, CHUNK) * CHUNK
+
+
+@triton.jit
+def to_half(x):
+    """Return x (float64) rounded to float16, the largest of them where it is beyond."""
+    return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
+
+
+@triton.jit
+def bound(squares):
+    """Return an upper bound of the root of a float64 sum of squares, in float32."""
+    return (tl.sqrt(squares) * GROW).to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["n", "d"])
+def rows_kernel(
+    X, n, d, width, origin, numbers, high_ptr, low_ptr, norm_ptr, rest_ptr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Store rows, and upper bounds of their norms and of what rounding left out."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    at = rows.to(tl.int64)
+    scale = tl.load(numbers)
+    squares = tl.zeros((ROWS,), tl.float64)
+    errors = tl.zeros((ROWS,), tl.float64)
+    for first in range(0, width, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        inside = mask[:, None] & (f < d)[None, :]
+        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(tl.float64)
+        m = tl.load(origin + f, mask=f < d, other=0.0)
+        x = tl.where(inside, (x - m[None, :]) * scale, 0.0)
+        high = to_half(x)
+        h = high.to(tl.float64)
+        low = to_half(x - h)
+        tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
+        tl.store(low_ptr + at[:, None] * width + f[None, :], low, mask=mask[:, None])
+        squares += tl.sum(h * h, 1)
+        errors += tl.sum((x - h) * (x - h), 1)
+    tl.store(norm_ptr + rows, bound(squares), mask=mask)
+    # The difference to the origin was rounded, to a relative 2**-53.
+    tl.store(rest_ptr + rows, bound(errors + (squares + 1.0) * (LOST * LOST)), mask=mask)
+
+
+@triton.jit
+def store_start(target, at, start, unit):
+    """Store starts as sums of three float16 numbers times `unit`, a power of two."""
+    rest = start / unit
+    column = tl.arange(0, START_WIDTH)[None, :]
+    parts = tl.zeros((at.shape[0], START_WIDTH), tl.float16)
+    for part in tl.static_range(3):
+        half = to_half(rest)
+        parts = tl.where(column == part, half[:, None], parts)
+        rest -= half.to(tl.float64)
+    tl.store(target + at[:, None] * START_WIDTH + column, parts)
+
+
+@triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
+def centers_kernel(
+    centers, k, d, width, n_groups, origin, numbers,
+    high_ptr, low_ptr, start_ptr, pair_start_ptr, columns, size, partial, maxima, tickets, flow,
+    BLOCK: tl.constexpr, FAR: tl.constexpr, FAR_START: tl.constexpr,
+    GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """Store centres, a group at a time, the starts of their scores, and maxima of the near ones."""
+    if tl.load(flow + HALT) != 0:
+        return
+    program = tl.program_id(0)
+    scale = tl.load(numbers)
+    shift = tl.load(numbers + 1)
+    radius = tl.load(numbers + 2)
+    unit = tl.load(numbers + 3)
+    largest = tl.zeros((GROUP,), tl.float64)
+    residual = tl.zeros((GROUP,), tl.float64)
+    start = tl.zeros((GROUP,), tl.float64)
+    low_largest = tl.zeros((GROUP,), tl.float64)
+    for group in range(program, n_groups, tl.num_programs(0)):
+        j = group * GROUP + tl.arange(0, GROUP)
+        at = j.to(tl.int64)
+        reach = tl.zeros((GROUP,), tl.float64)
+        squares = tl.zeros((GROUP,), tl.float64)
+        errors = tl.zeros((GROUP,), tl.float64)
+        lows = tl.zeros((GROUP,), tl.float64)
+        pairs = tl.zeros((GROUP,), tl.float64)
+        for first in range(0, width, BLOCK):
+            f = first + tl.arange(0, BLOCK)
+            inside = (j < k)[:, None] & (f < d)[None, :]
+            c = tl.load(centers + at[:, None] * d + f[None, :], mask=inside, other=0.0)
+            tl.store(columns + f.to(tl.int64)[None, :] * size + at[:, None], c, mask=inside)
+            m = tl.load(origin + f, mask=f < d, other=0.0)
+            c = tl.where(inside, (c.to(tl.float64) - m[None, :]) * scale, 0.0)
+            high = to_half(c)
+            low = to_half(c - high.to(tl.float64))
+            # Negated: a score is its start and products that are added.
+            tl.store(high_ptr + at[:, None] * width + f[None, :], -high)
+            tl.store(low_ptr + at[:, None] * width + f[None, :], -low)
+            h = high.to(tl.float64)
+            pair = h + low.to(tl.float64)
+            reach += tl.sum(c * c, 1)
+            squares += tl.sum(h * h, 1)
+            errors += tl.sum((c - h) * (c - h), 1)
+            lows += tl.sum((pair - h) * (pair - h), 1)
+            pairs += tl.sum(pair * pair, 1)
+        # Not near: too far for the certificate, or no centre at all.
+        near = (j < k) & (reach <= (FAR * radius) * (FAR * radius))
+        if tl.sum((~near).to(tl.int32), 0) > 0:
+            for first in range(0, width, BLOCK):
+                to = at[:, None] * width + (first + tl.arange(0, BLOCK))[None, :]
+                tl.store(high_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
+                tl.store(low_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
+        away = shift + FAR_START * radius * radius
+        store_start(start_ptr, at, tl.where(near, 0.5 * squares + shift, away), unit)
+        tl.store(pair_start_ptr + at, tl.where(near, 0.5 * pairs + shift, away).to(tl.float32))
+        squares = tl.maximum(squares, pairs)
+        errors += (squares + 1.0) * (LOST * LOST)
+        largest = tl.where(near, tl.maximum(largest, squares), largest)
+        residual = tl.where(near, tl.maximum(residual, errors), residual)
+        start = tl.where(near, tl.maximum(start, 0.5 * squares + shift), start)
+        low_largest = tl.where(near, tl.maximum(low_largest, lows), low_largest)
+    tl.store(partial + program, bound(tl.max(largest, 0)))
+    tl.store(partial + PROGRAMS + program, bound(tl.max(residual, 0)))
+    tl.store(partial + 2 * PROGRAMS + program, (tl.max(start, 0) * GROW).to(tl.float32))
+    tl.store(partial + 3 * PROGRAMS + program, bound(tl.max(low_largest, 0)))
+    tl.debug_barrier()
+    if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
+        # The last one here: everyone's maxima are written.
+        every = tl.arange(0, PROGRAMS)
+        for which in tl.static_range(4):
+            shares = tl.load(partial + which * PROGRAMS + every, volatile=True)
+            tl.store(maxima + which, tl.max(shares, 0))
+        tl.store(tickets, 0)
+
+
+class HalfRows:
+    """Rows in half precision.
+
+    Parameters
+    ----------
+    rows : Placed
+
+    Attributes
+    ----------
+    origin : torch.Tensor of shape (d,), float64
+    scale, shift, radius, unit : float
+        s; what makes scores positive; R, in the frame's units; what starts are stored in.  On the
+        device: ``numbers``.
+    width : int
+        Features of a stored row, the last ones 0.
+    high, low : torch.Tensor of shape (n, width), float16
+        y, and what it leaves out, nearly.
+    norm, rest : torch.Tensor of shape (n,), float32
+        Upper bounds of ``|y|`` and ``|x' - y|``.
+    """
+
+    def __init__(self, rows: Placed) -> None:
+        n, d = rows.n_samples, rows.n_features
+        new = {"device": rows.device, "dtype": torch.float32}
+        self.rows, self.width = rows, padded(d)
+        self.origin, self.scale = frame(rows.X)
+        self.numbers = torch.tensor([self.scale, 0.0, 0.0, 0.0], dtype=torch.float64).to(
+            rows.device
+        )
+        self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
+        self.low = torch.empty_like(self.high)
+        self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
+        block = min(self.width, CHUNK)
+        per_program = 4096 // block
+        rows_kernel[(ceil_div(n, per_program),)](
+            rows.X, n, d, self.width, self.origin, self.numbers,
+            self.high, self.low, self.norm, self.rest,
+            BLOCK=block, ROWS=per_program, **EXACT,
+        )  # fmt: skip
+        sample = self.norm[:: max(1, n // SAMPLE)]
+        largest = float((self.norm + self.rest).max()) * (1.0 + 2.0**-20)
+        usual = REACH * float(sample.quantile(0.9))
+        self.radius = single(max(1.0, min(largest, usual, MOST_RADIUS)))
+        # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
+        self.shift = single(0.5 * self.radius**2 * (1.0 + 2.0**-8))
+        # Starts are at most 5 R^2: float16 holds them in this unit, which it holds as well.
+        self.unit = math.ldexp(1.0, math.frexp(self.radius)[1])
+        self.numbers[1:] = torch.tensor([self.shift, self.radius, self.unit], dtype=torch.float64)
+
+
+def single(x: float) -> float:
+    """Return x rounded to float32: kernels take it as such, too."""
+    return float(np.float32(x))
+
+
+def frame(X: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Return the origin and the scale, from a sample of the rows that a few outliers cannot move.
+
+    The reach of a row is its largest coordinate about the median row; ordinary rows are those
+    whose reach is at most 8 times the typical, the median of those that are not 0.
+    """
+    size = min(SAMPLE, max(256, 2**22 // X.shape[1]))
+    sample = X[:: max(1, len(X) // size)].to(torch.float64)
+    reach = (sample - sample.median(dim=0).values).abs().amax(dim=1)
+    if not bool((reach > 0).any()):
+        return sample[0], 1.0
+    typical = float(reach[reach > 0].median())
+    exponent = math.frexp(typical)[1]
+    origin = sample[reach <= 8.0 * typical].mean(dim=0)
+    return origin, math.ldexp(1.0, max(-1000, min(4 - exponent, 500)))
+
+
+class HalfCenters:
+    """k centres in half precision, for tiles of `tile` columns.
+
+    Attributes
+    ----------
+    high, low : torch.Tensor of shape (padded k, width), float16
+        Their sum is the negative of the centre, nearly.
+    start : torch.Tensor of shape (padded k, START_WIDTH), float16
+        ``|high|^2 / 2 + shift``, the sum of three numbers, times a unit.
+    pair_start : torch.Tensor of shape (padded k,), float32
+        ``|high + low|^2 / 2 + shift``.
+    columns : torch.Tensor of shape (d, padded k)
+        The centres themselves, a feature after the other.
+    maxima : torch.Tensor of shape (4,), float32
+        Upper bounds: B, g, H, and ``|low|``.
+    """
+
+    def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
+        new = {"device": halves.high.device, "dtype": torch.float16}
+        self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
+        self.high = torch.empty((self.size, halves.width), **new)
+        self.low = torch.empty_like(self.high)
+        self.start = torch.empty((self.size, START_WIDTH.value), **new)
+        self.pair_start = torch.empty(self.size, device=halves.high.device, dtype=torch.float32)
+        self.columns = torch.empty(
+            (halves.rows.n_features, self.size), device=halves.high.device, dtype=halves.rows.wide
+        )
+        self.maxima = torch.empty(4, device=halves.high.device, dtype=torch.float32)
+        # Programs without centres leave theirs 0.
+        self.partial = torch.zeros((4, PACKERS), device=halves.high.device, dtype=torch.float32)
+        self.tickets = torch.zeros(1, device=halves.high.device, dtype=torch.int32)
+
+    def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
+        """Queue the packing of centres; they are of the rows' ``wide`` type."""
+        n_groups = self.size // GROUP
+        centers_kernel[(min(PACKERS, n_groups),)](
+            centers, self.k, halves.rows.n_features, halves.width, n_groups,
+            halves.origin, halves.numbers,
+            self.high, self.low, self.start, self.pair_start, self.columns, self.size,
+            self.partial, self.maxima, self.tickets, flow,
+            BLOCK=min(halves.width, CHUNK),
+            FAR=FAR_CENTER, FAR_START=FAR_SCORE, GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
+        )  # fmt: skip

@@ -1,0 +1,46 @@
+"""How kernels are written and launched.
+
+Kernels are Triton's.  With ``TRITON_INTERPRET=1`` they run in Triton's interpreter, on the host and
+on tensors in its memory: the same code, slowly, so that it can be tested where there is no GPU.
+Programs then run one after the other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import triton
+
+__all__ = ["EXACT", "INTERPRETED", "ceil_div", "next_power", "place", "processors"]
+
+INTERPRETED = bool(triton.knobs.runtime.interpret)
+
+# How kernels that compute canonical numbers are launched: no product may be fused with a sum.
+EXACT = {"enable_fp_fusion": False}
+
+
+def place(device: str) -> torch.device:
+    """Return where tensors live for ``"cuda"`` or ``"cuda:N"``; the host where interpreted."""
+    if INTERPRETED:
+        return torch.device("cpu")
+    index = torch.device(device).index
+    return torch.device("cuda", torch.cuda.current_device() if index is None else index)
+
+
+@cache
+def processors(device: torch.device) -> int:
+    """Return the number of multiprocessors; programs of a persistent grid are multiples of it."""
+    if device.type == "cpu":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return the least number of steps of `b` that reach `a`."""
+    return -(-a // b)
+
+
+def next_power(n: int, least: int = 1) -> int:
+    """Return the least power of two of at least `n` and `least`."""
+    return max(least, 1 << (n - 1).bit_length())

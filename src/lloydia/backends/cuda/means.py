@@ -1,0 +1,180 @@
+"""The end of an iteration: centres from integer sums, and the report.
+
+Centres are those of :func:`lloydia.exact.sums.means`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
+from lloydia.backends.cuda.flow import (
+    HALT,
+    ITERATION,
+    MOVES,
+    N_CHANGED,
+    N_EMPTY,
+    N_RECHECKED,
+    TICKETS,
+)
+from lloydia.backends.cuda.launching import next_power
+
+__all__ = ["CHANGED", "EMPTY", "HEAD", "MOVE", "RECHECKED", "block_of", "finish", "finish_kernel"]
+
+# A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
+# again; from HEAD on, D between the old and the new place of each centre (bits of float64).
+CHANGED, EMPTY, MOVE, RECHECKED = (tl.constexpr(i) for i in range(4))
+HEAD = tl.constexpr(8)
+
+
+@triton.jit
+def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
+    """Return one limb of some sums, the replicas added; `offset` has two dimensions."""
+    at = sums + offset + limb * limb_size
+    if REPLICAS == 1:
+        return tl.load(at, mask=mask, other=0)
+    replica = tl.arange(0, REPLICAS) * replica_size
+    return tl.sum(tl.load(at[:, :, None] + replica, mask=mask[:, :, None], other=0), 2)
+
+
+@triton.jit
+def significand(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return (high, low, place) of sums after the carry, as exact.sums.significand does."""
+    one = tl.full((), 1, tl.int64)
+    half = one << (bits - 1)
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    none = tl.zeros_like(offset).to(tl.int64)
+    place = none
+    over = none
+    for i in range(n_limbs):
+        limb = n_limbs - 1 - i
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        over = (total + half) >> bits
+        digit = tl.where(limb > 0, total - (over << bits), total)
+        place = tl.where(digit != 0, none + limb, place)
+    last = place + (119 + bits) // bits
+    high = none.to(tl.float64)
+    low = high
+    over = none
+    for i in range(n_limbs):
+        limb = n_limbs - 1 - i
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        over = (total + half) >> bits
+        digit = tl.where(limb > 0, total - (over << bits), total)
+        top = digit.to(tl.float64)
+        rest = (digit - top.to(tl.int64)).to(tl.float64)
+        sum_high, error = two_sum(top, high * small)
+        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
+        used = (limb >= place) & (limb <= last)
+        high = tl.where(used, sum_high, high)
+        low = tl.where(used, sum_low, low)
+    return high, low, place
+
+
+@triton.jit
+def finish(
+    program, n_programs, sums, n_limbs, bits, exponents, k, d,
+    current, history, n_slots, report, flow, settles,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Turn the sums of this program's clusters into centres; the last program writes the report.
+
+    Parameters
+    ----------
+    sums : int64 (REPLICAS, n_limbs, k, d + 1)
+    exponents : int64 (d + 1,)
+    current : (k, d)
+        The centres of the assignment; overwritten by the new ones, but for empty clusters.
+    history : (n_slots, k, d)
+        The centres after iteration i are in slot i modulo n_slots.
+    report : int64 (n_slots, HEAD + k)
+    settles : int
+        Whether empty clusters end what is queued.
+    """
+    iteration = tl.load(flow + ITERATION)
+    # 64 bits: n_slots k d may pass 2**31.
+    size = k.to(tl.int64) * d
+    old_slot = (iteration % n_slots) * size
+    new_slot = ((iteration + 1) % n_slots) * size
+    said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
+    limb_size = k.to(tl.int64) * (d + 1)
+    replica_size = limb_size * n_limbs
+    for block in range(program, tl.cdiv(k, BLOCK_K), n_programs):
+        j = block * BLOCK_K + tl.arange(0, BLOCK_K)
+        real = j < k
+        row = j.to(tl.int64) * (d + 1)
+        b, b_low, b_place = significand(
+            sums, row[:, None] + d, real[:, None], n_limbs, bits, limb_size, replica_size, REPLICAS
+        )
+        empty = b == 0.0
+        b = tl.where(empty, 1.0, b)
+        for first in range(0, d, BLOCK_D):
+            f = first + tl.arange(0, BLOCK_D)
+            mask = real[:, None] & (f < d)[None, :]
+            a, a_low, a_place = significand(
+                sums, row[:, None] + f[None, :], mask, n_limbs, bits, limb_size, replica_size,
+                REPLICAS,
+            )  # fmt: skip
+            if current.dtype.element_ty == tl.float64:
+                q = divide(a, a_low, b, b_low)
+            else:
+                q = a / b
+            e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
+            mean = ldexp(q, e - bits * (a_place - b_place))
+            at = j.to(tl.int64)[:, None] * d + f[None, :]
+            old = tl.load(current + at, mask=mask, other=0.0)
+            new = tl.where(empty, old, mean.to(old.dtype))
+            tl.store(current + at, new, mask=mask)
+            tl.store(history + new_slot + at, new, mask=mask)
+        # What other threads of this program have stored is read below.
+        tl.debug_barrier()
+        square = tl.zeros((BLOCK_K,), tl.float64)
+        move = tl.zeros((BLOCK_K,), tl.float64)
+        for feature in range(d):
+            at = j.to(tl.int64) * d + feature
+            new = tl.load(history + new_slot + at, mask=real, other=0.0).to(tl.float64)
+            old = tl.load(history + old_slot + at, mask=real, other=0.0).to(tl.float64)
+            difference = new - old
+            square += difference * difference
+            move = tl.maximum(move, tl.abs(difference))
+        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
+        tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
+        tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
+    tl.debug_barrier()
+    ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
+    if ticket == n_programs - 1:
+        n_changed = tl.load(flow + N_CHANGED)
+        n_empty = tl.atomic_add(flow + N_EMPTY, 0)
+        tl.store(said + CHANGED, n_changed.to(tl.int64))
+        tl.store(said + EMPTY, n_empty.to(tl.int64))
+        tl.store(said + RECHECKED, tl.load(flow + N_RECHECKED).to(tl.int64))
+        # The next iteration's maximum starts at 0.
+        tl.store(report + ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k) + MOVE,
+                 tl.zeros((), tl.int64))  # fmt: skip
+        tl.store(flow + HALT, (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32))
+        tl.store(flow + ITERATION, iteration + 1)
+        for counter in tl.static_range(N_CHANGED, MOVES + 1):
+            tl.store(flow + counter, 0)
+
+
+@triton.jit(do_not_specialize=["n_limbs", "bits", "k", "d", "n_slots", "settles"])
+def finish_kernel(
+    sums, n_limbs, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Run :func:`finish` as a kernel of its own."""
+    if tl.load(flow + HALT) == 0:
+        finish(
+            tl.program_id(0), tl.num_programs(0), sums, n_limbs, bits, exponents, k, d,
+            current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, BLOCK_D,
+        )  # fmt: skip
+
+
+def block_of(n_replicas: int, k: int, m: int, most: int = 1024) -> dict[str, int]:
+    """Return how many clusters and features a program works on at a time: up to `most` sums."""
+    columns = min(128, next_power(m))
+    rows = min(max(1, most // (columns * n_replicas)), next_power(k))
+    return {"REPLICAS": n_replicas, "BLOCK_K": rows, "BLOCK_D": columns}

@@ -1,0 +1,50 @@
+"""k-means||'s rounds on a GPU: rows chosen by numbers of their own, see :mod:`exact.counter`."""
+
+from __future__ import annotations
+
+import torch
+
+from lloydia.exact import sums as exact
+from lloydia.exact.counter import GOLDEN, MIX
+
+__all__ = ["chosen", "integers", "loads"]
+
+
+def signed(number: int) -> int:
+    """Return the int64 with the bits of an unsigned number."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+def uniforms(key: int, n: int, device: torch.device) -> torch.Tensor:
+    """Return the numbers of rows 0 to n - 1: shape (n,), float64."""
+    z = torch.arange(1, n + 1, dtype=torch.int64, device=device)
+    z = z.mul_(signed(GOLDEN)).add_(signed(key))
+    for shift, multiplier in MIX:
+        z = (z ^ shifted(z, shift)).mul_(signed(multiplier))
+    return shifted(z, 11).double().mul_(2.0**-53)
+
+
+def shifted(z: torch.Tensor, shift: int) -> torch.Tensor:
+    """Shift right, with zeros coming in."""
+    return (z >> shift).bitwise_and_((1 << (64 - shift)) - 1)
+
+
+def integers(
+    values: torch.Tensor, weights: torch.Tensor | None, grid: tuple[int, int]
+) -> torch.Tensor:
+    """Return weight times values as integers on a grid: shape (n,), float64."""
+    low, high = exact.two_factors(grid[0] - grid[1])
+    terms = values * 1.0 if weights is None else weights * values
+    return terms.mul_(low).mul_(high).round_()
+
+
+def chosen(terms: torch.Tensor, key: int, factor: float) -> torch.Tensor:
+    """Return the rows with ``u * total < factor * term``, ascending: int64."""
+    total = float(int(terms.to(torch.int64).sum()))
+    return torch.nonzero(uniforms(key, len(terms), terms.device) * total < factor * terms)[:, 0]
+
+
+def loads(terms: torch.Tensor, owners: torch.Tensor, n_seeds: int) -> torch.Tensor:
+    """Return the sum of the terms of each seed's rows: shape (n_seeds,), int64."""
+    out = torch.zeros(n_seeds, dtype=torch.int64, device=terms.device)
+    return out.scatter_add_(0, owners.to(torch.int64), terms.to(torch.int64))

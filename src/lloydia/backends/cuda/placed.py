@@ -1,0 +1,111 @@
+"""A data set in a GPU's memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.devices import check_memory, needed_bytes
+from lloydia.backends.cuda.extent import magnitudes
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.upload import to_device
+from lloydia.data.device_rows import refuse_non_finite
+from lloydia.exact import sums as exact
+from lloydia.exact.certificate import most_scale, scale_of
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.halves import HalfRows
+
+__all__ = ["Placed"]
+
+# The type of the centres of each type that rows can be stored in.
+WIDE = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+}
+
+
+class Placed:
+    """Rows on a GPU; see :class:`lloydia.backends.Engine` for what the methods mean.
+
+    Parameters
+    ----------
+    X : torch.Tensor on the device, or ndarray: shape (n, d)
+        float16, bfloat16, float32 or float64; NaN and infinity are refused when it is measured.
+    weights : ndarray of shape (n,), float64, or None
+    device : str
+
+    Attributes
+    ----------
+    X : torch.Tensor of shape (n, d)
+        Row-major, on the device, in the type it came in.
+    wide : torch.dtype
+        Of the centres.
+    weights : torch.Tensor of shape (n,), float64, on the device, or None
+    ordinary : ndarray of shape (d,), float64
+        The mean of a few rows, once the extent is known.
+    """
+
+    def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
+        self.device = place(device)
+        self.name = f"cuda:{self.device.index or 0}"
+        there = isinstance(X, torch.Tensor) and X.device == self.device
+        copied = not there or not X.is_contiguous()
+        check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)
+        self.X = X.contiguous() if there else to_device(np.asarray(X), self.device)
+        self.wide = WIDE[self.X.dtype]
+        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.n_samples, self.n_features = self.X.shape
+        self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
+        # Its half-precision copy, once there is one.
+        self.halves: HalfRows | None = None
+        self.ordinary: NDArray[np.float64]
+        self._extent: exact.Extent | None = None
+        self._grid: exact.Grid | None = None
+
+    def extent(self) -> exact.Extent:
+        if self._extent is None:
+            weights = None if self.weights is None else self.weights.cpu().numpy()
+            largest, smallest, self.ordinary = magnitudes(self.X)
+            if not np.isfinite(largest).all():
+                refuse_non_finite(self.X)
+            self._extent = exact.Extent(
+                self.n_samples, largest, smallest, *exact.weight_extent(weights)
+            )
+        return self._extent
+
+    def set_grid(self, extent: exact.Extent) -> None:
+        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+
+    @property
+    def grid(self) -> exact.Grid:
+        """The grid of all sums; from this data's own extent unless it was set."""
+        if self._grid is None:
+            self.set_grid(self.extent())
+        assert self._grid is not None
+        return self._grid
+
+    def frame(self) -> NDArray[np.float64]:
+        """Return the origin and the scale of float32 scores: shape (d + 1,).
+
+        The origin is an ordinary row; the scale, a power of two, brings all within about 1 of it.
+        """
+        largest = self.extent().largest
+        origin = self.ordinary.astype(self.dtype).astype(np.float64)
+        reach = float((largest + np.abs(origin)).max())
+        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        chosen = self.X[torch.as_tensor(indices, device=self.device)]
+        return chosen.to(self.wide).cpu().numpy() + 0.0
+
+    def seed_weights(self) -> NDArray[np.float64]:
+        return np.ones(self.n_samples) if self.weights is None else self.weights.cpu().numpy()
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.seed_weights() > 0)[:count]

@@ -1,0 +1,163 @@
+"""Integer sums on the device: rows move from one cluster to another, exactly.
+
+The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
+any order, since the order changes nothing.  Where few clusters would make many additions meet at
+one address, there are replicas of the sums, which :mod:`means` adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.exact_numbers import product_error, whole
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.placed import Placed
+from lloydia.exact import sums as exact
+
+__all__ = ["Lattice", "gather", "move_row_values"]
+
+# Additions that may meet at one address in an iteration, if there are few enough replicas.
+FEW, MOST_REPLICAS = 4096, 64
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
+
+    Attributes
+    ----------
+    columns : float64 tensor of shape (3 (d + 1),)
+        The scale, the quantum and its inverse of each column.
+    exponents : int64 tensor of shape (d + 1,)
+    frame : float64 tensor of shape (d + 1,)
+        The origin and the scale of float32 scores.
+    weights : float64 tensor of shape (n,) or None
+        Scaled by ``2**-weight_exponent``.
+    """
+
+    grid: exact.Grid
+    columns: torch.Tensor
+    exponents: torch.Tensor
+    frame: torch.Tensor
+    weights: torch.Tensor | None
+
+    @classmethod
+    def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
+        """Put a grid on the device, in one copy."""
+        numbers = np.concatenate([grid.scale, grid.quantum, 1.0 / grid.quantum, rows.frame()])
+        m = len(grid.exponents)
+        both = np.concatenate([numbers.view(np.int64), grid.exponents])
+        there = torch.from_numpy(both).to(rows.device)
+        floats = there.view(torch.float64)
+        scaled = None
+        if weights is not None:
+            scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
+        return cls(grid, floats[: 3 * m], there[4 * m :], floats[3 * m : 4 * m], scaled)
+
+    def replicas(self, n: int, k: int) -> int:
+        """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
+        return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
+
+
+@triton.jit
+def add_limbs(first, to, off, taken, mask, p, quantum, inverse, bits, n_limbs, limb_size):
+    """Add products to the sums at `to`, and take those in `taken` from the sums at `off`.
+
+    From limb `first` on, until nothing is left of any product; `p` holds what the limbs before
+    left, raised by ``2**bits`` each.
+    """
+    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    limb = first
+    p = tl.where(mask, p, 0.0)
+    left = 1
+    while (limb < n_limbs) & (left != 0):
+        v = whole(p * inverse)
+        integer = v.to(tl.int64)
+        some = mask & (integer != 0)
+        tl.atomic_add(to + limb * limb_size, integer, mask=some, sem="relaxed")
+        tl.atomic_add(off + limb * limb_size, -integer, mask=some & taken, sem="relaxed")
+        p = (p - v * quantum) * step
+        left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
+        limb += 1
+
+
+@triton.jit
+def move_row_values(
+    X, rows, f, mask, d, weights, lattice, sums, old, new, bits, n_limbs, limb_size,
+    WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+):  # fmt: skip
+    """Move the products of some columns `f` of some rows (two vectors) to the rows' new clusters.
+
+    Column d is the weight.  `old` is -1 for rows that had no cluster.
+    """
+    m = d + 1
+    column = f < m
+    scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
+    quantum = tl.load(lattice + m + f, mask=column, other=0.0)[None, :]
+    inverse = tl.load(lattice + 2 * m + f, mask=column, other=0.0)[None, :]
+    mask = mask[:, None] & column[None, :]
+    at = rows.to(tl.int64)[:, None] * d + f[None, :]
+    x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
+    a = tl.where((f == d)[None, :], 1.0, x) * scale
+    to = sums + new.to(tl.int64)[:, None] * m + f[None, :]
+    off = sums + old.to(tl.int64)[:, None] * m + f[None, :]
+    taken = (old >= 0)[:, None]
+    if WEIGHTED:
+        w = tl.load(weights + rows)[:, None]
+        p = a * w
+        add_limbs(0, to, off, taken, mask, p, quantum, inverse, bits, n_limbs, limb_size)
+        if RECOVER:
+            # At most 2**-53 |p|, less than half a step of limb 0.
+            step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+            error = product_error(a, w, p) * step
+            add_limbs(1, to, off, taken, mask, error, quantum, inverse, bits, n_limbs, limb_size)
+    else:
+        add_limbs(0, to, off, taken, mask, a, quantum, inverse, bits, n_limbs, limb_size)
+
+
+@triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
+def gather_kernel(
+    X, n, d, lattice, sums, bits, n_limbs, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    m = d + 1
+    f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    column = f < m
+    scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
+    quantum = tl.load(lattice + m + f, mask=column, other=0.0)[None, :]
+    inverse = tl.load(lattice + 2 * m + f, mask=column, other=0.0)[None, :]
+    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        mask = (rows < n)[:, None] & column[None, :]
+        at = rows.to(tl.int64)[:, None] * d + f[None, :]
+        x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
+        p = tl.where(mask, tl.where((f == d)[None, :], 1.0, x) * scale, 0.0)
+        limb = 0
+        left = 1
+        while (limb < n_limbs) & (left != 0):
+            v = whole(p * inverse)
+            total = tl.sum(v.to(tl.int64), 0)
+            tl.atomic_add(sums + limb * m + f, total, mask=column & (total != 0), sem="relaxed")
+            p = (p - v * quantum) * step
+            left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
+            limb += 1
+
+
+def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
+    """Return the sums of all rows as one cluster, without weights: int64 (1, n_limbs, 1, d + 1)."""
+    n, d = X.shape
+    grid = lattice.grid
+    sums = torch.zeros((1, grid.n_limbs, 1, d + 1), dtype=torch.int64, device=X.device)
+    columns = min(64, next_power(d + 1))
+    rows = max(1, 4096 // columns)
+    blocks = min(ceil_div(n, rows), 4 * processors(X.device))
+    gather_kernel[(blocks, ceil_div(d + 1, columns))](
+        X, n, d, lattice.columns, sums, grid.bits, grid.n_limbs,
+        ROWS=rows, COLUMNS=columns, **EXACT,
+    )  # fmt: skip
+    return sums

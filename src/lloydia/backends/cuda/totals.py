@@ -1,0 +1,165 @@
+"""Sums of weight times D as integers, on a grid that the device finds: nobody waits for a scalar.
+
+The grid of :func:`lloydia.exact.sums.total` follows from the number of values and the largest.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.exact import sums as exact
+
+__all__ = [
+    "cost_limbs",
+    "exponent_of",
+    "join_cost",
+    "largest_term",
+    "power",
+    "raise_to",
+    "rounded",
+    "scaled",
+    "term_of",
+]
+
+BLOCK = tl.constexpr(1024)
+# Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even.
+ROUNDER = tl.constexpr(1.5 * 2.0**52)
+
+
+@triton.jit
+def exponent_of(x):
+    """Return E of a non-negative float64 with ``x = m * 2**E``, m in [1/2, 1); 0 where x is 0."""
+    normal = x >= 2.2250738585072014e-308
+    bits = (x * tl.where(normal, 1.0, 18014398509481984.0)).to(tl.int64, bitcast=True)
+    exponent = ((bits >> 52) - tl.where(normal, 1022, 1076)).to(tl.int32)
+    return tl.where(x > 0, exponent, 0)
+
+
+@triton.jit
+def power(exponent):
+    """Return ``2**exponent`` as float64, for exponents from -1022 to 1023."""
+    return ((exponent + 1023).to(tl.int64) << 52).to(tl.float64, bitcast=True)
+
+
+@triton.jit
+def scaled(x, exponent):
+    """Return ``x * 2**exponent``: two factors, since one power alone may not be a float."""
+    half = exponent >> 1
+    return x * power(half) * power(exponent - half)
+
+
+@triton.jit
+def rounded(x):
+    """Round to an integer, ties to even, for magnitudes up to ``2**51``."""
+    return (x + ROUNDER) - ROUNDER
+
+
+@triton.jit
+def raise_to(at, value):
+    """Make the number at a place the larger of it and a value, neither of which is negative."""
+    # Such floats are in the order of their bits.
+    at = at.to(tl.pointer_type(tl.int64))
+    tl.atomic_max(at, value.to(tl.int64, bitcast=True), sem="relaxed")
+
+
+@triton.jit
+def term_of(D, weights, rows, inside):
+    """Return weight times D of some rows; 0 outside."""
+    term = tl.load(D + rows, mask=inside, other=0.0)
+    if weights is not None:
+        term = tl.load(weights + rows, mask=inside, other=0.0) * term
+    return term
+
+
+@triton.jit(do_not_specialize=["n"])
+def largest_kernel(D, weights, largest, flow, n):
+    if flow is not None and tl.load(flow) != 0:
+        return
+    top = tl.zeros([BLOCK], tl.float64)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        top = tl.maximum(top, term_of(D, weights, rows, rows < n))
+        rows += tl.num_programs(0) * BLOCK
+    raise_to(largest, tl.max(top, axis=0))
+
+
+@triton.jit(do_not_specialize=["n", "bits"])
+def cost_kernel(D, weights, largest, out, flow, n, bits):
+    if flow is not None and tl.load(flow) != 0:
+        return
+    exponent = exponent_of(tl.load(largest))
+    limb0 = tl.zeros([BLOCK], tl.int64)
+    limb1 = tl.zeros([BLOCK], tl.int64)
+    limb2 = tl.zeros([BLOCK], tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        rest = scaled(term_of(D, weights, rows, rows < n), -exponent) * power(bits)
+        limb = rounded(rest)
+        limb0 += limb.to(tl.int64)
+        rest = (rest - limb) * power(bits)
+        limb = rounded(rest)
+        limb1 += limb.to(tl.int64)
+        limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
+        rows += tl.num_programs(0) * BLOCK
+    tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
+    tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")
+    tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
+    if tl.program_id(0) == 0:
+        tl.store(out + 3, exponent.to(tl.int64))
+
+
+def programs(n: int, device: torch.device) -> tuple[int]:
+    return (min(ceil_div(n, BLOCK.value), 4 * processors(device)),)
+
+
+def largest_term(
+    D: torch.Tensor,
+    weights: torch.Tensor | None,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the largest weight times D, on the device: shape (1,), float64.
+
+    `out` may hold a value that is not negative: the larger one stays.
+    """
+    if out is None:
+        out = torch.zeros(1, dtype=torch.float64, device=D.device)
+    largest_kernel[programs(len(D), D.device)](D, weights, out, flow, len(D), num_warps=4, **EXACT)
+    return out
+
+
+def cost_limbs(
+    D: torch.Tensor,
+    weights: torch.Tensor | None,
+    largest: torch.Tensor,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the limbs of the sum of weight times D, and their exponent: shape (4,), int64.
+
+    Parameters
+    ----------
+    D, weights : tensor of shape (n,), float64
+        Weights may be None.
+    largest : tensor of shape (1,), float64
+        What :func:`largest_term` returned.
+    out : tensor of shape (4,), int64, optional
+        Zeros, to which the limbs are added.
+    flow : tensor, optional
+        Nothing is written where its first element is not 0.
+    """
+    if out is None:
+        out = torch.zeros(4, dtype=torch.int64, device=D.device)
+    bits = exact.bits_a_limb(len(D))
+    cost_kernel[programs(len(D), D.device)](
+        D, weights, largest, out, flow, len(D), bits, num_warps=4, **EXACT
+    )
+    return out
+
+
+def join_cost(limbs: list[int], n: int) -> float:
+    """Return the sum whose limbs and exponent :func:`cost_limbs` gave, for n values."""
+    return exact.join(limbs[:3], exact.bits_a_limb(n), limbs[3])

@@ -1,0 +1,80 @@
+"""Where the time of ten iterations goes: the device's kernels, and the gaps between them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity
+
+from lloydia.bench.device.cases import DeviceCase
+from lloydia.bench.device.clock import timed
+from lloydia.bench.device.sides import FlashKMeans, Ours, Side
+from lloydia.bench.peers import Task
+
+__all__ = ["kernels", "profiles"]
+
+PROFILED = (Ours.name, FlashKMeans.name)
+RUNS = 5
+
+
+def profiles(
+    case: DeviceCase,
+    sides: list[Side],
+    X: torch.Tensor,
+    start: torch.Tensor,
+    rates: dict[str, float],
+    step: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Return a row for each kernel of a run of ours, and of flash-kmeans', by their time.
+
+    Attributes of a row: `calls`, `us` (in all), `share` (of the time in kernels), `busy` (that of
+    the run's time without the profiler: the rest is gaps), and `tflops`, with `of_gemm`, its share
+    of a half-precision product's: 2 n d k operations over the time of a call, for kernels whose
+    name has "assign" in it.
+    """
+    rows = []
+    operations = 2.0 * case.batch * case.n * case.d * case.k
+    for side in sides:
+        if side.name not in PROFILED or not side.version() or side.refuses(case, "profile"):
+            continue
+        step(f"{side.name}: profile")
+        rows_of_side, task = side.place(X), Task(case.k, start, case.iterations[1], 0.0, 0)
+        device = str(X.device)
+        n_iter = side.fit(rows_of_side, task).n_iter
+        whole = median(
+            timed(lambda: side.fit(rows_of_side, task), device)[0]  # noqa: B023 - called at once
+            for _ in range(RUNS)
+        )
+        found = kernels(lambda: side.fit(rows_of_side, task), device)  # noqa: B023
+        total = sum(us for _, us in found.values())
+        for name, (calls, us) in sorted(found.items(), key=lambda item: -item[1][1]):
+            row: dict[str, Any] = {"peer": side.name, "status": "ok", "reason": "", "kernel": name}
+            row |= {"calls": calls, "us": us, "share": us / total, "n_iter": int(n_iter)}
+            row |= {"ms_whole": 1e3 * whole, "busy": total / 1e6 / whole}
+            if "assign" in name.lower():
+                row["tflops"] = operations * calls / us / 1e6
+                row["of_gemm"] = row["tflops"] / rates["gemm_float16_tflops"]
+            rows.append(row)
+    return rows
+
+
+def kernels(function: Callable[[], Any], device: str) -> dict[str, tuple[int, float]]:
+    """Return how often each kernel ran on the device in a call, and for how many µs in all.
+
+    Copies and fills count as kernels; on a CPU, PyTorch's operations do.
+    """
+    kind = "CUDA" if device.startswith("cuda") else "CPU"
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities[: 1 + (kind == "CUDA")]) as profile:
+        function()
+        if kind == "CUDA":
+            torch.cuda.synchronize()
+    found: dict[str, list[float]] = defaultdict(list)
+    for event in profile.events() or ():
+        if event.device_type.name == kind and not event.is_user_annotation:
+            found[event.name].append(event.time_range.elapsed_us())
+    return {name: (len(times), sum(times)) for name, times in found.items()}

@@ -1,0 +1,153 @@
+"""The tables of a run on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lloydia.bench.sheets import Row, Sheet, by_case, milliseconds, remarks
+
+__all__ = ["device_sheets"]
+
+Cases = dict[str, list[Row]]
+ITERATION = "One iteration"
+SHORT = 48  # letters of a kernel's name
+FEWEST = 0.01  # share of the time of kernels that are listed
+
+
+def device_sheets(rows: list[Row]) -> list[Sheet]:
+    """Return the tables of one run."""
+    iterations, fits = by_case(rows, "iterations"), by_case(rows, "fits")
+    profiles = by_case(rows, "profile")
+    found = []
+    if iterations:
+        found.append(_timed(ITERATION, iterations, _iterations_notes()))
+        if twins := {
+            name: case for name, case in iterations.items() if f"{name},f64" in iterations
+        }:
+            found.append(_twins(twins, iterations))
+    if fits:
+        found.append(_timed("Whole fits", fits, _fits_notes()))
+    if any(row.get("wrong") is not None for row in rows):
+        found.append(_wrong(rows))
+    if profiles:
+        found.append(_profiles(profiles))
+    return found
+
+
+def _timed(title: str, cases: Cases, notes: list[str]) -> Sheet:
+    """Return a table of everyone's time and ratio, with what bounds ours."""
+    peers = _peers(cases)
+    heads = ["case", "iterations", "Lloydia, ms"]
+    for peer in peers:
+        heads += [f"{peer}, ms", "ratio"]
+    floors = ["floor, ms", "Lloydia / floor"] if title == ITERATION else []
+    heads += [*floors, "re-checked"]
+    lines = []
+    for name, (own, *others) in cases.items():
+        by_name = {row["peer"]: row for row in others}
+        line = [name, str(own.get("n_iter") or ""), milliseconds(own)]
+        for peer in peers:
+            line += _cells(by_name.get(peer))
+        if floors:
+            above = f"{own['ms'] / own['floor_ms']:.1f}" if "ms" in own else ""
+            line += [f"{own['floor_ms']:.3g}", above]
+        lines.append([*line, f"{own['rechecked']:.2%}" if "rechecked" in own else ""])
+    return Sheet(title, heads, lines, notes + remarks(cases))
+
+
+def _cells(row: Row | None) -> list[str]:
+    if row is None:
+        return ["", ""]
+    if "ratio" not in row:
+        status = row["status"]
+        return ["-" if status in ("unsupported", "not installed") else status, ""]
+    low, high = row["ratio_quartiles"]
+    return [milliseconds(row), f"{row['ratio']:.2f} ({low:.2f}-{high:.2f})"]
+
+
+def _iterations_notes() -> list[str]:
+    return [
+        "a whole run over its number of iterations, what is done once a fit included; a ratio is "
+        "the side's time over Lloydia's, with its quartiles over the rounds.",
+        "floor: the larger of 2 n d k operations at the rate of a half-precision product, and of "
+        "reading X once; a side that skips distances can be faster.  re-checked: rows whose scores "
+        "were too close to call, of all rows of all iterations.",
+    ]
+
+
+def _fits_notes() -> list[str]:
+    return [
+        "Lloydia's whole fit to tol = 1e-4 from the same start; the others do as many iterations, "
+        "Lloydia CPU the same fit to the same bits."
+    ]
+
+
+def _twins(twins: Cases, iterations: Cases) -> Sheet:
+    lines = []
+    for name, (own, *_) in twins.items():
+        twin = iterations[f"{name},f64"][0]
+        if "ms" in own and "ms" in twin:
+            ratio = f"{twin['ms'] / own['ms']:.2f}"
+            lines.append([name, milliseconds(own), milliseconds(twin), ratio])
+    heads = ("case", "float32, ms", "float64, ms", "float64 / float32")
+    return Sheet("Lloydia's float64 beside its float32", heads, lines)
+
+
+def _wrong(rows: list[Row]) -> Sheet:
+    cases: Cases = {}
+    for mode in ("accuracy", "iterations"):
+        for name, found in by_case(rows, mode).items():
+            cases.setdefault(name, found)
+    peers = ["Lloydia", *(peer for peer in _peers(cases) if peer != "Lloydia CPU")]
+    lines = []
+    for name, found in cases.items():
+        by_name = {row["peer"]: row for row in found}
+        labels = found[0]["n"] * found[0]["batch"]
+        cells = [_share(by_name.get(peer), labels) for peer in peers]
+        lines.append([name, f"{labels:,}", *cells])
+    notes = [
+        "labels that are not the nearest centre's (by canonical distances in float64), all sides "
+        "assigned to the same centres; float16's are judged on its own rounded rows and centres."
+    ]
+    return Sheet("Wrong labels", ("case", "labels", *peers), lines, notes)
+
+
+def _share(row: Row | None, labels: int) -> str:
+    if row is None or row.get("wrong") is None:
+        return "-"
+    return f"{row['wrong']:,} ({row['wrong'] / labels:.2g})" if row["wrong"] else "0"
+
+
+def _profiles(cases: Cases) -> Sheet:
+    heads = ("case", "side", "kernel", "calls", "µs", "µs a call", "share", "TFLOP/s", "of gemm")
+    lines = []
+    for name, rows in cases.items():
+        for peer in dict.fromkeys(row["peer"] for row in rows):
+            own = [row for row in rows if row["peer"] == peer]
+            lines += [_kernel(name, row) for row in own if row["share"] >= FEWEST]
+            calls = sum(row["calls"] for row in own)
+            us = sum(row["us"] for row in own)
+            line = [name, peer, f"all; busy {own[0]['busy']:.0%} of {own[0]['ms_whole']:.3f} ms"]
+            lines.append([*line, str(calls), f"{us:,.0f}", "", "", "", ""])
+    notes = [
+        "a run of ten iterations under PyTorch's profiler, kernels of at least 1 % of the time; "
+        "busy: time in kernels over the run's time without the profiler, the rest are gaps.",
+        "TFLOP/s: 2 n d k operations a call of an assignment kernel; of gemm: its share of an "
+        "8192 x 8192 x 8192 product's rate in half precision, in the same run.",
+    ]
+    return Sheet("Kernels", heads, lines, notes)
+
+
+def _kernel(case: str, row: Row) -> list[str]:
+    return [
+        *(case, row["peer"], row["kernel"][:SHORT], str(row["calls"])),
+        *(f"{row['us']:,.0f}", f"{row['us'] / row['calls']:,.1f}", f"{row['share']:.1%}"),
+        f"{row['tflops']:.0f}" if "tflops" in row else "",
+        f"{row['of_gemm']:.0%}" if "of_gemm" in row else "",
+    ]
+
+
+def _peers(cases: Cases) -> Sequence[Any]:
+    """Return the names of all sides but ours, in their order."""
+    return list(dict.fromkeys(row["peer"] for rows in cases.values() for row in rows[1:]))

@@ -1,0 +1,190 @@
+"""The sides on a device: ours, flash-kmeans, plain PyTorch, and our CPU engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from lloydia import __version__
+from lloydia.bench.cases import Case
+from lloydia.bench.peers import Fitted, Peer, Task
+
+__all__ = ["SIDES", "Side", "choose"]
+
+SCORES = 1 << 28  # numbers of the n x k matrix that plain PyTorch keeps at a time
+
+
+class Side(Peer):
+    """One way to do k-means on a device; :class:`Task` has its start there."""
+
+    modes: Sequence[str] = ("iterations", "fits", "accuracy")
+
+    def place(self, X: torch.Tensor) -> Any:
+        """Return X as this side computes with it; the clock does not run."""
+        return X
+
+    def fit(self, X: Any, task: Task) -> Fitted:
+        """Do the work: exactly as many iterations, unless `task.tol` is positive."""
+        raise NotImplementedError
+
+    def labels(self, X: Any, centers: torch.Tensor) -> Any:
+        """Return the labels of an assignment to these centres, or None where it has none."""
+        return self.fit(X, Task(centers.shape[-2], centers, 1, 0.0, 0)).labels
+
+
+class Ours(Side):
+    """``algorithm="auto"``, where X lives."""
+
+    name = "Lloydia"
+    package = "lloydia"
+    stops = True
+
+    def version(self) -> str:
+        """Return the version that runs, installed or not."""
+        return __version__
+
+    def fit(self, X: Any, task: Task) -> Fitted:
+        """Fit; a batch one member after the other."""
+        if X.ndim == 2:
+            return self._one(X, task.start, task)
+        every = [self._one(x, start, task) for x, start in zip(X, task.start)]
+        return Fitted(
+            torch.stack([torch.as_tensor(one.centers) for one in every]),
+            max(one.n_iter for one in every),
+            torch.stack([torch.as_tensor(one.labels) for one in every]),
+            sum(one.inertia or 0.0 for one in every),
+            counts={"n_rechecked": sum((one.counts or {})["n_rechecked"] for one in every)},
+        )
+
+    def _one(self, X: Any, start: Any, task: Task) -> Fitted:
+        from lloydia import KMeans
+
+        fitted = KMeans(
+            task.k,
+            init=start,
+            n_init=1,
+            max_iter=task.iterations,
+            tol=task.tol,
+            device=str(X.device),
+        ).fit(X)
+        counts = {
+            "algorithm": fitted.algorithm_,
+            "n_distances": int(fitted.n_distances_),
+            "n_rechecked": int(fitted.n_rechecked_),
+        }
+        centers, labels = fitted.cluster_centers_, fitted.labels_
+        return Fitted(centers, fitted.n_iter_, labels, fitted.inertia_, counts=counts)
+
+
+class OursOnCPU(Ours):
+    """The CPU engine on all processors: the same bits."""
+
+    name = "Lloydia CPU"
+    modes = ("fits",)
+    affordable = 3e12  # terms of D in a whole fit
+
+    def place(self, X: torch.Tensor) -> torch.Tensor:
+        """Copy X to the host."""
+        return X.cpu()
+
+    def fit(self, X: Any, task: Task) -> Fitted:
+        """Fit."""
+        host = Task(task.k, task.start.cpu(), task.iterations, task.tol, task.threads)
+        return super().fit(X, host)
+
+
+class FlashKMeans(Side):
+    """flash-kmeans: one assignment kernel, a sort, sums, and a synchronisation an iteration."""
+
+    name = "flash-kmeans"
+    package = "flash-kmeans"
+    dtypes = ("float32",)
+
+    def fit(self, X: Any, task: Task) -> Fitted:
+        """Iterate; its labels belong to the centres before its last update."""
+        from flash_kmeans import batch_kmeans_Euclid
+
+        batch = X if X.ndim == 3 else X[None]
+        labels, centers, n_iter = batch_kmeans_Euclid(
+            batch,
+            task.k,
+            max_iters=task.iterations,
+            tol=-1.0,
+            init_centroids=task.start.to(X.dtype).reshape(len(batch), task.k, -1),
+        )
+        labels = labels.reshape(X.shape[:-1])
+        return Fitted(centers.reshape(task.start.shape), n_iter, labels)
+
+
+class FlashHalf(FlashKMeans):
+    """The same in float16, from rows rounded to it."""
+
+    name = "flash-kmeans float16"
+    dtypes = ("float16",)
+    exact = False
+
+    def refuses(self, case: Case, mode: str) -> str:
+        """Return why it cannot do this case, or an empty string."""
+        return "float32 only" if case.dtype != "float32" else ""
+
+    def place(self, X: torch.Tensor) -> torch.Tensor:
+        """Round X to half precision."""
+        return X.half()
+
+
+class PyTorch(Side):
+    """A product, an argmin and an index_add_, block by block, without TF32."""
+
+    name = "PyTorch"
+    package = "torch"
+    modes = ("iterations", "accuracy")
+
+    def fit(self, X: Any, task: Task) -> Fitted:
+        """Iterate; the labels belong to the centres before the last update, as flash-kmeans'."""
+        if X.ndim == 3:
+            every = [
+                self.fit(x, Task(task.k, start, task.iterations, task.tol, 0))
+                for x, start in zip(X, task.start)
+            ]
+            centers, labels = (
+                torch.stack([getattr(one, name) for one in every]) for name in ("centers", "labels")
+            )
+            return Fitted(centers, task.iterations, labels)
+        centers = task.start
+        labels = torch.empty(len(X), dtype=torch.int64, device=X.device)
+        ones = torch.ones(len(X), dtype=X.dtype, device=X.device)
+        step = max(1, SCORES // task.k)
+        for _ in range(task.iterations):
+            halves = (centers * centers).sum(1) / 2
+            for x, own in zip(X.split(step), labels.split(step)):
+                torch.argmin(torch.addmm(halves, x, centers.T, alpha=-1), 1, out=own)
+            sums = torch.zeros_like(centers).index_add_(0, labels, X)
+            counts = torch.zeros_like(centers[:, 0]).index_add_(0, labels, ones)[:, None]
+            centers = torch.where(counts > 0, sums / counts, centers)
+        return Fitted(centers, task.iterations, labels)
+
+
+SIDES = (Ours(), FlashKMeans(), FlashHalf(), PyTorch(), OursOnCPU())
+
+
+def choose(names: Sequence[str] | None) -> list[Side]:
+    """Return ours and the sides named, or all.
+
+    Raises
+    ------
+    ValueError
+        For a name that no side has.
+    ImportError
+        For a side that is not installed.
+    """
+    if not names:
+        return list(SIDES)
+    known = {side.name: side for side in SIDES}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}.")
+        if not known[name].version():
+            raise ImportError(f"{name} is not installed; pip install {known[name].package}.")
+    return [side for side in SIDES if side is SIDES[0] or side.name in names]

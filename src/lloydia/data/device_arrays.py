@@ -1,0 +1,118 @@
+"""Arrays that live on a GPU: torch tensors, CuPy, cuDF, and whatever else speaks DLPack.
+
+A caller's array becomes a torch tensor that shares its memory, and what an engine returns becomes
+an array of the caller's library, on the caller's device.  For arrays on the host nothing is
+imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["as_tensor", "center_dtype", "load_torch", "n_distinct", "on_gpu", "returning"]
+
+# DLPack's numbers of CUDA memory, plain and managed, and torch's name of it.
+DLPACK = (2, 13)
+TORCH = ("cuda",)
+
+
+def load_torch() -> Any:
+    """Import torch for an array on a GPU.
+
+    Raises
+    ------
+    ImportError
+        It is not installed.
+    """
+    try:
+        return load("torch")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            "X lives on a GPU, which needs PyTorch and Triton: pip install 'lloydia[gpu]', or copy "
+            "X to the host (X.get() for CuPy)."
+        ) from None
+
+
+def on_gpu(X: Any) -> bool:
+    """Return whether `X` is an array, or a data frame, in a GPU's memory."""
+    if X is None or isinstance(X, np.ndarray | list | str):
+        return False
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(X, torch.Tensor):
+        return X.device.type in TORCH
+    if hasattr(X, "__dlpack_device__"):
+        return X.__dlpack_device__()[0] in DLPACK
+    return hasattr(X, "__cuda_array_interface__") or hasattr(X, "to_cupy")
+
+
+def as_tensor(X: Any) -> Tensor:
+    """Return an array on a GPU as a torch tensor that shares its memory, in its own type.
+
+    Raises
+    ------
+    ImportError
+        torch is not installed.
+    ValueError
+        `X` is sparse.
+    """
+    torch = load_torch()
+    if hasattr(X, "to_cupy"):
+        X = X.to_cupy()
+    if isinstance(X, torch.Tensor):
+        if X.layout != torch.strided:
+            raise ValueError("X is sparse, and the GPU takes dense data: use X.to_dense().")
+        return X.detach().resolve_neg()
+    if min(getattr(X, "strides", None) or (0,)) < 0:
+        X = X.copy()  # torch has no strides below 0
+    if hasattr(X, "__dlpack__"):
+        return torch.from_dlpack(X)
+    tensor = torch.as_tensor(X, device="cuda")
+    torch.cuda.synchronize(tensor.device)  # this protocol leaves the order of streams to us
+    return tensor
+
+
+def returning(X: Any) -> Callable[[Any], Any]:
+    """Return the function that makes arrays like `X`, which is on a GPU, of ndarrays and tensors.
+
+    Like means of its library and on its device.  A library that does not import DLPack gets torch
+    tensors, cuDF gets CuPy arrays.
+    """
+    torch = load_torch()
+    if isinstance(X, torch.Tensor):
+        device = X.device
+        return lambda values: torch.as_tensor(values, device=device)
+    device, build = as_tensor(X[:1]).device, _importer(X)
+    return lambda values: build(torch.as_tensor(values, device=device))
+
+
+def _importer(X: Any) -> Callable[[Tensor], Any]:
+    """Return the DLPack importer of the library of `X`."""
+    if hasattr(X, "__array_namespace__"):
+        return X.__array_namespace__().from_dlpack
+    library = "cupy" if hasattr(X, "to_cupy") else type(X).__module__.partition(".")[0]
+    return getattr(sys.modules.get(library), "from_dlpack", lambda tensor: tensor)
+
+
+def center_dtype(X: Any) -> np.dtype:
+    """Return the type of the centres of rows of any library: float64 for float64, else float32."""
+    return np.dtype(np.float64 if str(X.dtype).endswith("float64") else np.float32)
+
+
+def n_distinct(labels: Any, n_clusters: int) -> int:
+    """Return how many labels occur; they are an ndarray or a tensor of integers below k."""
+    if isinstance(labels, np.ndarray):
+        return int(np.count_nonzero(np.bincount(labels, minlength=n_clusters)))
+    seen = labels.new_zeros(n_clusters)
+    seen[labels.long()] = 1
+    return int(seen.sum())

@@ -1,0 +1,72 @@
+"""Rows on a GPU, checked in scikit-learn's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.validation import validate_data
+
+from lloydia.data.arrays import ROWS, on_host
+from lloydia.data.device_arrays import as_tensor, center_dtype
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["check_rows", "refuse_non_finite"]
+
+# What rows are stored as; everything else becomes float64, as it does in NumPy.
+KEPT = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
+
+
+def check_rows(X: Any, estimator: Any = None, reset: bool = True) -> Tensor:
+    """Return the rows of an array on a GPU as a tensor, checked but for NaN and infinity.
+
+    Those are found when the engine measures the rows, so that they are read once: see
+    :func:`refuse_non_finite`.
+
+    Parameters
+    ----------
+    X : array or data frame on a GPU
+    estimator : estimator, optional
+        Its number of features and their names are set, or with ``reset=False`` compared.
+    reset : bool
+
+    Returns
+    -------
+    Tensor of shape (n_samples, n_features)
+        It shares the memory of `X` unless the type has to change.
+
+    Raises
+    ------
+    ValueError
+        scikit-learn's, for a wrong shape, complex numbers or a wrong number of features.
+    """
+    rows = as_tensor(X)
+    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex():
+        check_array(on_host(rows), **ROWS, estimator=estimator, input_name="X")
+    if str(rows.dtype) not in KEPT:
+        rows = rows.double()
+    if estimator is not None:
+        _check_features(X if hasattr(X, "__dataframe__") else rows, estimator, reset)
+    return rows
+
+
+def _check_features(X: Any, estimator: Any, reset: bool) -> None:
+    d, named = X.shape[1], hasattr(X, "__dataframe__") or hasattr(estimator, "feature_names_in_")
+    if named or not (reset or d == estimator.n_features_in_):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    # scikit-learn's own way takes longer than an iteration over few rows.
+    estimator.n_features_in_ = d
+
+
+def refuse_non_finite(X: Tensor) -> None:
+    """Raise scikit-learn's error if a tensor holds NaN or infinity.
+
+    For engines: it reads all of `X`, so ask when a result that depends on all of it is not finite.
+    """
+    wrong = X[~X.isfinite()]
+    if len(wrong):
+        value = np.nan if bool(wrong.isnan().any()) else np.inf
+        assert_all_finite(np.array([[value]], dtype=center_dtype(X)), input_name="X")

@@ -1,0 +1,91 @@
+"""Rows on a GPU grouped by their label, see :mod:`lloydia.metrics.partition`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_X_y
+
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import as_tensor, on_gpu
+from lloydia.exact.distance import check_magnitudes
+
+__all__ = ["DevicePartition", "checked", "device_partition"]
+
+
+@dataclass(frozen=True)
+class DevicePartition:
+    """Rows in the order of their clusters.
+
+    Attributes
+    ----------
+    X : tensor of shape (n, d), float64
+        Sorted by cluster, in their own order within one.
+    codes : tensor of shape (n,), int32
+        The cluster of each of these rows.
+    order : tensor of shape (n,), int64
+        The number that each of them had.
+    bounds : tensor of shape (k + 1,), int32
+        The rows of cluster j are ``bounds[j]`` to ``bounds[j + 1] - 1``; none is empty.
+    """
+
+    X: torch.Tensor
+    codes: torch.Tensor
+    order: torch.Tensor
+    bounds: torch.Tensor
+
+    @property
+    def sizes(self) -> torch.Tensor:
+        """Number of rows in each cluster: shape (k,)."""
+        return self.bounds.diff()
+
+
+def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
+    """Return rows as a tensor, and labels as one or as an ndarray, or raise as `check_X_y` does."""
+    rows = as_tensor(X)
+    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex() or not math.isfinite(largest(rows)):
+        check_X_y(on_host(rows), on_host(labels))
+    if on_gpu(labels):
+        labels = as_tensor(labels)
+        if labels.shape == rows.shape[:1] and not labels.is_floating_point():
+            return rows, labels.to(rows.device)
+    # Rows of one number stand for the others: they have been checked.
+    return rows, check_X_y(np.zeros((len(rows), 1)), on_host(labels))[1]
+
+
+def largest(rows: torch.Tensor) -> float:
+    """Return the largest magnitude; NaN where there is one."""
+    low, high = (float(bound) for bound in torch.aminmax(rows))
+    return max(-low, high)
+
+
+def device_partition(X: torch.Tensor, labels: Any) -> DevicePartition:
+    """Group the rows that :func:`checked` returned.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 2 or more than n - 1 different labels, or magnitudes whose squared distances
+        overflow float64.
+    """
+    n = len(X)
+    if isinstance(labels, torch.Tensor):
+        classes, codes = torch.unique(labels, return_inverse=True)
+        k = len(classes)
+    else:
+        encoder = LabelEncoder()
+        codes = torch.as_tensor(encoder.fit_transform(labels), device=X.device)
+        k = len(encoder.classes_)
+    if not 1 < k < n:
+        raise ValueError(
+            f"Number of labels is {k}. Valid values are 2 to n_samples - 1 (inclusive)"
+        )
+    check_magnitudes(largest(X), (), X.shape[1], total_weight=float(n) ** 2)
+    codes, order = torch.sort(codes, stable=True)
+    bounds = torch.searchsorted(codes, torch.arange(k + 1, device=X.device), out_int32=True)
+    return DevicePartition(X[order].to(torch.float64), codes.to(torch.int32), order, bounds)

@@ -1,0 +1,110 @@
+"""The scan of leading parts: what it certifies is so, and what it cannot is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lloydia.backends.cpu import amx, coarse_scan, scanners
+from lloydia.backends.cpu.centers import pack
+from lloydia.backends.cpu.rows import EVERY
+from lloydia.exact.distance import squared_distances
+from lloydia.functions import assign
+from nasty import FLAVOURS, rows_of
+
+pytestmark = pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
+
+
+def straight(task, cost, n):
+    task(0, 0, n)
+
+
+def scanned(X, centers, rows=EVERY, bounds=True):
+    """Return (labels, best, second, whether certified) of the listed rows."""
+    p = pack(centers, True, straight)
+    n, d = len(rows) if len(rows) else len(X), X.shape[1]
+    labels, left = np.full(n, -1, np.int32), np.empty(n, np.int64)
+    best, second = np.full((2, n if bounds else 0), np.nan)
+    far, *_, line = p.errors
+    m = coarse_scan.coarse_scan(
+        X, rows, 0, n, p.tiles, amx.lead(d), p.frame, far, line, labels, best, second, left
+    )
+    assert (np.diff(left[:m]) > 0).all()
+    sure = np.ones(n, dtype=bool)
+    sure[left[:m]] = False
+    return labels, best, second, sure
+
+
+def check(X, centers, found):
+    labels, best, second, sure = found
+    D = squared_distances(X, centers)
+    assert (labels[sure] == D.argmin(axis=1)[sure]).all()
+    if len(best):
+        own = np.take_along_axis(D, D.argmin(axis=1)[:, None], axis=1)[:, 0]
+        D[np.arange(len(D)), D.argmin(axis=1)] = np.inf
+        assert (best[sure] >= own[sure] * (1 - 1e-12)).all()
+        assert (second[sure] <= D.min(axis=1)[sure] * (1 + 1e-12)).all()
+    return sure.mean()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("d", [64, 95, 130])
+def test_what_is_certified_is_nearest(flavour, dtype, d):
+    X = rows_of(flavour, 300, d, dtype, seed=d)
+    for k in (2, 15, 33, 100):
+        check(X[k:], X[:k], scanned(X[k:], X[:k]))
+
+
+def test_most_rows_of_ordinary_data_are_certified():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(50, 128)).astype(np.float32)
+    X = centers[rng.integers(50, size=2000)] + rng.normal(size=(2000, 128), scale=0.7)
+    X = X.astype(np.float32)
+    assert check(X, centers, scanned(X, centers)) > 0.98
+    # One centre far away costs its neighbours their certificates, not all rows.
+    centers[7] *= 20
+    assert check(X, centers, scanned(X, centers)) > 0.95
+
+
+@pytest.mark.parametrize("spread", [2.0**-6, 2.0**-8, 2.0**-9, 2.0**-11, 2.0**-20, 0.0])
+def test_rivals_that_bfloat16_cannot_tell_apart_are_left(spread):
+    # Rows and centres halfway between bfloat16 numbers, all errors of one sign.
+    rng = np.random.default_rng(1)
+    centers = np.full((34, 64), 1.0 + 2.0**-8, np.float32)
+    centers[17:] *= -1
+    centers += spread * rng.choice([-1.0, 0.0, 1.0], size=centers.shape).astype(np.float32)
+    X = np.concatenate([centers, 3 * centers]) * np.float32(1 + 2.0**-8)
+    X = np.repeat(X, 3, axis=0)
+    check(X, centers, scanned(X, centers))
+
+
+def test_a_list_of_rows_and_no_bounds():
+    X = rows_of("gauss", 900, 70, "float32", seed=3)
+    rows = np.random.default_rng(0).permutation(900)[:500]
+    labels, best, second, sure = scanned(X, X[:40], rows)
+    check(X[rows], X[:40], (labels, best, second, sure))
+    plain = scanned(X, X[:40], rows, bounds=False)
+    assert (plain[0] == labels).all()
+    assert (plain[3] == sure).all()
+
+
+def test_blocks_are_left_out_where_too_many_rows_are_in_doubt():
+    # All rows are in doubt, so that all blocks but a few are not even looked at.
+    X = np.repeat(rows_of("gauss", 30, 64, "float32", seed=5), 1000, axis=0)
+    labels, _, _, sure = scanned(X, np.concatenate([X[::1000], X[::1000]]), bounds=False)
+    assert not sure.any()
+    assert (labels == -1).mean() > 0.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [64, 129])
+def test_with_and_without_it_the_bits_are_the_same(d, dtype, monkeypatch):
+    for flavour in FLAVOURS:
+        X = rows_of(flavour, 400, d, dtype, seed=d)
+        oracle = assign(X, X[:40], device="reference")
+        for ample in (0, 10**9):
+            monkeypatch.setattr(scanners, "AMPLE", ample)
+            labels, inertia = assign(X, X[:40])
+            assert (labels == oracle[0]).all(), (flavour, ample)
+            assert inertia == oracle[1]

@@ -1,0 +1,103 @@
+"""Which GPU is meant, whether data fit, and how they get there."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia import KMeans
+from lloydia.backends.cuda import devices, upload
+
+HOST = torch.device("cpu")
+X = np.arange(12.0).reshape(6, 2)
+
+
+@pytest.mark.parametrize(
+    ("device", "count", "message"),
+    [
+        ("cuda", 0, "device='cuda' needs a GPU, and PyTorch finds none .*: use device='cpu'"),
+        ("cuda:7", 4, "device='cuda:7' is not there: this machine has cuda:0 to cuda:3;"),
+        ("cuda:1", 1, "this machine has cuda:0; use one of them or device='cpu'"),
+    ],
+)
+def test_a_gpu_that_is_not_there(device, count, message, monkeypatch):
+    monkeypatch.setattr(devices, "_count", lambda: count)
+    with pytest.raises(ValueError, match=message):
+        KMeans(2, device=device).fit(X)
+
+
+def test_rows_on_another_gpu(monkeypatch):
+    monkeypatch.setattr(devices, "_count", lambda: 2)
+    rows = torch.empty(1)
+    elsewhere = type("Rows", (torch.Tensor,), {"device": torch.device("cuda:1")})(rows)
+    assert devices.find("cuda", elsewhere) == devices.find("cuda:1", elsewhere) == "cuda:1"
+    with pytest.raises(ValueError, match=r"X lives on cuda:1.*copy X with X\.to\('cuda:0'\)"):
+        devices.find("cuda:0", elsewhere)
+
+
+def test_a_device_may_be_an_object_of_torch():
+    assert KMeans(2, device=torch.device("cuda:0")).fit(X).device_ == "cuda:0"
+
+
+def test_too_little_memory_names_both_numbers(monkeypatch):
+    monkeypatch.setattr(devices, "LITTLE", 0)
+    monkeypatch.setattr(devices, "free_bytes", lambda device: 1000)
+    devices.check_memory(1000, HOST)
+    with pytest.raises(MemoryError, match="1,001 bytes of GPU memory are needed and 1,000 are"):
+        devices.check_memory(1001, HOST)
+
+
+@pytest.mark.parametrize("missing", ["torch", "triton"])
+def test_without_the_extra_the_error_says_how_to_get_it(missing, monkeypatch):
+    for name in list(sys.modules):
+        if name == missing or name.startswith("lloydia.backends.cuda"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"pip install 'lloydia\[gpu\]', or use device='cpu'"):
+        KMeans(2, device="cuda").fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("direct", [0, 1 << 20])
+def test_any_strides_go_up_in_pieces(dtype, direct, monkeypatch):
+    monkeypatch.setattr(upload, "PIECE", 100)
+    monkeypatch.setattr(upload, "DIRECT", direct)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    rows = np.random.default_rng(0).normal(size=(101, 6)).astype(dtype)
+    rows.flags.writeable = False
+    for array in (
+        rows,
+        rows.T,
+        rows[::-2, ::3],
+        rows[:1],
+        rows[:, 0],
+        np.broadcast_to(rows[0], (9, 6)),
+    ):
+        tensor = upload.to_device(array, device)
+        assert tensor.is_contiguous()
+        assert (tensor.cpu().numpy() == array).all()
+        assert tensor.cpu().numpy().dtype == dtype
+
+
+def test_a_piece_is_filled_by_several_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    rows = np.random.default_rng(0).normal(size=(6, 101)).T
+    for n in (101, 3):
+        buffer = np.zeros((n, 6))
+        with ThreadPoolExecutor(3) as threads:
+            upload._fill(buffer, rows[:n], threads)
+        assert (buffer == rows[:n]).all()
+
+
+def test_memory_is_checked_before_rows_are_copied(monkeypatch):
+    rows = np.zeros((10, 3), dtype=np.float32)
+    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (20 + 12)
+    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (20 + 1200 + 36)
+    monkeypatch.setattr(devices, "LITTLE", 319)
+    monkeypatch.setattr(devices, "free_bytes", lambda device: 319)
+    with pytest.raises(MemoryError, match="320 bytes of GPU memory are needed and 319 are free"):
+        KMeans(2, device="cuda").fit(rows)

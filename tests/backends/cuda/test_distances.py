@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda.distances import closest, distances, own_distances
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.placed import Placed
+from lloydia.exact import distance
+from nasty import FLAVOURS, rows_of
+
+DEVICE = place("cuda")
+
+
+def on_device(array):
+    return torch.as_tensor(array, device=DEVICE)
+
+
+def case(flavour, dtype, d, k=19, n=150):
+    X = rows_of(flavour, n, d, dtype, seed=d)
+    return X, X[np.random.default_rng(d).integers(n, size=k)] * X.dtype.type(1.0 + 2.0**-20)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_every_distance_is_the_canonical_one(flavour, dtype):
+    for d in (1, 3, 17):
+        X, centers = case(flavour, dtype, d)
+        D = distance.squared_distances(X, centers)
+        labels = np.random.default_rng(0).integers(len(centers), size=len(X)).astype(np.int32)
+        rows, on = Placed(X, None, "cuda"), on_device(centers)
+        own = own_distances(rows, on_device(labels), on).cpu().numpy()
+        assert (own == D[np.arange(len(X)), labels]).all()
+        assert (distances(rows, on).cpu().numpy() == np.sqrt(D).astype(dtype)).all()
+        expected = distance.nearest(X, centers)
+        for columns in (rows.X.T, rows.X.T.contiguous()):
+            for ours, theirs in zip(closest(columns, on), expected):
+                assert (ours.cpu().numpy() == theirs).all()
+
+
+@pytest.mark.parametrize("d", [2, 8, 20])
+def test_half_precision_is_read_exactly(d):
+    X = np.random.default_rng(0).normal(size=(200, d)).astype(np.float16)
+    centers = X[:7].astype(np.float32) / 3
+    labels = np.arange(200, dtype=np.int32) % 7
+    D = distance.squared_distances(X.astype(np.float32), centers)
+    own = own_distances(Placed(X, None, "cuda"), on_device(labels), on_device(centers))
+    assert (own.cpu().numpy() == D[np.arange(200), labels]).all()
+
+
+def test_nothing_is_written_after_a_halt():
+    X, centers = case("gauss", "float32", 4)
+    out = torch.full((len(X),), -1.0, dtype=torch.float64, device=DEVICE)
+    labels = torch.zeros(len(X), dtype=torch.int32, device=DEVICE)
+    halted = torch.ones(6, dtype=torch.int32, device=DEVICE)
+    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, halted)
+    assert (out == -1.0).all()
+    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, halted * 0)
+    assert (out >= 0.0).all()

@@ -1,0 +1,143 @@
+"""Certified half-precision scans against the canonical labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda import flow as state
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.exact import distance
+from nasty import FLAVOURS, rows_of
+
+
+class Scanned:
+    """One assignment, with what it counted."""
+
+    def __init__(self, X: np.ndarray, C: np.ndarray, old: np.ndarray | None = None) -> None:
+        device = place("cuda")
+        rows = Placed(X, None, "cuda")
+        n = len(X)
+        labels = torch.as_tensor(np.full(n, -1, np.int32) if old is None else old.copy()).to(device)
+        changed_rows, changed_old = (torch.empty_like(labels) for _ in range(2))
+        flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+        centers = torch.as_tensor(C).to(device)
+        TensorScan(rows, len(C)).scan(centers, labels, changed_rows, changed_old, flow)
+        self.labels = labels.cpu().numpy()
+        counts = flow.cpu().numpy()
+        self.n_doubt, self.n_doubt2 = counts[state.N_DOUBT.value], counts[state.N_DOUBT2.value]
+        self.changed = changed_rows.cpu().numpy()[: counts[state.N_CHANGED.value]]
+        self.old = changed_old.cpu().numpy()[: counts[state.N_CHANGED.value]]
+
+
+def blobs(n: int, d: int, k: int, dtype: str = "float32", seed: int = 0):
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(k, d)) * 3
+    X = (means[rng.integers(k, size=n)] + rng.normal(size=(n, d))).astype(dtype)
+    return X, (means + 0.1 * rng.normal(size=(k, d))).astype(dtype)
+
+
+def check(X: np.ndarray, C: np.ndarray, old: np.ndarray | None = None) -> Scanned:
+    scanned = Scanned(X, C, old)
+    expected, _ = distance.nearest(X, C)
+    np.testing.assert_array_equal(scanned.labels, expected)
+    before = np.full(len(X), -1, np.int32) if old is None else old
+    moved = np.flatnonzero(before != expected)
+    order = np.argsort(scanned.changed)
+    np.testing.assert_array_equal(scanned.changed[order], moved)
+    np.testing.assert_array_equal(scanned.old[order], before[moved])
+    return scanned
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(300, 9, 2), (300, 16, 5), (257, 33, 64), (129, 100, 65), (64, 128, 140), (40, 300, 20)],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_labels_are_the_canonical_ones(n, d, k, dtype):
+    scanned = check(*blobs(n, d, k, dtype))
+    assert scanned.n_doubt < 0.05 * n
+
+
+def test_few_rows_are_left_after_the_second_stage():
+    X = np.random.default_rng(1).normal(size=(600, 40)).astype(np.float32)
+    scanned = check(X, X[:64])
+    assert scanned.n_doubt > 5
+    assert scanned.n_doubt2 <= 0.2 * scanned.n_doubt
+
+
+def test_half_precision_rows():
+    X, C = blobs(200, 20, 7)
+    check(X.astype(np.float16), C)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nasty_rows(flavour, dtype):
+    X = rows_of(flavour, 150, 12, dtype, seed=3)
+    with np.errstate(all="ignore"):
+        check(X, np.ascontiguousarray(X[::13]))
+
+
+def test_only_what_changed_is_listed():
+    X, C = blobs(300, 24, 10)
+    old, _ = distance.nearest(X, C)
+    old[::7] = (old[::7] + 1) % 10
+    scanned = check(X, C, old)
+    assert len(scanned.changed) == len(range(0, 300, 7))
+
+
+def test_ties_and_near_ties():
+    """Duplicated centres tie everywhere; one last bit between two decides canonically."""
+    X, C = blobs(200, 17, 6)
+    C = np.concatenate([C, C[::-1]])
+    check(X, C)
+    C[6:] = np.nextafter(C[6:], np.float32(np.inf))
+    check(X, C)
+
+
+def test_an_offset_costs_nothing_and_outlying_centres_little():
+    X, C = blobs(400, 16, 8)
+    X, C = X + np.float32(1000), C + np.float32(1000)
+    assert check(X, C).n_doubt < 20
+    C = np.concatenate([C, [[1e30] * 16, [1e5] * 16]]).astype(np.float32)
+    assert check(X, C).n_doubt < 20
+
+
+def test_rows_beyond_half_precision_stay_in_doubt():
+    X, C = blobs(200, 10, 4)
+    X[::50] *= np.float32(1e20)
+    scanned = check(X, C)
+    assert 4 <= scanned.n_doubt < 20
+
+
+def test_mostly_equal_rows_do_not_mislead_the_frame():
+    X, C = blobs(300, 12, 4)
+    X[:200] = 0.0
+    C[0] = 0.0
+    assert check(X * 1e4, C * 1e4).n_doubt < 30
+    assert check(np.ones((40, 10), np.float32), np.zeros((2, 10), np.float32)).n_doubt == 40
+
+
+def test_heavy_tails_leave_few_rows_in_doubt():
+    rng = np.random.default_rng(4)
+    X = rng.standard_t(2.0, size=(600, 10)).astype(np.float32)
+    scanned = check(X, X[:20])
+    assert scanned.n_doubt < 150
+    assert scanned.n_doubt2 < 60
+
+
+def test_a_halted_iteration_changes_nothing():
+    X, C = blobs(50, 12, 3)
+    device = place("cuda")
+    labels = torch.full((50,), -1, dtype=torch.int32, device=device)
+    flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+    flow[state.HALT.value] = 1
+    spare = torch.empty_like(labels)
+    scan = TensorScan(Placed(X, None, "cuda"), 3)
+    scan.scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), flow)
+    assert (labels == -1).all()
+    assert int(flow.sum()) == 1

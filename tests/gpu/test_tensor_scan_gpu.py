@@ -1,0 +1,64 @@
+"""What only a GPU can show: the model of its matrix units, and scans of many rows."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+from lloydia.backends.cuda import flow as state  # noqa: E402
+from lloydia.backends.cuda.placed import Placed  # noqa: E402
+from lloydia.backends.cuda.tensor_scan import TensorScan  # noqa: E402
+from lloydia.exact.half_certificate import summation  # noqa: E402
+
+
+def uniform(*shape: int) -> torch.Tensor:
+    return torch.rand(*shape, device="cuda", generator=torch.Generator("cuda").manual_seed(1))
+
+
+@pytest.mark.parametrize("depth", [16, 64, 256, 1024])
+@pytest.mark.parametrize("kind", ["positive", "one large", "signed", "falling"])
+def test_a_matrix_units_sum_is_within_the_bound(depth, kind):
+    """Many products of one sign lose the most when each addend is cut off."""
+    A, B = uniform(512, depth) + 0.5, uniform(depth, 512) + 0.5
+    if kind == "one large":
+        A, B = A * 2.0**-12, B * 2.0**-12
+        A[:, 0], B[0] = 1.0, 1.9
+    elif kind == "signed":
+        A, B = A - 1.0, B - 1.0
+    elif kind == "falling":
+        A = A * torch.logspace(0, -6, depth, device="cuda")
+    A, B = A.half(), B.half()
+    total = torch.mm(A, B, out_dtype=torch.float32).double()
+    error = (total - A.double() @ B.double()).abs()
+    assert bool((error <= summation(depth, depth) * (A.double().abs() @ B.double().abs())).all())
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [
+        (1 << 20, 128, 1024), (1 << 20, 16, 64), (300_001, 64, 257), (200_003, 32, 3000),
+        (100_001, 768, 1000), (50_001, 200, 300), (20_001, 9, 2), (1 << 16, 20, 100_000),
+        (4099, 8192, 33),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_sampled_labels_are_nearest(n, d, k, dtype):
+    X = ((uniform(n, d) - 0.5) + 4 * (uniform(n, 1) - 0.5) * (uniform(1, d) - 0.5)).to(dtype)
+    rows = Placed(X, None, "cuda")
+    C = X[torch.randperm(n, device="cuda")[:k]].to(rows.wide).contiguous()
+    labels, changed_rows, changed_old = (
+        torch.full((n,), -1, dtype=torch.int32, device="cuda") for _ in range(3)
+    )
+    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, flow)
+    assert int(flow[state.N_CHANGED.value]) == n
+    assert int(flow[state.N_DOUBT2.value]) <= 0.01 * n
+    assert bool((changed_rows.sort().values == torch.arange(n, device="cuda")).all())
+    for i in torch.randint(0, n, (200,)).tolist():
+        D = (X[i].double() - C.double()).square().sum(1)
+        # The sum is not in the canonical order: equal to rounding.
+        assert float(D[labels[i]]) <= float(D.min()) * (1 + 1e-12)
