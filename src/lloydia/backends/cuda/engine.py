@@ -171,11 +171,10 @@ class CUDA(Picks):
         )
 
     def rewind(self, iteration: int) -> None:
-        if self.launched == iteration == self.queued:
-            self.used = self._before(iteration)
-            return
-        self.queued = self.launched = iteration
-        self.run.go_back(iteration)
+        halted = self.reports.answer(iteration)[EMPTY.value] > 0
+        if halted or not self.launched == iteration == self.queued:
+            self.queued = self.launched = iteration
+            self.run.go_back(iteration)
         self.used = self._before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
