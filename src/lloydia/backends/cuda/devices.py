@@ -9,8 +9,9 @@ import torch
 
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.widths import padded
 
-__all__ = ["check_memory", "find", "free_bytes", "needed_bytes"]
+__all__ = ["check_memory", "find", "free_bytes", "needed_bytes", "row_bytes"]
 
 # Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
 LITTLE = 1 << 24
@@ -52,17 +53,23 @@ def find(device: str, X: Any) -> str:
     return f"cuda:{asked}"
 
 
+def row_bytes(d: int, halves: bool) -> int:
+    """Return what a run takes a row of d features.
+
+    A label, a distance and an entry in two lists; for more than a few features also what sorts and
+    settles rows and, if there are none yet, the half-precision copies with their bounds.
+    """
+    if d <= MOST_FEATURES:
+        return 20
+    return 56 + (4 * padded(d) + 12 if halves else 0)
+
+
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
     """Return what clustering n rows takes at least, beside what their array holds already.
 
-    A label, a distance and an entry in two lists a row, for more than a few features also the
-    half-precision copies and what sorts and settles rows, and the rows themselves if they are
-    copied.  What depends on the number of clusters is left out.
+    What depends on the number of clusters is left out; `copied` is whether rows are.
     """
-    row = 20 + (d * itemsize if copied else 0)
-    if d > MOST_FEATURES:
-        row += 4 * d + 36
-    return n * row
+    return n * (row_bytes(d, True) + (d * itemsize if copied else 0))
 
 
 def check_memory(needed: int, device: torch.device) -> None:

@@ -1,0 +1,134 @@
+"""Batches on a GPU, and runs of one engine one after the other: kernels are interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans, k_means_batched, stopping
+from lloydia.backends import choose
+from lloydia.backends.cuda import lanes
+from lloydia.data.arrays import on_host
+from lloydia.empty import EmptyClusterError
+from lloydia.loop import minimise, steps
+from table import blobs, weights_of
+
+torch = pytest.importorskip("torch")
+
+
+def batch(size, n, d, dtype):
+    return np.stack([blobs(n, d, dtype, seed=b) for b in range(size)])
+
+
+def agree(found, X, k, seed=0, weights=None, **options):
+    centers, labels, inertia, n_iter = map(on_host, found)
+    for b, rows in enumerate(X):
+        one = KMeans(k, n_init=1, random_state=seed + b, device="reference", **options)
+        one.fit(rows, sample_weight=None if weights is None else weights[b])
+        assert centers[b].tobytes() == one.cluster_centers_.tobytes()
+        assert (labels[b] == one.labels_).all()
+        assert (inertia[b], n_iter[b]) == (one.inertia_, one.n_iter_)
+
+
+@pytest.mark.parametrize(("d", "dtype"), [(2, "float32"), (10, "float64")])
+def test_members_have_the_bits_of_their_own_fits(d, dtype, device, monkeypatch):
+    # More members than lanes: some follow others.
+    monkeypatch.setattr(lanes, "COUNT", 2)
+    X = batch(5 if d == 2 else 3, 20, d, dtype)
+    rows = torch.as_tensor(X, device=device)
+    init = "k-means++" if d == 2 else "first"
+    found = k_means_batched(rows, 3, init=init, random_state=4, max_iter=2)
+    for array in found:
+        assert isinstance(array, torch.Tensor)
+        assert array.device == rows.device
+    assert found[0].dtype == rows.dtype
+    assert found[1].dtype == torch.int32
+    agree(found, X, 3, 4, init=init, max_iter=2)
+
+
+def test_arrays_on_the_host_go_there_and_back():
+    X = batch(3, 24, 2, "float32")
+    weights = np.stack([weights_of("wide", 24)] * 3)
+    stop = stopping.Inertia(drop=1.0)
+    options = {"sample_weight": weights, "stop": stop}
+    found = k_means_batched(X, 3, device="cuda", random_state=0, **options)
+    assert all(isinstance(array, np.ndarray) for array in found)
+    agree(found, X, 3, weights=weights, stop=stop)
+
+
+def test_layouts_and_half_precision(device):
+    X = batch(2, 24, 3, "float32")
+    wide = torch.as_tensor(X, device=device).half()
+    for rows in (wide, wide.transpose(0, 2).contiguous().transpose(0, 2)):
+        found = k_means_batched(rows, 3, random_state=0, max_iter=2)
+        assert found[0].dtype == torch.float32
+        agree(found, on_host(wide), 3, max_iter=2)
+
+
+def test_starts_on_the_device_and_empty_clusters(device):
+    X = batch(2, 24, 2, "float64")
+    init = X[:, :4].copy()
+    init[1, 3] = 1e3
+    rows, start = torch.as_tensor(X, device=device), torch.as_tensor(init, device=device)
+    centers, labels, inertia, n_iter = map(on_host, k_means_batched(rows, 4, init=start))
+    for b in range(2):
+        one = KMeans(4, init=init[b], device="reference").fit(X[b])
+        assert centers[b].tobytes() == one.cluster_centers_.tobytes()
+        assert (labels[b] == one.labels_).all()
+        assert (inertia[b], n_iter[b]) == (one.inertia_, one.n_iter_)
+    with pytest.raises(EmptyClusterError) as caught:
+        k_means_batched(rows, 4, init=start, empty="error")
+    assert caught.value.__notes__ == ["This is member 1 of the batch."]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[0], r"X has shape \(24, 2\) and must be"),
+        (lambda X: X[:, :0], r"X has shape \(2, 0, 2\)"),
+        (lambda X: X + 1j, "Complex data not supported"),
+        (lambda X: torch.where(X > 1, torch.nan, X), "Input X contains NaN"),
+    ],
+)
+def test_bad_rows(spoil, message, device):
+    X = torch.as_tensor(batch(2, 24, 2, "float32"), device=device)
+    with pytest.raises(ValueError, match=message):
+        k_means_batched(spoil(X), 3)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_what_is_waited_for_has_been_queued(d, device):
+    X = blobs(24, d, "float32")
+    engine = choose("cuda", X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
+    run = steps(engine, X[:3], **options)
+    late = next(run)
+    late.begin()
+    assert engine.launched == engine.queued == 3
+    late.begin()
+    assert engine.launched == 3
+    assert late.result().iteration == 1
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_a_result_stays_when_the_engine_starts_again(d):
+    X = blobs(24, d, "float32")
+    engine = choose("cuda", X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate"}
+    first = minimise(engine, X[:3], max_iter=1, **options)
+    kept = [on_host(array).copy() for array in (first.labels, first.centers)]
+    minimise(engine, X[5:9], max_iter=1, **options)
+    for array, expected in zip((first.labels, first.centers), kept):
+        assert (on_host(array) == expected).all()
+
+
+@pytest.mark.parametrize("where", ["cuda", "cpu", "reference"])
+def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
+    X = blobs(24, 2, "float32")
+    engine = choose(where, X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "keep"}
+    assert minimise(engine, X[10:13], max_iter=50, **options).full
+    # Labels of a last assignment are nobody's report.
+    assert not minimise(engine, X[10:13], max_iter=1, **options).full
+    far = np.concatenate([X[:2], np.full((1, 2), 1e3, dtype=X.dtype)])
+    assert not minimise(engine, far, max_iter=50, **options).full
