@@ -9,7 +9,6 @@ import torch
 
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED
-from lloydia.backends.cuda.widths import padded
 
 __all__ = ["check_memory", "find", "free_bytes", "needed_bytes", "row_bytes"]
 
@@ -53,15 +52,15 @@ def find(device: str, X: Any) -> str:
     return f"cuda:{asked}"
 
 
-def row_bytes(d: int, halves: bool) -> int:
+def row_bytes(d: int, width: int) -> int:
     """Return what a run takes a row of d features.
 
     A label, a distance and an entry in two lists; for more than a few features also what sorts and
-    settles rows and, if there are none yet, the half-precision copies with their bounds.
+    settles rows, and half-precision copies of this width, 0 if they are there, with their bounds.
     """
     if d <= MOST_FEATURES:
         return 20
-    return 56 + (4 * padded(d) + 12 if halves else 0)
+    return 56 + (4 * width + 12 if width else 0)
 
 
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
@@ -69,7 +68,7 @@ def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
 
     What depends on the number of clusters is left out; `copied` is whether rows are.
     """
-    return n * (row_bytes(d, True) + (d * itemsize if copied else 0))
+    return n * (row_bytes(d, d) + (d * itemsize if copied else 0))
 
 
 def check_memory(needed: int, device: torch.device) -> None:

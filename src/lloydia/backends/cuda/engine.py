@@ -15,6 +15,7 @@ from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
+from lloydia.backends.cuda.halves import padded
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.backends.cuda.means import (
     CHANGED,
@@ -131,12 +132,13 @@ class CUDA(Picks):
     def needed(self, k: int) -> int:
         """Return the bytes that a run of k clusters takes, beside the rows."""
         n, d = self.n_samples, self.n_features
+        width = padded(d) if self.halves is None else 0
         n_limbs = self.lattice.grid.n_limbs
         replicas = self.lattice.replicas(n, k) if self.low else 1
         center = (self.lag + 5) * self.dtype.itemsize + 8 * n_limbs * replicas
         if not self.low:
             center += 4 + self.dtype.itemsize
-        return n * row_bytes(d, self.halves is None) + k * (d + 1) * center + 8 * SPARE
+        return n * row_bytes(d, width) + k * (d + 1) * center + 8 * SPARE
 
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1

@@ -16,13 +16,14 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT
-from lloydia.backends.cuda.launching import EXACT, ceil_div
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.widths import CHUNK, padded
 from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
-__all__ = ["START_WIDTH", "HalfCenters", "HalfRows"]
+__all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
 
+# Features that are worked on at a time where there are more than RESIDENT.
+CHUNK, RESIDENT = 64, 256
 SAMPLE = 4096
 # R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
 # float16 holds starts, in their unit, and near centres.
@@ -38,6 +39,13 @@ LOST = tl.constexpr(2.0**-50)
 # The least depth of a matrix unit's product: starts are products, too.
 START_WIDTH = tl.constexpr(16)
 LARGEST_HALF = tl.constexpr(65504.0)
+
+
+def padded(n_features: int) -> int:
+    """Return the width of a stored row."""
+    if n_features <= RESIDENT:
+        return next_power(n_features, 16)
+    return ceil_div(n_features, CHUNK) * CHUNK
 
 
 @triton.jit

@@ -10,14 +10,13 @@ import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import START_WIDTH, HalfCenters, HalfRows
+from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.split_scan import SplitScan
 from lloydia.backends.cuda.two_least import add_tile, begin, end
-from lloydia.backends.cuda.widths import CHUNK, RESIDENT
 from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, summation
 
