@@ -59,6 +59,16 @@ def test_empty_clusters(empty):
     agree(X, 5, weights_of("wide", 30), init=far, empty=empty, max_iter=4)
 
 
+@pytest.mark.parametrize("d", [2, 10])
+def test_empty_clusters_that_nobody_can_fill_do_not_stop_a_watched_run(d):
+    # Every row coincides with a centre, and a watched run is never ahead of the host.
+    X = np.repeat(blobs(3, d, "float32"), 5, axis=0)
+    X[7] += 0.5
+    start = np.vstack([X[[0, 5, 10]], X[:1]])
+    agree(X, 4, init=start, stop=stopping.Inertia(drop=0.0), max_iter=4)
+    agree(X, 4, init=start, verbose=1, max_iter=4, tol=0)
+
+
 @pytest.mark.parametrize(
     "stop",
     [stopping.Labels(0.05), stopping.Inertia(drop=1.0) | stopping.Labels(), stopping.Centers(1e-3)],

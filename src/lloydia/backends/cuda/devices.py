@@ -55,11 +55,11 @@ def find(device: str, X: Any) -> str:
 def row_bytes(d: int, width: int) -> int:
     """Return what a run takes a row of d features.
 
-    A label, a distance and an entry in two lists; for more than a few features also what sorts and
-    settles rows, and half-precision copies of this width, 0 if they are there, with their bounds.
+    A label, a distance and an entry in two lists, for few features three; for more also what sorts
+    and settles rows, and half-precision copies of this width, 0 if they are there, with bounds.
     """
     if d <= MOST_FEATURES:
-        return 20
+        return 24
     return 56 + (4 * width + 12 if width else 0)
 
 

@@ -16,7 +16,6 @@ from lloydia.backends.cuda.placed import Placed
 __all__ = ["closest", "distances", "own_distances", "squares", "table"]
 
 BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
-UNROLL = tl.constexpr(4)  # features, or chunks of them, that are on their way at a time
 WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
 
 
@@ -28,7 +27,7 @@ def squares(x_at, feature_pitch, inside, c_at, center_pitch, d, COUNT: tl.conste
     lead to the next feature.
     """
     total = tl.zeros([COUNT, x_at.shape[0]], tl.float64)
-    for _ in tl.range(0, d, loop_unroll_factor=UNROLL):
+    for _ in range(d):
         x = tl.load(x_at, mask=inside, other=0.0).to(tl.float64)
         gap = x[None, :] - tl.load(c_at)[:, None]
         total += gap * gap
@@ -48,7 +47,7 @@ def own_kernel(X, labels, centers, out, flow, n, d, CHUNK: tl.constexpr):
     x_at = X + rows[:, None] * d + step[None, :]
     c_at = centers + own[:, None] * d + step[None, :]
     total = tl.zeros([BLOCK], tl.float64)
-    for f in tl.range(0, d, CHUNK, loop_unroll_factor=UNROLL):
+    for f in range(0, d, CHUNK):
         there = inside[:, None] & (f + step < d)[None, :]
         x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)

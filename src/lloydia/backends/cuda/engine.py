@@ -134,11 +134,13 @@ class CUDA(Picks):
         n, d = self.n_samples, self.n_features
         width = padded(d) if self.halves is None else 0
         n_limbs = self.lattice.grid.n_limbs
-        replicas = self.lattice.replicas(n, k) if self.low else 1
-        center = (self.lag + 5) * self.dtype.itemsize + 8 * n_limbs * replicas
-        if not self.low:
-            center += 4 + self.dtype.itemsize
-        return n * row_bytes(d, width) + k * (d + 1) * center + 8 * SPARE
+        center = (self.lag + 5) * self.dtype.itemsize
+        if self.low:
+            center += 8 * n_limbs * self.lattice.replicas(n, k)
+        else:
+            center += 8 * n_limbs + 4 + self.dtype.itemsize
+        spare = 12 * SPARE if self.low else 0
+        return n * row_bytes(d, width) + k * (d + 1) * center + spare
 
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
@@ -198,11 +200,10 @@ class CUDA(Picks):
         )
 
     def rewind(self, iteration: int) -> None:
-        if self.launched == iteration == self.queued:
-            self.used = self._before(iteration)
-            return
-        self.queued = self.launched = iteration
-        self.run.go_back(iteration)
+        halted = self.reports.answer(iteration)[EMPTY.value] > 0
+        if halted or not self.launched == iteration == self.queued:
+            self.queued = self.launched = iteration
+            self.run.go_back(iteration)
         self.used = self._before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 r"""Rows of few features (d <= 8): no matrix units, a row in registers, centres broadcast.
 
 Scores are those of :mod:`lloydia.exact.certificate`, in float32, in a frame fixed for the run; the
-largest wins.  A block of rows of which one is in doubt is settled by canonical D.  Rows that change
-move at once from sum to sum, and the centres follow in the same launch: all programs are resident,
-so they wait for each other, and one launch runs as many iterations as are queued.
+largest wins.  A program lists the rows that are in doubt, which canonical D settles, and those that
+change, which move from sum to sum.  The centres follow in the same launch: all programs are
+resident, so they wait for each other, and one launch runs as many iterations as are queued.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ __all__ = ["iterate", "wait_for_all"]
 # Programs that a multiprocessor holds at a time, the rows that one looks at together, and the
 # products that it moves together.
 RESIDENT, ROWS, MOVED = 4, 512, 1024
+
+# Rows in doubt that are settled together, one a thread, and centres under way at a time.
+SETTLED, UNROLL = tl.constexpr(128), tl.constexpr(4)
 
 
 @triton.jit
@@ -72,8 +75,8 @@ def line(centers, frame, k, d: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def nearest(x, centers, frame, k, a, b, mask, d: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the labels of a block of rows, and how many of them were in doubt."""
+def approximate(x, centers, frame, k, a, b, d: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the labels of a block of rows by their scores, and whether each is certain."""
     y = framed(x, frame, d)
     radius = tl.zeros((BLOCK,), tl.float32)
     for f in tl.static_range(d):
@@ -81,7 +84,7 @@ def nearest(x, centers, frame, k, a, b, mask, d: tl.constexpr, BLOCK: tl.constex
     best = tl.full((BLOCK,), -float("inf"), tl.float32)
     second = best
     label = tl.zeros((BLOCK,), tl.int32)
-    for j in range(k):
+    for j in tl.range(0, k, loop_unroll_factor=UNROLL):
         c = framed(features(centers, j * d, j < k, d), frame, d)
         start = c[0] * c[0]
         for f in tl.static_range(1, d):
@@ -93,21 +96,38 @@ def nearest(x, centers, frame, k, a, b, mask, d: tl.constexpr, BLOCK: tl.constex
         label = tl.where(score > best, j, label)
         best = tl.maximum(best, score)
     # The difference is rounded once more.  Anything that is no number is in doubt.
-    certain = (best - second) > 2.00001 * (a + b * radius)
-    doubts = tl.sum((mask & ~certain).to(tl.int32), 0)
-    if doubts > 0:
-        least = tl.full((BLOCK,), float("inf"), tl.float64)
-        exact = tl.zeros((BLOCK,), tl.int32)
-        for j in range(k):
-            c = features(centers, j * d, j < k, d)
-            D = tl.zeros((BLOCK,), tl.float64)
-            for f in tl.static_range(d):
-                difference = x[f].to(tl.float64) - c[f].to(tl.float64)
-                D += difference * difference
-            exact = tl.where(D < least, j, exact)
-            least = tl.minimum(least, D)
-        label = tl.where(certain, label, exact)
-    return label, doubts
+    return label, (best - second) > 2.00001 * (a + b * radius)
+
+
+@triton.jit
+def canonical(x, centers, k, d: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the labels of a block of rows by canonical D."""
+    least = tl.full((BLOCK,), float("inf"), tl.float64)
+    label = tl.zeros((BLOCK,), tl.int32)
+    for j in tl.range(0, k, loop_unroll_factor=UNROLL):
+        c = features(centers, j * d, j < k, d)
+        D = tl.zeros((BLOCK,), tl.float64)
+        for f in tl.static_range(d):
+            difference = x[f].to(tl.float64) - c[f].to(tl.float64)
+            D += difference * difference
+        label = tl.where(D < least, j, label)
+        least = tl.minimum(least, D)
+    return label
+
+
+@triton.jit
+def note_changes(rows, new, mask, labels, listed_rows, listed_old, n_changed):
+    """Write the labels of rows, list those that change, and return how many are listed now."""
+    old = tl.load(labels + rows, mask=mask, other=0)
+    changed = mask & (new != old)
+    chosen = changed.to(tl.int32)
+    count = tl.sum(chosen, 0)
+    if count > 0:
+        tl.store(labels + rows, new, mask=changed)
+        at = n_changed + tl.cumsum(chosen, 0) - chosen
+        tl.store(listed_rows + at, rows, mask=changed)
+        tl.store(listed_old + at, old, mask=changed)
+    return n_changed + count
 
 
 @triton.jit
@@ -127,7 +147,7 @@ def wait_for_all(arrivals, n_programs, passed):
 )  # fmt: skip
 def low_kernel(
     X, n, k, weights, lattice, frame_numbers, labels, sums, n_limbs, bits, exponents,
-    current, history, n_slots, report, flow, settles, changed_rows, changed_old, room,
+    current, history, n_slots, report, flow, settles, changed_rows, changed_old, doubts, room,
     arrivals, n_iterations,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, ROWS: tl.constexpr,
     MOVED: tl.constexpr, COLUMNS: tl.constexpr, CENTERS: tl.constexpr,
@@ -142,9 +162,10 @@ def low_kernel(
     frame = ()
     for f in tl.static_range(d + 1):
         frame = frame + (tl.load(frame_numbers + f).to(kind),)
-    # This program's list of rows that change.
+    # This program's lists: rows that change, and rows in doubt.
     listed_rows = changed_rows + program * room
     listed_old = changed_old + program * room
+    listed_doubts = doubts + program * room
     running = tl.load(flow + HALT) == 0
     done = 0
     while running:
@@ -155,22 +176,28 @@ def low_kernel(
             rows = block * ROWS + tl.arange(0, ROWS)
             mask = rows < n
             x = features(X, rows.to(tl.int64) * d, mask, d)
-            new, doubts = nearest(x, current, frame, k, a, b, mask, d, ROWS)
-            old = tl.load(labels + rows, mask=mask, other=0)
-            changed = mask & (new != old)
-            chosen = changed.to(tl.int32)
-            count = tl.sum(chosen, 0)
+            new, certain = approximate(x, current, frame, k, a, b, d, ROWS)
+            n_changed = note_changes(
+                rows, new, mask & certain, labels, listed_rows, listed_old, n_changed
+            )
+            doubtful = (mask & ~certain).to(tl.int32)
+            count = tl.sum(doubtful, 0)
             if count > 0:
-                tl.store(labels + rows, new, mask=changed)
-                at = n_changed + tl.cumsum(chosen, 0) - chosen
-                tl.store(listed_rows + at, rows, mask=changed)
-                tl.store(listed_old + at, old, mask=changed)
-            n_changed += count
-            n_doubts += doubts
-        tl.atomic_add(flow + N_CHANGED, n_changed, sem="relaxed")
-        tl.atomic_add(flow + N_RECHECKED, n_doubts, sem="relaxed")
+                at = n_doubts + tl.cumsum(doubtful, 0) - doubtful
+                tl.store(listed_doubts + at, rows, mask=doubtful > 0)
+            n_doubts += count
         # What other threads of this program have listed is read below.
         tl.debug_barrier()
+        for first in range(0, n_doubts, SETTLED):
+            entry = first + tl.arange(0, SETTLED)
+            mask = entry < n_doubts
+            rows = tl.load(listed_doubts + entry, mask=mask, other=0)
+            x = features(X, rows.to(tl.int64) * d, mask, d)
+            new = canonical(x, current, k, d, SETTLED)
+            n_changed = note_changes(rows, new, mask, labels, listed_rows, listed_old, n_changed)
+        tl.debug_barrier()
+        tl.atomic_add(flow + N_CHANGED, n_changed, sem="relaxed")
+        tl.atomic_add(flow + N_RECHECKED, n_doubts, sem="relaxed")
         if n_iterations > 0:
             for first in range(0, n_changed, MOVED):
                 entry = first + tl.arange(0, MOVED)
@@ -214,7 +241,7 @@ def iterate(run: Run, n_iterations: int) -> None:
         rows.X, n, k, lattice.weights, lattice.columns, lattice.frame, run.labels,
         run.sums, n_limbs, lattice.grid.bits, lattice.exponents,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-        run.changed_rows, run.changed_old, room, run.arrivals, n_iterations,
+        run.changed_rows, run.changed_old, run.doubts, room, run.arrivals, n_iterations,
         d=d, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
         ROWS=block, MOVED=MOVED // columns, COLUMNS=columns, CENTERS=128,
         **block_of(n_replicas, k, m, most=256), **EXACT, **({} if INTERPRETED else options),

@@ -29,6 +29,9 @@ WIDE = {
     torch.float64: torch.float64,
 }
 
+# Row numbers are 32-bit integers.
+MOST_ROWS = 2**31 - 2**20
+
 
 class Placed:
     """Rows on a GPU; see :class:`lloydia.backends.Engine` for what the methods mean.
@@ -54,6 +57,10 @@ class Placed:
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
+        if len(X) > MOST_ROWS:
+            raise ValueError(
+                f"X has {len(X):,} rows, and a GPU takes at most {MOST_ROWS:,}: use device='cpu'."
+            )
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()
         check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["SPARE", "Run"]
 
-SPARE = 1 << 20
+SPARE = 1 << 19
 
 
 class Run:
@@ -33,8 +35,10 @@ class Run:
     ----------
     labels : int32 (n,)
         -1 before the first assignment.
-    changed_rows, changed_old : int32 (n,)
+    changed_rows, changed_old : int32 (n or more,)
         The rows that changed in an iteration, and their old labels.
+    doubts : int32 (n or more,)
+        Rows in doubt; only for few features.
     sums : int64 (n_replicas, n_limbs, k, d + 1)
     current : (k, d)
     history : (n_slots, k, d)
@@ -57,20 +61,23 @@ class Run:
         device = rows.device
         k, d = centers.shape
         self.rows, self.lattice, self.settles = rows, lattice, int(settles)
-        self.current = torch.from_numpy(np.ascontiguousarray(centers)).to(device, copy=True)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
-        self.history[0] = self.current
+        self.history[0] = torch.from_numpy(np.ascontiguousarray(centers))
+        self.current = self.history[0].clone()
         self.labels = torch.full((rows.n_samples,), -1, dtype=torch.int32, device=device)
+        low = d <= MOST_FEATURES
         # Programs that keep lists of their own have room to spare.
-        listed = rows.n_samples + SPARE
-        self.changed_rows = torch.empty(listed, dtype=torch.int32, device=device)
-        self.changed_old = torch.empty(listed, dtype=torch.int32, device=device)
-        n_replicas = 1 if d > MOST_FEATURES else lattice.replicas(rows.n_samples, k)
-        shape = (n_replicas, lattice.grid.n_limbs, k, d + 1)
-        self.sums = torch.zeros(shape, dtype=torch.int64, device=device)
-        self.report = torch.zeros((n_slots, HEAD.value + k), dtype=torch.int64, device=device)
-        self.flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-        self.arrivals = torch.zeros(2, dtype=torch.int32, device=device)
+        listed = rows.n_samples + (SPARE if low else 0)
+        lists = torch.empty((3 if low else 2, listed), dtype=torch.int32, device=device)
+        self.changed_rows, self.changed_old, self.doubts = lists[0], lists[1], lists[-1]
+        n_replicas = lattice.replicas(rows.n_samples, k) if low else 1
+        sums, report = (n_replicas, lattice.grid.n_limbs, k, d + 1), (n_slots, HEAD.value + k)
+        # All that starts at zero.
+        zeros = torch.zeros(prod(sums) + prod(report) + SIZE, dtype=torch.int64, device=device)
+        self.sums = zeros[: prod(sums)].view(sums)
+        self.report = zeros[prod(sums) : -SIZE].view(report)
+        self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
+        self.arrivals = zeros[-SIZE:].view(torch.int32)[SIZE:]
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""
