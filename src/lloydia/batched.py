@@ -1,13 +1,14 @@
 """Batches: many data sets of one shape, each of which gets the bits of its own fit.
 
-On a GPU members overlap: each has a stream, and its run (:func:`lloydia.loop.steps`) halts where it
-would wait, so that meanwhile the host queues the work of the others.
+On a GPU members overlap.  There are a few lanes (streams), in each of which members follow one
+another through the memory of one engine; a run (:func:`lloydia.loop.steps`) halts where it would
+wait, and the host queues the work of the other lanes meanwhile.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from numbers import Integral
 from typing import Any
 
@@ -27,8 +28,8 @@ from lloydia.seeding.given import checked
 
 __all__ = ["interleave", "k_means_batched"]
 
-# One member: gives what it waits for, and puts its result in its place at the end.
-Member = Generator[Late | None, None, None]
+# Gives what it waits for next, as a run does; where results go is its own affair.
+Turns = Generator[Late | None, None, None]
 
 
 def k_means_batched(
@@ -105,49 +106,52 @@ def k_means_batched(
     inertia, n_iter = np.empty(size), np.empty(size, dtype=np.int64)
     bring = on_host if isinstance(labels, np.ndarray) else home
 
-    def member(b: int) -> Member:
-        rows = X[b]
-        own_weights = None if weights is None else check_weights(weights[b], n)
-        start = init if starts is None else checked(starts[b], rows, n_clusters)
-        engine = choose(device, rows, own_weights, n_threads)
-        check_range(engine, own_weights, start)
-        rule = model._rule(engine)
-        start = model._seed(engine, home(rows), start, states[b])
-        check_range(engine, own_weights, start)
-        result = yield from steps(
-            engine, start, algorithm="auto", rule=rule, max_iter=max_iter, empty=empty
-        )
-        centers[b], labels[b] = bring(result.centers), bring(result.labels)
-        inertia[b], n_iter[b] = result.inertia, result.n_iter
+    def take_turns() -> Turns:
+        """Run the members that are left, if possible each with the engine of the one before."""
+        engine: Any = None
+        for b in left:
+            rows = X[b]
+            own_weights = None if weights is None else check_weights(weights[b], n)
+            start = init if starts is None else checked(starts[b], rows, n_clusters)
+            try:
+                if not on_gpu(rows) or own_weights is not None:
+                    engine = choose(device, rows, own_weights, n_threads)
+                elif engine is None:
+                    engine = choose(device, rows.clone(), None, n_threads)
+                else:
+                    engine.renew(rows)
+                check_range(engine, own_weights, start)
+                rule = model._rule(engine)
+                start = model._seed(engine, home(rows), start, states[b])
+                check_range(engine, own_weights, start)
+                result = yield from steps(
+                    engine, start, algorithm="auto", rule=rule, max_iter=max_iter, empty=empty
+                )
+            except Exception as error:
+                error.add_note(f"This is member {b} of the batch.")
+                raise
+            centers[b], labels[b] = bring(result.centers), bring(result.labels)
+            inertia[b], n_iter[b] = result.inertia, result.n_iter
 
+    left = iter(range(size))
     with lanes(device, X) as queues:
-        interleave(map(member, range(size)), queues)
+        interleave([(lane, take_turns()) for lane in queues])
     return home(centers), home(labels), home(inertia), home(n_iter)
 
 
-def interleave(members: Iterable[Member], lanes: Sequence[Lane]) -> None:
-    """Run members, one a lane at a time; while one would wait, those of the other lanes go on.
-
-    They begin in their order, also where they follow others that are done.
-    """
-    left = enumerate(members)
-    running = deque(zip(lanes, left))
-    while running:
-        lane, (number, member) = running.popleft()
+def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
+    """Do work of several lanes; while that of one would wait, that of the others goes on."""
+    going = deque(work)
+    while going:
+        lane, turns = going.popleft()
         with lane():
             try:
-                late = next(member)
-                if late is not None:
-                    late.begin()
+                late = next(turns)
             except StopIteration:
-                following = next(left, None)
-                if following is not None:
-                    running.append((lane, following))
                 continue
-            except Exception as error:
-                error.add_note(f"This is member {number} of the batch.")
-                raise
-        running.append((lane, (number, member)))
+            if late is not None:
+                late.begin()
+        going.append((lane, turns))
 
 
 def _check_batch(X: Any) -> Any:

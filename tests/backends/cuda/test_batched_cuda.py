@@ -7,7 +7,7 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import lanes
+from lloydia.backends.cuda import graphs, lanes
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.loop import minimise, steps
@@ -132,3 +132,64 @@ def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
     assert not minimise(engine, X[10:13], max_iter=1, **options).full
     far = np.concatenate([X[:2], np.full((1, 2), 1e3, dtype=X.dtype)])
     assert not minimise(engine, far, max_iter=50, **options).full
+
+
+def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
+    """All that is queued in it has the same arguments each time, addresses included."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are seen in the interpreter only")
+    from triton.runtime import interpreter
+
+    queued: dict = {}
+    log = []
+    launch, do = interpreter.GridExecutor.__call__, graphs.Recording.do
+
+    def told(executor, *args, **options):
+        every = [*args, *sorted(options.items())]
+        log.append([x.data_ptr() if isinstance(x, torch.Tensor) else x for x in every])
+        launch(executor, *args, **options)
+
+    def recorded(self, work, device):
+        log.clear()
+        do(self, work, device)
+        queued.setdefault(self, []).append(list(log))
+
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
+    monkeypatch.setattr(graphs.Recording, "do", recorded)
+    # Alike, but for the numbers that go with each.
+    X = np.stack([blobs(40, 10, "float32", seed=b) * (1 + b / 16) + b for b in range(3)])
+    engine = choose("cuda", X[0], None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
+    grids = set()
+    for b, rows in enumerate(X):
+        if b:
+            engine.renew(torch.as_tensor(rows))
+        result = minimise(engine, rows[:3], **options)
+        grids.add(tuple(engine.grid.exponents))
+        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
+        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
+        assert (on_host(result.labels) == one.labels_).all()
+        assert result.inertia == one.inertia_
+    assert len(grids) > 1
+    assert sorted(map(len, queued.values())) == [3, 6]
+    for times in queued.values():
+        assert len(times[0]) > 3
+        assert all(again == times[0] for again in times)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_rows_that_need_another_grid_replace_others(d):
+    X = np.stack([blobs(24, d, "float32", seed=b) for b in range(3)])
+    X[1, 5] = 2.0**-60
+    engine = choose("cuda", X[0], None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
+    limbs = []
+    for b, rows in enumerate(X):
+        if b:
+            engine.renew(torch.as_tensor(rows))
+        result = minimise(engine, rows[:3], **options)
+        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
+        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
+        assert result.inertia == one.inertia_
+        limbs.append(engine.grid.n_limbs)
+    assert limbs[0] == limbs[2] < limbs[1]

@@ -78,6 +78,8 @@ class CUDA(Picks):
         self.low = self.n_features <= MOST_FEATURES
         self.lag = 0
         self._lattice: Lattice | None = None
+        self.renewed = False
+        self.fixed: tuple | None = None
 
     def lag_of(self, k: int) -> int:
         """Return how many iterations of k clusters to have in flight.
@@ -110,23 +112,53 @@ class CUDA(Picks):
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         self.forget_seeds()
-        self.forget_run()
-        self.lag = self.lag_of(len(centers))
-        check_memory(self.needed(len(centers)), self.device)
-        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
+        k = len(centers)
+        if self.renewed and self.fixed == self._fixed(k, settles):
+            self.run.begin_again(centers)
+        else:
+            self._build(centers, settles)
+        self.renewed = False
         self.used = self.run.current
         # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
+
+    def _build(self, centers: NDArray, settles: bool) -> None:
+        """Make what a run needs."""
+        self.forget_run()
+        k = len(centers)
+        self.lag = self.lag_of(k)
+        check_memory(self.needed(k), self.device)
+        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.scan = None
         if not self.low:
-            self.scan = TensorScan(self, len(centers))
-            self.moves = Moves(self.n_samples, len(centers), self.device)
-            self.recording = Recording()
+            self.scan = TensorScan(self, k)
+            self.moves = Moves(self.n_samples, k, self.device)
+            self.recording, self.last = Recording(), Recording()
         self.reports = Reports(self.run.report)
+        self.fixed = self._fixed(k, settles)
+
+    def _fixed(self, k: int, settles: bool) -> tuple:
+        """Return what is part of a recording, beside addresses and the shape of the rows."""
+        return k, settles, self.grid.bits, self.grid.n_limbs, self.grid.recover
+
+    def renew(self, X: torch.Tensor) -> None:
+        """Copy other rows, of the same shape and type, over those that are here; none is weighted.
+
+        The next run may use the memory of the last one and the graphs that it recorded: what
+        :meth:`labels` and :meth:`centers` returned is overwritten then.
+        """
+        self.X.copy_(X)
+        self._extent = None
+        self.set_grid(self.extent())
+        if self._lattice is not None:
+            self._lattice = self._lattice.renewed(self, self.grid)
+        if self.halves is not None:
+            self.halves.renew()
+        self.renewed = True
 
     def forget_run(self) -> None:
         """Give back what the last run needed, but for what :meth:`labels` and others returned."""
-        for name in ("run", "used", "scan", "moves", "recording", "reports"):
+        for name in ("run", "used", "scan", "moves", "recording", "last", "reports"):
             self.__dict__.pop(name, None)
 
     def needed(self, k: int) -> int:
@@ -240,10 +272,10 @@ class CUDA(Picks):
 
     def assign(self) -> None:
         self.used = self.run.current
-        if self.scan is None:
+        if self.low:
             low_scan.iterate(self.run, 0)
         else:
-            self._scan()
+            self.last.do(self._scan, self.device)
         self.n_distances += self.n_samples * len(self.run.current)
 
     def inertia(self) -> Cost:

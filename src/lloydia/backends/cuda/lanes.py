@@ -17,7 +17,7 @@ from lloydia.backends.cuda.launching import place
 
 __all__ = ["lanes"]
 
-# Members at a time: each has an engine, and rows that the cache should hold.
+# Each has an engine, and rows that the cache should hold.
 COUNT = 4
 
 
