@@ -8,7 +8,8 @@ wait, and the host queues the work of the other lanes meanwhile.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from lloydia.backends import Lane, Late, choose, lanes
+from lloydia.backends import Engine, Lane, Late, choose, lanes
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -45,7 +46,7 @@ def k_means_batched(
     empty: str = "relocate",
     device: str = "auto",
     n_threads: int | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, ...]:
     """Cluster each member of a batch by itself; on a GPU several at a time.
 
     Member b gets, to the last bit, what ``KMeans(..., n_init=1)`` gives for ``X[b]``: one start,
@@ -99,44 +100,75 @@ def k_means_batched(
     size, n, d = X.shape
     if n < n_clusters:
         raise ValueError(f"n_samples={n} should be >= n_clusters={n_clusters}.")
-    starts = _split("init", init, (size, n_clusters, d)) if given else None
-    weights = _split("sample_weight", sample_weight, (size, n))
-    states = _states(random_state, size)
-    centers, labels = _places(X, n_clusters)
-    inertia, n_iter = np.empty(size), np.empty(size, dtype=np.int64)
-    bring = on_host if isinstance(labels, np.ndarray) else home
+    batch = Batch(
+        model, X, home,
+        _split("init", init, (size, n_clusters, d)) if given else None,
+        _split("sample_weight", sample_weight, (size, n)),
+        _states(random_state, size),
+        *_places(X, n_clusters), np.empty(size), np.empty(size, dtype=np.int64),
+    )  # fmt: skip
+    left = iter(range(size))
+    with lanes(device, X) as queues:
+        interleave([(lane, batch.turns(left)) for lane in queues])
+    return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
 
-    def take_turns() -> Turns:
-        """Run the members that are left, if possible each with the engine of the one before."""
-        engine: Any = None
+
+@dataclass(frozen=True)
+class Batch:
+    """What members are fitted to, and where their results go."""
+
+    model: KMeans
+    X: Any
+    home: Callable[[Any], Any]
+    starts: NDArray | None
+    weights: NDArray | None
+    states: Sequence[RandomState]
+    centers: Any
+    labels: Any
+    inertia: NDArray[np.float64]
+    n_iter: NDArray[np.int64]
+
+    def turns(self, left: Iterable[int]) -> Turns:
+        """Fit the members that are left, if possible each with the engine of the one before."""
+        engine = None
         for b in left:
-            rows = X[b]
-            own_weights = None if weights is None else check_weights(weights[b], n)
-            start = init if starts is None else checked(starts[b], rows, n_clusters)
             try:
-                if not on_gpu(rows) or own_weights is not None:
-                    engine = choose(device, rows, own_weights, n_threads)
-                elif engine is None:
-                    engine = choose(device, rows.clone(), None, n_threads)
-                else:
-                    engine.renew(rows)
-                check_range(engine, own_weights, start)
-                rule = model._rule(engine)
-                start = model._seed(engine, home(rows), start, states[b])
-                check_range(engine, own_weights, start)
-                result = yield from steps(
-                    engine, start, algorithm="auto", rule=rule, max_iter=max_iter, empty=empty
-                )
+                weights = self.weights
+                if weights is not None:
+                    weights = check_weights(weights[b], self.X.shape[1])
+                engine = self._placed(b, weights, engine)
+                yield from self._fit(b, weights, engine)
             except Exception as error:
                 error.add_note(f"This is member {b} of the batch.")
                 raise
-            centers[b], labels[b] = bring(result.centers), bring(result.labels)
-            inertia[b], n_iter[b] = result.inertia, result.n_iter
 
-    left = iter(range(size))
-    with lanes(device, X) as queues:
-        interleave([(lane, take_turns()) for lane in queues])
-    return home(centers), home(labels), home(inertia), home(n_iter)
+    def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
+        """Return an engine of a member: that of another one, on a GPU and without weights."""
+        rows, model = self.X[b], self.model
+        if on_gpu(rows) and weights is None:
+            if engine is not None:
+                engine.renew(rows)
+                return engine
+            rows = rows.clone()
+        return choose(model.device, rows, weights, model.n_threads)
+
+    def _fit(self, b: int, weights: NDArray | None, engine: Engine) -> Turns:
+        model, rows = self.model, self.X[b]
+        start = model.init
+        if self.starts is not None:
+            start = checked(self.starts[b], rows, model.n_clusters)
+        check_range(engine, weights, start)
+        rule = model._rule(engine)
+        start = model._seed(engine, self.home(rows), start, self.states[b])
+        check_range(engine, weights, start)
+        result = yield from steps(
+            engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter, empty=model.empty
+        )
+        found = result.centers, result.labels
+        if isinstance(self.labels, np.ndarray):
+            found = tuple(map(on_host, found))
+        self.centers[b], self.labels[b] = found
+        self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
 
 
 def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,27 @@ from lloydia.loop import minimise, steps
 from table import blobs, weights_of
 
 torch = pytest.importorskip("torch")
+
+
+class Foreign:
+    """A batch of another library on the GPU, as CuPy's are: it speaks DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    shape = property(lambda self: self.tensor.shape)
+
+    def __getitem__(self, key):
+        return Foreign(self.tensor[key])
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __array_namespace__(self):
+        return SimpleNamespace(from_dlpack=lambda array: Foreign(torch.from_dlpack(array)))
 
 
 def batch(size, n, d, dtype):
@@ -79,6 +102,14 @@ def test_starts_on_the_device_and_empty_clusters(device):
     with pytest.raises(EmptyClusterError) as caught:
         k_means_batched(rows, 4, init=start, empty="error")
     assert caught.value.__notes__ == ["This is member 1 of the batch."]
+
+
+def test_another_library_gets_its_own_arrays(device):
+    X = torch.as_tensor(batch(2, 24, 2, "float32"), device=device)
+    found = k_means_batched(Foreign(X), 3, random_state=0, max_iter=2)
+    for array, expected in zip(found, k_means_batched(X, 3, random_state=0, max_iter=2)):
+        assert isinstance(array, Foreign)
+        assert (array.tensor == expected).all()
 
 
 @pytest.mark.parametrize(
