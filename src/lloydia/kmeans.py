@@ -395,11 +395,12 @@ class KMeans(
         self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool
     ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
-        distinct = n_distinct(best.labels, self.n_clusters)
-        if distinct < self.n_clusters:
+        k = self.n_clusters
+        distinct = k if best.full else n_distinct(best.labels, k)
+        if distinct < k:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({k}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
