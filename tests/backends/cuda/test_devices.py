@@ -44,7 +44,7 @@ def test_a_device_may_be_an_object_of_torch():
 
 def test_too_little_memory_names_both_numbers(monkeypatch):
     monkeypatch.setattr(devices, "LITTLE", 0)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 1000)
     devices.check_memory(1000, HOST)
     with pytest.raises(MemoryError, match="1,001 bytes of GPU memory are needed and 1,000 are"):
         devices.check_memory(1001, HOST)
@@ -98,6 +98,6 @@ def test_memory_is_checked_before_rows_are_copied(monkeypatch):
     assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (20 + 12)
     assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (20 + 1200 + 36)
     monkeypatch.setattr(devices, "LITTLE", 319)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 319)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 319)
     with pytest.raises(MemoryError, match="320 bytes of GPU memory are needed and 319 are free"):
         KMeans(2, device="cuda").fit(rows)

@@ -133,7 +133,8 @@ def finish(
         tl.debug_barrier()
         square = tl.zeros((BLOCK_K,), tl.float64)
         move = tl.zeros((BLOCK_K,), tl.float64)
-        for feature in range(d):
+        # Additions stay in order; the loads of some features are on their way together.
+        for feature in tl.range(0, d, loop_unroll_factor=8):
             at = j.to(tl.int64) * d + feature
             new = tl.load(history + new_slot + at, mask=real, other=0.0).to(tl.float64)
             old = tl.load(history + old_slot + at, mask=real, other=0.0).to(tl.float64)
