@@ -258,22 +258,28 @@ def frame(X: torch.Tensor) -> tuple[NDArray[np.float64], float, float]:
 
     A few outliers cannot move it: the reach of a row is its largest coordinate about the median
     row; ordinary rows are those whose reach is at most 8 times the typical, the median of those
-    that are not 0.  What s and ``m s`` are is exact in X's type.
+    that are not 0.  X's type (float32 for half precision) holds ``m s`` exactly.
     """
     n, d = X.shape
     size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
     sample = X[:: max(1, n // size)].to(torch.float64).cpu().numpy()
-    reach = np.abs(sample - np.median(sample, axis=0)).max(axis=1)
+    middle = len(sample) // 2
+    reach = np.abs(sample - np.partition(sample, middle, axis=0)[middle]).max(axis=1)
     scale, origin = 1.0, sample[0]
     if reach.any():
-        typical = float(np.median(reach[reach > 0]))
+        typical = upper(reach[reach > 0], 0.5)
         most = 500 if X.dtype == torch.float64 else 100
         scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
         origin = sample[reach <= 8.0 * typical].mean(axis=0)
     offset = (origin * scale).astype(np.float64 if X.dtype == torch.float64 else np.float32)
     offset = offset.astype(np.float64)
     norms = np.sqrt(np.square(sample * scale - offset).sum(axis=1))
-    return offset, scale, float(np.quantile(norms, 0.9))
+    return offset, scale, upper(norms, 0.9)
+
+
+def upper(values: NDArray[np.float64], fraction: float) -> float:
+    """Return the value that this fraction of them is below."""
+    return float(np.sort(values)[int(fraction * len(values))])
 
 
 class HalfCenters:
