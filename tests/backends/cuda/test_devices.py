@@ -45,7 +45,7 @@ def test_a_device_may_be_an_object_of_torch():
 
 def test_too_little_memory_names_both_numbers(monkeypatch):
     monkeypatch.setattr(devices, "LITTLE", 0)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 1000)
     devices.check_memory(1000, HOST)
     with pytest.raises(MemoryError, match="1,001 bytes of GPU memory are needed and 1,000 are"):
         devices.check_memory(1001, HOST)
@@ -98,7 +98,7 @@ def test_memory_is_checked_again_once_the_number_of_clusters_is_known(monkeypatc
     rows = np.random.default_rng(0).random((300, 9))
     engine = choose("cuda", rows, None, None)
     monkeypatch.setattr(devices, "LITTLE", 0)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: engine.needed(2))
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: engine.needed(2))
     before = engine.needed(2)
     engine.start(rows[:2], "lloyd")
     # The half-precision copies are there now.
@@ -149,6 +149,6 @@ def test_memory_is_checked_before_rows_are_copied(monkeypatch):
     assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (24 + 12)
     assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (56 + 1200 + 12)
     monkeypatch.setattr(devices, "LITTLE", 359)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 359)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 359)
     with pytest.raises(MemoryError, match="360 bytes of GPU memory are needed and 359 are free"):
         KMeans(2, device="cuda").fit(rows)

@@ -85,7 +85,7 @@ def test_nothing_happens_after_a_halt():
     flow[HALT.value] = 1
     finish_kernel[(1,)](
         torch.from_numpy(parts).to(device), 2, 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, flow, 1, **block_of(1, K, D + 1), **EXACT,
+        K, D, current, history, SLOTS, report, flow, 1, **block_of(1, K, D + 1, most=16), **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()

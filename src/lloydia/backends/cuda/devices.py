@@ -87,7 +87,7 @@ def check_memory(needed: int, device: torch.device) -> None:
     """
     if needed <= LITTLE:
         return
-    free = free_bytes(device)
+    free = free_bytes(device, needed)
     if needed > free:
         raise MemoryError(
             f"{needed:,} bytes of GPU memory are needed and {free:,} are free on {device}: free "
@@ -95,12 +95,18 @@ def check_memory(needed: int, device: torch.device) -> None:
         )
 
 
-def free_bytes(device: torch.device) -> int:
-    """Return how much memory this process can still get, torch's unused reserve included."""
+def free_bytes(device: torch.device, needed: int) -> int:
+    """Return how much memory this process can still get, or at least that `needed` is there.
+
+    Where the driver has too little, torch's unused reserve is counted, too.
+    """
     if INTERPRETED:
         return sys.maxsize
     free, _ = torch.cuda.mem_get_info(device)
-    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if free < needed:
+        # Asked only now: torch walks through all that it knows of its memory.
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free
 
 
 def _count() -> int:

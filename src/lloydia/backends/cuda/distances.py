@@ -16,6 +16,7 @@ from lloydia.backends.cuda.placed import Placed
 __all__ = ["closest", "distances", "own_distances", "squares", "table"]
 
 BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
+LINE = 128  # bytes that are side by side in memory and come together
 WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
 
 
@@ -36,10 +37,37 @@ def squares(x_at, feature_pitch, inside, c_at, center_pitch, d, COUNT: tl.conste
     return total
 
 
+@triton.jit
+def halve(tile):
+    """Return the even and the odd columns of a tile."""
+    return tl.split(tl.reshape(tile, (tile.shape[0], tile.shape[1] // 2, 2)))
+
+
+@triton.jit
+def columns_of(tile, LEVELS: tl.constexpr):
+    """Return the ``2**LEVELS`` columns of a tile, in order; a row's then meet in one thread."""
+    parts = (tile,)
+    for level in tl.static_range(LEVELS):
+        # Part i holds the columns that are i modulo 2**level.
+        evens = ()
+        odds = ()
+        for i in tl.static_range(2**level):
+            even, odd = halve(parts[i])
+            evens = evens + (even,)
+            odds = odds + (odd,)
+        parts = evens + odds
+    return parts
+
+
 @triton.jit(do_not_specialize=["n"])
-def own_kernel(X, labels, centers, out, flow, n, d, CHUNK: tl.constexpr):
+def own_kernel(X, labels, centers, out, flow, n, d, LEVELS: tl.constexpr):
+    """Write D of rows to their own centre.
+
+    Threads load and square what lies side by side, and then swap it for the squares of a row.
+    """
     if flow is not None and tl.load(flow) != 0:
         return
+    CHUNK: tl.constexpr = 2**LEVELS
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = rows < n
     own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
@@ -51,10 +79,9 @@ def own_kernel(X, labels, centers, out, flow, n, d, CHUNK: tl.constexpr):
         there = inside[:, None] & (f + step < d)[None, :]
         x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
-        square = gap * gap
+        squares_in_order = columns_of(gap * gap, LEVELS)
         for s in tl.static_range(CHUNK):
-            # All but one of the terms of this sum are 0: it rounds nothing.
-            total += tl.sum(tl.where(step[None, :] == s, square, 0.0), axis=1)
+            total += tl.reshape(squares_in_order[s], (BLOCK,))
         x_at += CHUNK
         c_at += CHUNK
     tl.store(out + rows, total, mask=inside)
@@ -82,10 +109,11 @@ def own_distances(
     n, d = rows.X.shape
     if out is None:
         out = torch.empty(n, dtype=torch.float64, device=rows.device)
-    chunk = min(16 // rows.X.element_size(), next_power(d))
+    chunk = min(LINE // max(4, rows.X.element_size()), next_power(d))
     own_kernel[(ceil_div(n, BLOCK.value),)](
-        rows.X, labels, centers, out, flow, n, d, CHUNK=chunk, num_warps=4, **EXACT
-    )
+        rows.X, labels, centers, out, flow, n, d,
+        LEVELS=chunk.bit_length() - 1, num_warps=4, **EXACT,
+    )  # fmt: skip
     return out
 
 

@@ -16,14 +16,13 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.halves import padded
-from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.means import (
     CHANGED,
     EMPTY,
     HEAD,
     MOVE,
     RECHECKED,
-    block_of,
     finish_kernel,
 )
 from lloydia.backends.cuda.moves import Moves
@@ -263,11 +262,14 @@ class CUDA(Picks):
         """Queue the end of an iteration: centres from these sums."""
         run, grid = self.run, self.grid
         n_replicas, n_limbs, k, m = sums.shape
-        blocks = block_of(n_replicas, k, m)
-        finish_kernel[(min(ceil_div(k, blocks["BLOCK_K"]), 4 * processors(self.device)),)](
+        # Several programs a multiprocessor: they hide each other's latencies.
+        programs = 8 * processors(self.device)
+        columns = min(256, next_power(m - 1))
+        rows = min(next_power(ceil_div(k, programs)), max(1, 1024 // (columns * n_replicas)))
+        finish_kernel[(min(ceil_div(k, rows), programs),)](
             sums, n_limbs, grid.bits, self.lattice.exponents, k, m - 1,
             run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-            **blocks, **EXACT,
+            REPLICAS=n_replicas, BLOCK_K=rows, BLOCK_D=columns, **EXACT,
         )  # fmt: skip
 
     def assign(self) -> None:

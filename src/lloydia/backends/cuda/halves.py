@@ -14,17 +14,21 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 
+from lloydia.backends.cuda.exact_numbers import two_sum
 from lloydia.backends.cuda.flow import HALT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.totals import raise_to
 from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
 __all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
 
 # Features that are worked on at a time where there are more than RESIDENT.
 CHUNK, RESIDENT = 64, 256
-SAMPLE = 4096
+# Numbers and rows that are sampled.
+SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**15, 128, 512
 # R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
 # float16 holds starts, in their unit, and near centres.
 REACH, MOST_RADIUS = 3.0, 8192.0
@@ -33,12 +37,16 @@ PACKERS = 256
 # Centres packed at a time.
 GROUP = 16
 
-# float64 rounding of what is measured in it; what float16 and float64 lose near 0.
+# float64 rounding of what is measured in it; what float16 and float64 lose near 0; twice a rounding
+# of float32.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 # The least depth of a matrix unit's product: starts are products, too.
 START_WIDTH = tl.constexpr(16)
 LARGEST_HALF = tl.constexpr(65504.0)
+ROUNDING = tl.constexpr(2.0**-23)
+# Where `numbers` has the largest norm.
+FARTHEST = tl.constexpr(4)
 
 
 def padded(n_features: int) -> int:
@@ -60,34 +68,47 @@ def bound(squares):
     return (tl.sqrt(squares) * GROW).to(tl.float32)
 
 
-@triton.jit(do_not_specialize=["n", "d"])
+@triton.jit(do_not_specialize=["n"])
 def rows_kernel(
-    X, n, d, width, origin, numbers, high_ptr, low_ptr, norm_ptr, rest_ptr,
+    X, n, d, width, offset, numbers, high_ptr, low_ptr, norm_ptr, rest_ptr,
     BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Store rows, and upper bounds of their norms and of what rounding left out."""
+    """Store rows, and upper bounds of their norms and of what rounding left out.
+
+    In float32 but for float64 rows: the difference to the offset is then known exactly, as a sum
+    of two numbers.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
     at = rows.to(tl.int64)
-    scale = tl.load(numbers)
-    squares = tl.zeros((ROWS,), tl.float64)
-    errors = tl.zeros((ROWS,), tl.float64)
+    scale = tl.load(numbers).to(kind)
+    squares = tl.zeros((ROWS,), kind)
+    errors = tl.zeros((ROWS,), kind)
     for first in range(0, width, BLOCK):
         f = first + tl.arange(0, BLOCK)
         inside = mask[:, None] & (f < d)[None, :]
-        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(tl.float64)
-        m = tl.load(origin + f, mask=f < d, other=0.0)
-        x = tl.where(inside, (x - m[None, :]) * scale, 0.0)
+        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(kind)
+        m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+        x, error = two_sum(x * scale, -m[None, :])
+        x = tl.where(inside, x, 0.0)
         high = to_half(x)
-        h = high.to(tl.float64)
-        low = to_half(x - h)
+        h = high.to(kind)
+        # Where x is beyond float16, its rounding is lost beside the rest (and may be NaN).
+        rest = (x - h) + tl.where(inside & (tl.abs(x) < LARGEST_HALF), error, 0.0)
         tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
-        tl.store(low_ptr + at[:, None] * width + f[None, :], low, mask=mask[:, None])
+        tl.store(low_ptr + at[:, None] * width + f[None, :], to_half(rest), mask=mask[:, None])
         squares += tl.sum(h * h, 1)
-        errors += tl.sum((x - h) * (x - h), 1)
-    tl.store(norm_ptr + rows, bound(squares), mask=mask)
-    # The difference to the origin was rounded, to a relative 2**-53.
-    tl.store(rest_ptr + rows, bound(errors + (squares + 1.0) * (LOST * LOST)), mask=mask)
+        errors += tl.sum(rest * rest, 1)
+    # At most width + 2 roundings of positive numbers; twice that also covers their products.
+    grow = 1.0 + (width + 32).to(tl.float64) * ROUNDING
+    squares = squares.to(tl.float64) * grow
+    norm = bound(squares)
+    rest = bound(errors.to(tl.float64) * grow + (squares + 1.0) * (LOST * LOST))
+    tl.store(norm_ptr + rows, norm, mask=mask)
+    tl.store(rest_ptr + rows, rest, mask=mask)
+    raise_to(numbers + FARTHEST, tl.max(tl.where(mask, norm + rest, 0.0), 0).to(tl.float64))
 
 
 @triton.jit
@@ -191,7 +212,7 @@ class HalfRows:
     origin : torch.Tensor of shape (d,), float64
     scale, shift, radius, unit : float
         s; what makes scores positive; R, in the frame's units; what starts are stored in.  On the
-        device: ``numbers``.
+        device: ``numbers``, then the largest of the rows' bounds.
     width : int
         Features of a stored row, the last ones 0.
     high, low : torch.Tensor of shape (n, width), float16
@@ -204,29 +225,27 @@ class HalfRows:
         n, d = rows.n_samples, rows.n_features
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(d)
-        self.origin, self.scale = frame(rows.X)
-        self.numbers = torch.tensor([self.scale, 0.0, 0.0, 0.0], dtype=torch.float64).to(
-            rows.device
-        )
+        offset, self.scale, usual = frame(rows.X)
+        numbers = np.concatenate([[self.scale, 0.0, 0.0, 0.0, 0.0], offset / self.scale, offset])
+        there = torch.from_numpy(numbers).to(rows.device)
+        self.numbers, self.origin, offsets = there[:5], there[5 : 5 + d], there[5 + d :]
         self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
         self.low = torch.empty_like(self.high)
         self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
         block = min(self.width, CHUNK)
         per_program = 4096 // block
         rows_kernel[(ceil_div(n, per_program),)](
-            rows.X, n, d, self.width, self.origin, self.numbers,
+            rows.X, n, d, self.width, offsets, self.numbers,
             self.high, self.low, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
-        sample = self.norm[:: max(1, n // SAMPLE)]
-        largest = float((self.norm + self.rest).max()) * (1.0 + 2.0**-20)
-        usual = REACH * float(sample.quantile(0.9))
-        self.radius = single(max(1.0, min(largest, usual, MOST_RADIUS)))
+        largest = float(self.numbers[FARTHEST.value]) * (1.0 + 2.0**-20)
+        self.radius = single(max(1.0, min(largest, REACH * usual, MOST_RADIUS)))
         # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
         self.shift = single(0.5 * self.radius**2 * (1.0 + 2.0**-8))
         # Starts are at most 5 R^2: float16 holds them in this unit, which it holds as well.
         self.unit = math.ldexp(1.0, math.frexp(self.radius)[1])
-        self.numbers[1:] = torch.tensor([self.shift, self.radius, self.unit], dtype=torch.float64)
+        self.numbers[1:4] = torch.tensor([self.shift, self.radius, self.unit], dtype=torch.float64)
 
     def renew(self) -> None:
         """Store the rows again, which have changed, in the same memory."""
@@ -243,21 +262,33 @@ def single(x: float) -> float:
     return float(np.float32(x))
 
 
-def frame(X: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Return the origin and the scale, from a sample of the rows that a few outliers cannot move.
+def frame(X: torch.Tensor) -> tuple[NDArray[np.float64], float, float]:
+    """Return ``m s``, s and an ordinary norm in the frame, from a sample of the rows.
 
-    The reach of a row is its largest coordinate about the median row; ordinary rows are those
-    whose reach is at most 8 times the typical, the median of those that are not 0.
+    A few outliers cannot move it: the reach of a row is its largest coordinate about the median
+    row; ordinary rows are those whose reach is at most 8 times the typical, the median of those
+    that are not 0.  X's type (float32 for half precision) holds ``m s`` exactly.
     """
-    size = min(SAMPLE, max(256, 2**22 // X.shape[1]))
-    sample = X[:: max(1, len(X) // size)].to(torch.float64)
-    reach = (sample - sample.median(dim=0).values).abs().amax(dim=1)
-    if not bool((reach > 0).any()):
-        return sample[0], 1.0
-    typical = float(reach[reach > 0].median())
-    exponent = math.frexp(typical)[1]
-    origin = sample[reach <= 8.0 * typical].mean(dim=0)
-    return origin, math.ldexp(1.0, max(-1000, min(4 - exponent, 500)))
+    n, d = X.shape
+    size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    sample = X[:: max(1, n // size)].to(torch.float64).cpu().numpy()
+    middle = len(sample) // 2
+    reach = np.abs(sample - np.partition(sample, middle, axis=0)[middle]).max(axis=1)
+    scale, origin = 1.0, sample[0]
+    if reach.any():
+        typical = upper(reach[reach > 0], 0.5)
+        most = 500 if X.dtype == torch.float64 else 100
+        scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
+        origin = sample[reach <= 8.0 * typical].mean(axis=0)
+    offset = (origin * scale).astype(np.float64 if X.dtype == torch.float64 else np.float32)
+    offset = offset.astype(np.float64)
+    norms = np.sqrt(np.square(sample * scale - offset).sum(axis=1))
+    return offset, scale, upper(norms, 0.9)
+
+
+def upper(values: NDArray[np.float64], fraction: float) -> float:
+    """Return the value that this fraction of them is below."""
+    return float(np.sort(values)[int(fraction * len(values))])
 
 
 class HalfCenters:

@@ -94,6 +94,7 @@ def finish(
     settles : int
         Whether empty clusters end what is queued.
     """
+    AHEAD: tl.constexpr = 16 if BLOCK_D > 16 else BLOCK_D
     iteration = tl.load(flow + ITERATION)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d
@@ -133,13 +134,19 @@ def finish(
         tl.debug_barrier()
         square = tl.zeros((BLOCK_K,), tl.float64)
         move = tl.zeros((BLOCK_K,), tl.float64)
-        for feature in range(d):
-            at = j.to(tl.int64) * d + feature
-            new = tl.load(history + new_slot + at, mask=real, other=0.0).to(tl.float64)
-            old = tl.load(history + old_slot + at, mask=real, other=0.0).to(tl.float64)
-            difference = new - old
-            square += difference * difference
-            move = tl.maximum(move, tl.abs(difference))
+        # Added in order; the loads of some features are on their way together.
+        for first in range(0, d, AHEAD):
+            differences = ()
+            for i in tl.static_range(AHEAD):
+                feature = tl.full((BLOCK_K,), i, tl.int32) + first
+                at = j.to(tl.int64) * d + feature
+                there = real & (feature < d)
+                new = tl.load(history + new_slot + at, mask=there, other=0.0).to(tl.float64)
+                old = tl.load(history + old_slot + at, mask=there, other=0.0).to(tl.float64)
+                differences = differences + (new - old,)
+            for i in tl.static_range(AHEAD):
+                square += differences[i] * differences[i]
+                move = tl.maximum(move, tl.abs(differences[i]))
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
         tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
@@ -173,7 +180,7 @@ def finish_kernel(
         )  # fmt: skip
 
 
-def block_of(n_replicas: int, k: int, m: int, most: int = 1024) -> dict[str, int]:
+def block_of(n_replicas: int, k: int, m: int, most: int) -> dict[str, int]:
     """Return how many clusters and features a program works on at a time: up to `most` sums."""
     columns = min(128, next_power(m))
     rows = min(max(1, most // (columns * n_replicas)), next_power(k))

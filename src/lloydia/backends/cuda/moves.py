@@ -1,9 +1,9 @@
 """Rows that changed, sorted by cluster: neighbours in the list are added before they meet a sum.
 
 A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  A *lane* of threads, one a column, then
-adds a run of them in registers, and needs one atomic operation a column where the cluster changes;
-rows in their own order would need one each.
+counting sort brings the entries of a cluster together.  The list is then cut into as many equal
+runs as there are *lanes* of threads; a lane adds its run in registers, and needs one atomic
+operation a column where the cluster changes; rows in their own order would need one each.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ __all__ = ["Moves"]
 # Changed rows and counters that a program looks at together.
 ROWS = tl.constexpr(512)
 COUNTERS = tl.constexpr(4096)
-# Entries of a lane, and how many of them are on their way at a time.
-RUN = tl.constexpr(64)
+# Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
-# Threads of a program in the lanes.
-THREADS = 128
+# The least of a lane: its sums are worth adding to those of all.
+LEAST = tl.constexpr(8)
+# Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
+LANE_COLUMNS = 128
+# Programs a multiprocessor, and the registers of a thread that leave room for as many.
+RESIDENT, REGISTERS = 16, 128
 # Limbs that are added in one pass.
 MOST_LIMBS = 4
 # The bits of the number that rounds (exact_numbers.SHIFT).
@@ -88,44 +91,44 @@ def sort_kernel(
 
 
 @triton.jit
-def add_limbs(sums, p, quantum, inverse, step, skip, LIMBS: tl.constexpr):
-    """Add some limbs of products to a tuple of sums, from limb `skip` on."""
-    for _ in range(skip):
-        p = (p - whole(p * inverse) * quantum) * step
+def add_limbs(sums, p, quantum, inverse, step, skip, LIMBS: tl.constexpr, SKIPS: tl.constexpr):
+    """Add some limbs of products to a tuple of sums, from limb `skip` on; not SKIPS: from 0 on.
+
+    A limb is added as the bits of the number that rounds it, so that each addition leaves
+    SHIFT_BITS too many: :func:`flush` takes them off.
+    """
+    if SKIPS:
+        for _ in range(skip):
+            p = (p - whole(p * inverse) * quantum) * step
     out = ()
     for limb in tl.static_range(LIMBS):
         shifted = p * inverse + SHIFT
-        out = out + (sums[limb] + (shifted.to(tl.int64, bitcast=True) - SHIFT_BITS),)
+        out = out + (sums[limb] + shifted.to(tl.int64, bitcast=True),)
         p = (p - (shifted - SHIFT) * quantum) * step
     return out
 
 
 @triton.jit
 def add_products(
-    sums, x, w, sign, scale, quantum, inverse, step, skip,
-    LIMBS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    sums, x, w, scale, quantum, inverse, step, skip,
+    LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
 ):  # fmt: skip
-    """Add weight times value, signed, to a tuple of sums."""
-    a = x * sign * scale
+    """Add signed weight times value to a tuple of sums."""
+    p = x.to(tl.float64) * scale
     if WEIGHTED:
+        a = p
         p = a * w
-        sums = add_limbs(sums, p, quantum, inverse, step, skip, LIMBS)
+        sums = add_limbs(sums, p, quantum, inverse, step, skip, LIMBS, SKIPS)
         if RECOVER:
             error = product_error(a, w + tl.zeros_like(a), p)
-            sums = add_limbs(sums, error, quantum, inverse, step, skip, LIMBS)
+            sums = add_limbs(sums, error, quantum, inverse, step, skip, LIMBS, SKIPS)
         return sums
+    elif x.dtype == tl.float64:
+        return add_limbs(sums, p, quantum, inverse, step, skip, LIMBS, SKIPS)
     else:
-        return add_limbs(sums, a, quantum, inverse, step, skip, LIMBS)
-
-
-@triton.jit
-def add_ones(sums, sign, bits, skip, LIMBS: tl.constexpr):
-    """Add signed ones, whose only limb is the first, ``2**bits``."""
-    one = sign.to(tl.int64) << bits
-    out = (sums[0] + tl.where(skip == 0, one, 0),)
-    for limb in tl.static_range(1, LIMBS):
-        out = out + (sums[limb],)
-    return out
+        # In units of the quantum: no float32 number is so small that this would underflow.
+        p = x.to(tl.float64) * (scale * inverse)
+        return add_limbs(sums, p, 1.0, 1.0, step, skip, LIMBS, SKIPS)
 
 
 @triton.jit
@@ -138,30 +141,51 @@ def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
 
 
 @triton.jit
-def flush(sums, at, limb_size, mask, there, LIMBS: tl.constexpr):
-    """Add a tuple of sums to memory where `mask` is set, and return them without what was added.
+def flush(sums, added, at, limb_size, there, mask, LIMBS: tl.constexpr):
+    """Add a tuple of sums of `added` numbers to memory where `mask` is set; return the others.
 
     Only the first `there` of them have a place.
     """
     out = ()
     for limb in tl.static_range(LIMBS):
-        none = tl.zeros_like(sums[limb])
-        some = mask & (sums[limb] != none) & (none + limb < there)
-        tl.atomic_add(at + limb * limb_size, sums[limb], mask=some, sem="relaxed")
+        total = sums[limb] - added.to(tl.int64) * SHIFT_BITS
+        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
+        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")
         out = out + (tl.where(mask, 0, sums[limb]),)
     return out
 
 
-@triton.jit(do_not_specialize=["d", "size", "bits", "n_limbs", "skip"])
+@triton.jit
+def flush_weights(
+    sums, ones, added, at, limb_size, there, mask, bits, skip,
+    LIMBS: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Add weights to memory where `mask` is set, and return the others.
+
+    Without weights they are signed `ones`, whose only limb is the first, ``2**bits``.
+    """
+    if WEIGHTED:
+        return flush(sums, added, at, limb_size, there, mask, LIMBS), ones
+    else:
+        total = tl.where(skip == 0, ones.to(tl.int64) << bits, 0)
+        tl.atomic_add(at, total, mask=mask & (total != 0), sem="relaxed")
+        return sums, tl.where(mask, 0, ones)
+
+
+@triton.jit(do_not_specialize=["size", "bits", "n_limbs", "skip"])
 def add_kernel(
     X, d, size, weights, lattice, entries, clusters, ends, flow,
     sums, bits, n_limbs, skip, limb_size,
-    LIMBS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add the entries to the sums; programs of the first column block also add the weights."""
     if tl.load(flow + HALT) != 0:
         return
+    # What the weights' error adds up to is one more addition a limb.
+    TERMS: tl.constexpr = 2 if RECOVER else 1
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
     m = d + 1
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = (f < d)[None, :]
@@ -173,64 +197,75 @@ def add_kernel(
     weight_inverse = tl.load(lattice + 2 * m + d)
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
-    count = tl.load(ends + size - 1)
     sums += skip * limb_size
-    lane = tl.arange(0, LANES)
-    for block in range(tl.program_id(0), tl.cdiv(count, LANES * RUN), tl.num_programs(0)):
-        begin = (block * LANES + lane) * RUN
-        current = tl.load(clusters + begin, mask=begin < count, other=0)
-        own = zeros((LANES, COLUMNS), LIMBS)
-        own_weight = zeros((LANES,), LIMBS)
-        for ahead in range(0, RUN, AHEAD):
-            signs = ()
-            kinds = ()
-            values = ()
-            factors = ()
-            last = current
-            for i in tl.static_range(AHEAD):
-                place = begin + ahead + i
-                there = place < count
-                entry = tl.load(entries + place, mask=there, other=0)
-                last = tl.load(clusters + place, mask=there, other=last)
-                kinds = kinds + (last,)
-                signs = signs + (tl.where(there, tl.where(entry < 0, -1.0, 1.0), 0.0),)
-                row = tl.where(entry < 0, ~entry, entry).to(tl.int64)
-                x = tl.load(
-                    X + row[:, None] * d + f[None, :], mask=there[:, None] & column, other=0.0
-                )
-                values = values + (x,)
-                if WEIGHTED:
-                    factors = factors + (tl.load(weights + row, mask=there, other=0.0),)
-                else:
-                    factors = factors + (signs[i],)
-            # Entries are sorted: if the last is of the current cluster, so are those before.
-            mixed = tl.max((last != current).to(tl.int32), 0) > 0
-            for i in tl.static_range(AHEAD):
-                if mixed:
-                    leaves = kinds[i] != current
-                    at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
-                    own = flush(own, at, limb_size, leaves[:, None] & column, n_limbs - skip, LIMBS)
-                    at = sums + current.to(tl.int64) * m + d
-                    own_weight = flush(
-                        own_weight, at, limb_size, leaves & first_block, n_limbs - skip, LIMBS
-                    )
-                    current = kinds[i]
-                own = add_products(
-                    own, values[i].to(tl.float64), factors[i][:, None], signs[i][:, None],
-                    scale, quantum, inverse, step, skip, LIMBS, WEIGHTED, RECOVER,
+    count = tl.load(ends + size - 1)
+    share = tl.maximum(tl.cdiv(count, tl.num_programs(0) * LANES), LEAST)
+    run = tl.cdiv(share, AHEAD) * AHEAD
+    first = tl.program_id(0) * LANES * run
+    if first >= count:
+        return
+    begin = first + tl.arange(0, LANES) * run
+    current = tl.load(clusters + tl.minimum(begin, count - 1))
+    own = zeros((LANES, COLUMNS), LIMBS)
+    own_weight = zeros((LANES,), LIMBS)
+    ones = tl.zeros((LANES,), tl.int32)
+    added = tl.zeros((LANES,), tl.int32)
+    for ahead in range(0, tl.minimum(run, count - first), AHEAD):
+        signs = ()
+        values = ()
+        factors = ()
+        for i in tl.static_range(AHEAD):
+            # Past the end the last entry stands in, times 0.
+            place = begin + ahead + i
+            entry = tl.load(entries + tl.minimum(place, count - 1))
+            signs = signs + (tl.where(place < count, tl.where(entry < 0, -1, 1), 0),)
+            row = tl.where(entry < 0, ~entry, entry).to(tl.int64)
+            values = values + (tl.load(X + row[:, None] * d + f[None, :], mask=column),)
+            if WEIGHTED:
+                factors = factors + (tl.load(weights + row),)
+            else:
+                factors = factors + (signs[i],)
+        # Entries are sorted: if the last is of the current cluster, so are those before.
+        last = tl.load(clusters + tl.minimum(begin + (ahead + AHEAD - 1), count - 1))
+        mixed = tl.max((last != current).to(tl.int32), 0) > 0
+        for i in tl.static_range(AHEAD):
+            if mixed:
+                cluster = tl.load(clusters + tl.minimum(begin + (ahead + i), count - 1))
+                leaves = cluster != current
+                at = sums + current.to(tl.int64) * m
+                own = flush(
+                    own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
+                    leaves[:, None] & column, LIMBS,
                 )  # fmt: skip
-                if WEIGHTED:
-                    own_weight = add_products(
-                        own_weight, 1.0, factors[i], signs[i],
-                        weight_scale, weight_quantum, weight_inverse, step, skip,
-                        LIMBS, WEIGHTED, RECOVER,
-                    )  # fmt: skip
-                else:
-                    own_weight = add_ones(own_weight, signs[i], bits, skip, LIMBS)
-        at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
-        flush(own, at, limb_size, (begin < count)[:, None] & column, n_limbs - skip, LIMBS)
-        at = sums + current.to(tl.int64) * m + d
-        flush(own_weight, at, limb_size, (begin < count) & first_block, n_limbs - skip, LIMBS)
+                own_weight, ones = flush_weights(
+                    own_weight, ones, added, at + d, limb_size, n_limbs - skip,
+                    leaves & first_block, bits, skip, LIMBS, WEIGHTED,
+                )  # fmt: skip
+                added = tl.where(leaves, 0, added)
+                current = cluster
+            own = add_products(
+                own, values[i].to(kind) * signs[i].to(kind)[:, None], factors[i][:, None],
+                scale, quantum, inverse, step, skip, LIMBS, SKIPS, WEIGHTED, RECOVER,
+            )  # fmt: skip
+            if WEIGHTED:
+                own_weight = add_products(
+                    own_weight, signs[i].to(tl.float64), factors[i],
+                    weight_scale, weight_quantum, weight_inverse, step, skip,
+                    LIMBS, SKIPS, WEIGHTED, RECOVER,
+                )  # fmt: skip
+            else:
+                ones += signs[i]
+            added += TERMS
+    at = sums + current.to(tl.int64) * m
+    there = begin < count
+    flush(
+        own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
+        there[:, None] & column, LIMBS,
+    )  # fmt: skip
+    flush_weights(
+        own_weight, ones, added, at + d, limb_size, n_limbs - skip, there & first_block, bits, skip,
+        LIMBS, WEIGHTED,
+    )  # fmt: skip
 
 
 class Moves:
@@ -273,12 +308,13 @@ class Moves:
             labels, changed_rows, changed_old, self.ends, self.entries, self.clusters, flow,
             REPLICAS=self.replicas,
         )  # fmt: skip
-        columns = min(THREADS, next_power(m - 1))
+        columns = min(LANE_COLUMNS, next_power(m - 1))
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
-            add_kernel[(2 * wide, ceil_div(m - 1, columns))](
+            add_kernel[(RESIDENT * processors(X.device), ceil_div(m - 1, columns))](
                 X, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
                 self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
-                WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
-                LANES=THREADS // columns, COLUMNS=columns, num_warps=THREADS // 32, **EXACT,
+                SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
+                LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+                num_warps=1, maxnreg=REGISTERS if columns == LANE_COLUMNS else None, **EXACT,
             )  # fmt: skip
