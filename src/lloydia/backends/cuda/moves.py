@@ -24,8 +24,6 @@ ROWS = tl.constexpr(512)
 COUNTERS = tl.constexpr(4096)
 # Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
-# The least of a lane: its sums are worth adding to those of all.
-LEAST = tl.constexpr(8)
 # Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
 LANE_COLUMNS = 128
 # Programs a multiprocessor, and the registers of a thread that leave room for as many.
@@ -199,8 +197,7 @@ def add_kernel(
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
     sums += skip * limb_size
     count = tl.load(ends + size - 1)
-    share = tl.maximum(tl.cdiv(count, tl.num_programs(0) * LANES), LEAST)
-    run = tl.cdiv(share, AHEAD) * AHEAD
+    run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
     first = tl.program_id(0) * LANES * run
     if first >= count:
         return
