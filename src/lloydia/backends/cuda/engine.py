@@ -15,6 +15,7 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.means import (
     CHANGED,
     EMPTY,
@@ -225,6 +226,8 @@ class CUDA(Picks):
         self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
     ) -> float:
         """Return the weighted sum of D to the centres of these labels."""
+        if self.low:
+            return low_cost(self, labels, centers, weights)
         D = own_distances(self, labels, centers)
         limbs = cost_limbs(D, weights, largest_term(D, weights))
         return join_cost(limbs.tolist(), self.n_samples)

@@ -20,7 +20,7 @@ class Reports:
 
     def __init__(self, source: torch.Tensor) -> None:
         self.source = source
-        self.host = torch.zeros(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
+        self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
         self.rows = self.host.numpy()
         self.come: list[torch.cuda.Event | None] = [None] * len(source)
 
