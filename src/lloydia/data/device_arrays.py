@@ -114,5 +114,5 @@ def n_distinct(labels: Any, n_clusters: int) -> int:
     if isinstance(labels, np.ndarray):
         return int(np.count_nonzero(np.bincount(labels, minlength=n_clusters)))
     seen = labels.new_zeros(n_clusters)
-    seen[labels.long()] = 1
+    seen[labels] = 1
     return int(seen.sum())

@@ -16,15 +16,7 @@ from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.means import (
-    CHANGED,
-    EMPTY,
-    HEAD,
-    MOVE,
-    RECHECKED,
-    block_of,
-    finish_kernel,
-)
+from lloydia.backends.cuda.means import block_of, finish_kernel
 from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.picks import Picks
 from lloydia.backends.cuda.reports import Reports
@@ -32,7 +24,6 @@ from lloydia.backends.cuda.run import Run
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
-from lloydia.exact import distance
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDA"]
@@ -160,15 +151,9 @@ class CUDA(Picks):
             self._launch()
         told = self.reports.answer(iteration)
         self.n_distances += self.n_samples * len(self.run.current)
-        self.n_rechecked += int(told[RECHECKED.value])
+        self.n_rechecked += told.rechecked
         return Report(
-            iteration,
-            self.n_samples,
-            int(told[CHANGED.value]),
-            int(told[EMPTY.value]),
-            distance.in_order(told[HEAD.value :].view(np.float64)),
-            float(told[MOVE.value : MOVE.value + 1].view(np.float64)[0]),
-            inertia,
+            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, inertia
         )
 
     def rewind(self, iteration: int) -> None:
@@ -176,7 +161,10 @@ class CUDA(Picks):
             self.used = self._before(iteration)
             return
         self.queued = self.launched = iteration
-        self.run.go_back(iteration)
+        told = self.reports.answer(iteration)
+        # Where nothing changed the device stopped, and no more is asked of this run.
+        if told.changed or told.empty:
+            self.run.go_back(iteration)
         self.used = self._before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
@@ -185,7 +173,7 @@ class CUDA(Picks):
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         run, iteration = self.run, self.launched
-        changed = int(self.reports.answer(iteration)[CHANGED.value])
+        changed = self.reports.answer(iteration).changed
         totals = run.sums.sum(dim=0, keepdim=True)
         weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
         limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)

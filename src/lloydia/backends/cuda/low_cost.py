@@ -80,7 +80,7 @@ def low_cost(
     out = torch.zeros(6, dtype=torch.int64, device=rows.device)
     programs = min(ceil_div(n, BLOCK.value), RESIDENT * processors(rows.device))
     # All programs have to be resident: a thread may have so many registers.
-    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT)}
+    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT) // 8 * 8}
     low_cost_kernel[(1 if INTERPRETED else programs,)](
         rows.X, n, labels, centers, weights, out, exact.bits_a_limb(n),
         d=d, **EXACT, **({} if INTERPRETED else options),

@@ -183,12 +183,13 @@ def iterate(run: Run, n_iterations: int) -> None:
     room = ceil_div(ceil_div(n, block), programs) * block
     columns = next_power(m)
     # All programs have to be resident: a thread may have so many registers.
-    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT)}
+    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT) // 8 * 8}
     low_kernel[(programs,)](
         rows.X, n, k, lattice.weights, lattice.columns, lattice.frame, run.labels,
         run.sums, n_limbs, lattice.grid.bits, lattice.exponents,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-        run.changed_rows, run.changed_old, run.doubts, room, run.table, run.arrivals, n_iterations, 1,
+        run.changed_rows, run.changed_old, run.doubts, room,
+        run.table, run.arrivals, n_iterations, 1,
         d=d, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
         ROWS=block, MOVED=MOVED // columns, COLUMNS=columns, CENTERS=128, GROUP=group_of(k),
         REPLICAS=n_replicas, BLOCK_K=min(max(1, 256 // (columns * n_replicas)), next_power(k)),

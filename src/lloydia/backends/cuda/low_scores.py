@@ -93,10 +93,10 @@ def approximate(
     none = tl.full((BLOCK,), -float("inf"), tl.float32)
     best, second, label = none, none, tl.zeros((BLOCK,), tl.int32)
     tops = ()
-    for i in tl.static_range(GROUP):
+    for _ in tl.static_range(GROUP):
         tops = tops + (none,)
     for j in tl.range(0, k, GROUP, loop_unroll_factor=UNROLL if GROUP == 1 else 1):
-        before = tops
+        before, top = tops, none
         tops = ()
         for i in tl.static_range(GROUP):
             centre = table + (j + i) * (d + 1)

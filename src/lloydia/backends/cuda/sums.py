@@ -22,7 +22,7 @@ from lloydia.exact import sums as exact
 __all__ = ["Lattice", "gather", "move_row_values"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
-FEW, MOST_REPLICAS = 4096, 64
+FEW, MOST_REPLICAS = 256, 512
 
 
 @dataclass(frozen=True)
