@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from lloydia.imports import load
 
 if TYPE_CHECKING:
+    from lloydia.batched import k_means_batched
     from lloydia.functions import assign, k_means, kmeans_plusplus
     from lloydia.kmeans import KMeans
 
-__all__ = ["KMeans", "__version__", "assign", "k_means", "kmeans_plusplus"]
+__all__ = ["KMeans", "__version__", "assign", "k_means", "k_means_batched", "kmeans_plusplus"]
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,7 @@ _HOME = {
     "KMeans": "lloydia.kmeans",
     "assign": "lloydia.functions",
     "k_means": "lloydia.functions",
+    "k_means_batched": "lloydia.batched",
     "kmeans_plusplus": "lloydia.functions",
 }
 

@@ -62,7 +62,8 @@ class Tasks:
         self.data = {"estimator": estimator, "X": X, "metadata": metadata}
         self.open: list[Any] = []
         self.active = bool(getattr(estimator, "_skl_callbacks", ()))
-        if hasattr(estimator, "_init_callback_context"):
+        # A meta-estimator may have callbacks where the estimator itself has none.
+        if self.active or hasattr(estimator, "_parent_callback_ctx"):
             context = estimator._init_callback_context(
                 max_subtasks=n_runs if n_runs > 1 else max_iter
             )

@@ -29,7 +29,7 @@ from lloydia.loop import Result, minimise
 from lloydia.parameters import check_parameters, check_range, check_threads
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import checked
-from lloydia.stopping import Rule, Shift
+from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
 
@@ -232,7 +232,8 @@ class KMeans(
         for _ in range(n_init):
             began = time.perf_counter()
             centers = self._seed(engine, home(X), init, random_state)
-            check_range(engine, weights, centers)
+            if callable(init):
+                check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began
             tasks.begin_run()
             result = self._run(engine, centers, rule, tasks)
@@ -341,7 +342,7 @@ class KMeans(
     def _rule(self, engine: Engine) -> Rule:
         if self.stop is not None:
             return self.stop
-        return Shift(0.0 if self.tol == 0 else self.tol * engine.spread())
+        return Tolerance(self.tol, engine.spread) if self.tol > 0 else Shift(0.0)
 
     def _seed(
         self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState
@@ -394,11 +395,12 @@ class KMeans(
         self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool
     ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
-        distinct = n_distinct(best.labels, self.n_clusters)
-        if distinct < self.n_clusters:
+        k = self.n_clusters
+        distinct = k if best.full else n_distinct(best.labels, k)
+        if distinct < k:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({k}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

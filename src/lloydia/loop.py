@@ -2,15 +2,19 @@
 
 It never knows where it runs.  The order of the tests is scikit-learn's, so `n_iter` is too: labels
 that did not change, then the stop rule, after the update in both cases.
+
+A run is a generator, :func:`steps`, that halts wherever it would wait for its engine: one caller
+waits with it (:func:`minimise`), another goes on with other runs (:mod:`lloydia.batched`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +23,7 @@ from lloydia.backends import Engine, Late, Report
 from lloydia.empty import settle
 from lloydia.stopping import Rule
 
-__all__ = ["Result", "minimise", "watch"]
+__all__ = ["Result", "Run", "minimise", "steps", "watch"]
 
 STRICT = "strict convergence"
 CALLBACK = "stopped by a callback"
@@ -59,6 +63,8 @@ class Result:
         The inertia of each iteration, before its update; empty unless asked for.
     algorithm : str
         The one used.
+    full : bool
+        Whether every cluster is known to have a row.
     """
 
     labels: NDArray[np.int32]
@@ -69,9 +75,24 @@ class Result:
     reason: str
     history: list[float]
     algorithm: str
+    full: bool
 
 
-def minimise(
+# Gives what it waits for next, None for anything but a report, and at the end the result.
+Run = Generator[Late | None, None, Result]
+
+
+def minimise(engine: Engine, centers: NDArray, **options: Any) -> Result:
+    """Run Lloyd's method, waiting where one has to wait; parameters are those of :func:`steps`."""
+    run = steps(engine, centers, **options)
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            return end.value
+
+
+def steps(
     engine: Engine,
     centers: NDArray,
     *,
@@ -81,8 +102,8 @@ def minimise(
     empty: str,
     history: bool = False,
     on_iteration: Callable[[Report, bool], bool] | None = None,
-) -> Result:
-    """Run Lloyd's method (Lloyd 1982) from the given centres.
+) -> Run:
+    """Run Lloyd's method (Lloyd 1982) from the given centres, halting before every wait.
 
     Parameters
     ----------
@@ -99,10 +120,6 @@ def minimise(
         Whether to compute the inertia of every iteration.
     on_iteration : callable, optional
         Gets each report and whether it is the last; returning True stops the run.
-
-    Returns
-    -------
-    Result
     """
     settles = empty != "keep"
     engine.start(centers, algorithm, settles)
@@ -115,6 +132,7 @@ def minimise(
         while queued < max_iter and len(waiting) <= lag:
             waiting.append(engine.iterate(history or rule.needs_inertia))
             queued += 1
+        yield waiting[0]
         report = waiting.popleft().result()
         fixed = report.n_changed == 0
         relocated = 0
@@ -132,17 +150,21 @@ def minimise(
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK
     engine.rewind(report.iteration)
-    if not fixed or relocated:
+    assigned = fixed and not relocated
+    if not assigned:
         engine.assign()
+    inertia = engine.inertia()
+    yield None
     return Result(
         engine.labels(),
         engine.centers(),
-        engine.inertia(),
+        float(inertia),
         report.iteration,
         reason not in (CALLBACK, LIMIT),
         reason,
         costs,
         engine.algorithm,
+        assigned and report.n_empty == 0,
     )
 
 

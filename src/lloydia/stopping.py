@@ -7,11 +7,13 @@ rule, a run ends when no row changed its cluster, and after `max_iter` iteration
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from lloydia.backends import Report
 
-__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "parse"]
+__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse"]
 
 
 class Rule:
@@ -140,6 +142,35 @@ class Shift(Rule):
     def reason(self, report: Report) -> str:
         """In scikit-learn's words."""
         return f"center shift {report.shift} within tolerance {self.limit}"
+
+
+class Tolerance(Rule):
+    """:class:`Shift`, with ``tol`` times the mean over features of the variance of X as the limit.
+
+    It is found when it is first needed: an engine that has iterated knows the sums of X already.
+
+    Parameters
+    ----------
+    tol : float
+    spread : callable
+        Returns the mean of the variances.
+    """
+
+    def __init__(self, tol: float, spread: Callable[[], float]) -> None:
+        self.tol, self.spread = tol, spread
+
+    @cached_property
+    def shift(self) -> Shift:
+        """The rule with its limit."""
+        return Shift(self.tol * self.spread())
+
+    def __call__(self, report: Report) -> bool:
+        """Return whether to stop after the iteration of this report."""
+        return self.shift(report)
+
+    def reason(self, report: Report) -> str:
+        """In scikit-learn's words."""
+        return self.shift.reason(report)
 
 
 def parse(text: str) -> Rule:

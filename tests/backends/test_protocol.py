@@ -76,8 +76,8 @@ class Queued:
 
 
 def run(engine, centers, **options):
-    options = {"rule": stopping.Labels(), "max_iter": 50, "empty": "relocate", **options}
-    result = minimise(engine, centers, algorithm="lloyd", **options)
+    defaults = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 50}
+    result = minimise(engine, centers, **{**defaults, "empty": "relocate", **options})
     return (
         result.labels.tobytes(),
         result.centers.tobytes(),
@@ -158,6 +158,32 @@ def test_parts_give_the_bits_of_the_whole(dtype, weighted, sparse):
             for a, b in pairwise(edges)
         ]
         assert facts(Parts(parts)) == expected
+
+
+class Asking(stopping.Rule):
+    """Ask an engine for its spread after every iteration."""
+
+    def __init__(self, engine):
+        self.engine, self.answers = engine, set()
+
+    def __call__(self, report):
+        self.answers.add(self.engine.spread())
+        return False
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "filtering", "auto"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_spread_may_be_asked_for_in_a_run(weighted, algorithm):
+    X = data(4)
+    weights = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400) if weighted else None
+    start = np.vstack([X[:5], np.full((2, 3), 50.0)])
+    expected = run(choose("reference", X, weights, None), start)
+    spread = choose("reference", X, weights, None).spread()
+    for device in ("reference", "cpu"):
+        engine = choose(device, X, weights, 2)
+        asking = Asking(engine)
+        assert run(engine, start, rule=asking, algorithm=algorithm) == expected
+        assert asking.answers == {spread}
 
 
 def test_watchers_see_every_iteration():

@@ -21,8 +21,10 @@ Two properties make every engine give the same bits; the first makes them compos
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +34,10 @@ from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
 
-__all__ = ["Engine", "Late", "Ready", "Report", "choose"]
+__all__ = ["Engine", "Lane", "Late", "Ready", "Report", "choose", "lanes"]
+
+# The context in which the work of one queue is done.
+Lane = Callable[[], AbstractContextManager]
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,9 @@ class Report:
 class Late(Protocol):
     """A report that is perhaps still being computed."""
 
+    def begin(self) -> None:
+        """Have it computed now, if the engine has put that off until someone waits for it."""
+
     def result(self) -> Report:
         """Wait for it."""
 
@@ -83,6 +91,9 @@ class Ready:
     """A report that is there."""
 
     report: Report
+
+    def begin(self) -> None:
+        """Do nothing."""
 
     def result(self) -> Report:
         """Return it."""
@@ -124,7 +135,10 @@ class Engine(Protocol):
         """Fix the grid of all sums from the extent of the whole data set."""
 
     def spread(self) -> float:
-        """Return the mean over features of the variance: D to the mean, summed, over n d."""
+        """Return the mean over features of the variance: D to the mean, summed, over n d.
+
+        It may be asked for in a run, which it does not disturb.
+        """
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         """Return copies of some rows, dense, on the host: shape (m, d).
@@ -219,8 +233,11 @@ class Engine(Protocol):
     def assign(self) -> None:
         """Assign every row to the current centres: the end of a run, no update follows."""
 
-    def inertia(self) -> float:
-        """Return the weighted sum of D to the centres of the last assignment."""
+    def inertia(self) -> SupportsFloat:
+        """Return the weighted sum of D to the centres of the last assignment.
+
+        What is not a float yet waits when it becomes one.
+        """
 
     def labels(self) -> NDArray[np.int32]:
         """Return the labels of the last assignment, an ndarray or a tensor: shape (n,)."""
@@ -261,8 +278,7 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         For a GPU, without PyTorch and Triton.
     """
     there = on_gpu(X)
-    name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
-    if re.fullmatch(r"cuda(:\d+)?", name):
+    if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
     if device not in ("auto", "cpu", "reference"):
         raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
@@ -278,14 +294,40 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
     return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
 
 
+def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
+    """Return the queues in which the members of a batch are computed side by side.
+
+    One, and no more than that, where a member keeps all of the place busy: on the CPU.  The
+    context waits, as X's library does, for all that was queued in them.
+    """
+    if name := _gpu_name(device, on_gpu(X)):
+        with _extra(name):
+            number = load("lloydia.backends.cuda.devices").find(name, X)
+            return load("lloydia.backends.cuda.lanes").lanes(number)
+    return nullcontext([nullcontext])
+
+
+def _gpu_name(device: str, there: bool) -> str:
+    """Return ``"cuda"`` or ``"cuda:N"`` where a GPU is meant, else an empty string."""
+    name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
+    return name if re.fullmatch(r"cuda(:\d+)?", name) else ""
+
+
 def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
     if sp.issparse(X):
         raise ValueError(
             f"device={device!r} takes dense data and X is sparse: use device='cpu', or X.toarray()."
         )
-    try:
+    with _extra(device):
         name = load("lloydia.backends.cuda.devices").find(device, X)
         return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
+
+
+@contextmanager
+def _extra(device: str) -> Iterator[None]:
+    """Say how to get what the GPU engine needs, where it is missing."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "triton"):
             raise

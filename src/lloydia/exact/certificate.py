@@ -46,6 +46,7 @@ the centres, not to their offset from 0.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ __all__ = [
     "error_terms",
     "frame",
     "leading_line",
+    "most_scale",
     "scale_of",
     "score_error",
     "scores",
@@ -78,14 +80,18 @@ def frame(centers: NDArray) -> tuple[NDArray, float]:
     """
     origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
     reach = float(np.abs(centers.astype(np.float64) - origin).max(initial=0.0))
-    return origin, scale_of(reach, centers.dtype)
+    return origin, scale_of(reach, most_scale(centers.dtype))
 
 
-def scale_of(reach: float, dtype: np.dtype) -> float:
-    """Return the power of two, a number of the type, that brings `reach` near 1."""
+def scale_of(reach: float, most: int) -> float:
+    """Return the power of two that brings `reach` near 1, of an exponent of at most `most`."""
     exponent = math.frexp(reach)[1] if reach > 0 else 0
-    most = 126 if dtype == np.float32 else 1000
     return math.ldexp(1.0, -min(max(exponent, -most), most))
+
+
+def most_scale(dtype: np.dtype) -> int:
+    """Return the largest exponent of a scale that is a number of the type, and its inverse."""
+    return 126 if dtype == np.float32 else 1000
 
 
 def error_terms(
@@ -121,6 +127,7 @@ def error_terms(
     )
 
 
+@lru_cache
 def error_line(
     n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
 ) -> tuple[float, float, float]:

@@ -12,8 +12,11 @@ Algorithms", 2002, section 3.1); :func:`relative_error` gives a bound that inclu
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 __all__ = [
     "check_magnitudes",
@@ -93,11 +96,11 @@ def relative_error(n_features: int) -> float:
 
 def largest_magnitude(n_features: int, total_weight: float = 1.0) -> float:
     """Return a magnitude up to which squared distances, weighted and summed, cannot overflow."""
-    return float(np.sqrt(LARGEST_SUM / (4.0 * n_features) / max(total_weight, 1.0)))
+    return math.sqrt(LARGEST_SUM / (4.0 * n_features) / max(total_weight, 1.0))
 
 
 def check_magnitudes(
-    largest: float, centers: ArrayLike, n_features: int, total_weight: float = 1.0
+    largest: float, centers: Sequence | NDArray, n_features: int, total_weight: float = 1.0
 ) -> None:
     """Refuse data whose squared distances, weighted and summed, could overflow float64.
 
@@ -116,8 +119,9 @@ def check_magnitudes(
     ValueError
         Names the magnitude and the largest one that is possible here.
     """
-    c = np.abs(np.asarray(centers, dtype=np.float64))
-    magnitude = max(largest, float(c.max(initial=0.0)))
+    magnitude = largest
+    if len(centers):
+        magnitude = max(magnitude, float(np.abs(np.asarray(centers, dtype=np.float64)).max()))
     limit = largest_magnitude(n_features, total_weight)
     if not magnitude <= limit:
         raise ValueError(

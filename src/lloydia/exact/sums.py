@@ -141,9 +141,10 @@ class Grid:
         """Return the grid for data of this `extent` and type (float32 or float64)."""
         double = np.dtype(dtype) == np.float64
         bits = bits_a_limb(extent.n_samples)
-        exponents = np.append(np.frexp(extent.largest)[1], 0).astype(np.int64)
-        low = np.append(np.frexp(np.where(extent.largest > 0, extent.smallest, 1.0))[1] - 1, 0)
-        span = int((exponents - low)[np.append(extent.largest > 0, True)].max())
+        exponents = np.zeros(len(extent.largest) + 1, dtype=np.int64)
+        exponents[:-1] = np.frexp(extent.largest)[1]
+        low = np.frexp(extent.smallest)[1] - 1
+        span = int((exponents[:-1] - low).max(where=extent.largest > 0, initial=0))
         weight_exponent = 0
         weighted = (extent.largest_weight, extent.smallest_weight) != (1.0, 1.0)
         if weighted and extent.largest_weight > 0:

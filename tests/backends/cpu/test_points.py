@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 
-from lloydia.backends.cpu import amx, points
+from lloydia.backends.cpu import amx, points, scan
 from lloydia.backends.cpu.centers import aligned, pack
-from lloydia.backends.cpu.scan import frame_rows, score_panels
 from lloydia.exact import certificate
+
+
+@njit
+def frame_rows(*args):
+    scan.frame_rows(*args)
+
+
+@njit
+def score_panels(*args):
+    scan.score_panels(*args)
 
 
 def straight(task, cost, n):
@@ -51,7 +61,9 @@ def test_panels_find_the_best_two(d, k, dtype):
     packed, y, squares, _, exact = framed(n, d, k, tiles=False, dtype=dtype)
     high, low = aligned((2, y.shape[0] * points.GROUP))
     which = aligned((y.shape[0] * points.GROUP,), np.int32)
-    score_panels(y, d, len(y), *packed.scores[:2], high, low, which)
+    score_panels(
+        y, d, len(y), *packed.scores[:2], high, low, which, True if d > points.DEEP else None
+    )
     a, b, _ = packed.errors[2]
     check(n, exact, high, low, which, points.PANEL, a + b * squares)
 

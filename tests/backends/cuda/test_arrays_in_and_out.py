@@ -225,11 +225,16 @@ def test_scores_take_arrays_of_either_side(device):
         metrics.calinski_harabasz_score,
         metrics.davies_bouldin_score,
     ):
-        assert score(X, labels) == score(ROWS, labels) == score(ROWS, on_host(labels))
-    sampled = metrics.silhouette_score(X, labels, sample_size=30, random_state=0)
-    assert sampled == metrics.silhouette_score(
-        ROWS, on_host(labels), sample_size=30, random_state=0
-    )
+        expected = score(ROWS, on_host(labels))
+        assert score(ROWS, labels) == expected
+        for there in (labels, on_host(labels)):
+            found = score(X, there)
+            assert type(found) is float
+            assert found == pytest.approx(expected, rel=1e-12)  # additions in another order
+    sample = {"sample_size": 30, "random_state": 0}
+    expected = metrics.silhouette_score(ROWS, on_host(labels), **sample)
+    assert metrics.silhouette_score(X, labels, **sample) == pytest.approx(expected, rel=1e-12)
+    assert isinstance(metrics.silhouette_samples(X, labels), torch.Tensor)
 
 
 def test_callbacks_see_the_rows_and_centres_as_the_caller_has_them(device):

@@ -59,6 +59,16 @@ def test_empty_clusters(empty):
     agree(X, 5, weights_of("wide", 30), init=far, empty=empty, max_iter=4)
 
 
+@pytest.mark.parametrize("d", [2, 10])
+def test_empty_clusters_that_nobody_can_fill_do_not_stop_a_watched_run(d):
+    # Every row coincides with a centre, and a watched run is never ahead of the host.
+    X = np.repeat(blobs(3, d, "float32"), 5, axis=0)
+    X[7] += 0.5
+    start = np.vstack([X[[0, 5, 10]], X[:1]])
+    agree(X, 4, init=start, stop=stopping.Inertia(drop=0.0), max_iter=4)
+    agree(X, 4, init=start, verbose=1, max_iter=4, tol=0)
+
+
 @pytest.mark.parametrize(
     "stop",
     [stopping.Labels(0.05), stopping.Inertia(drop=1.0) | stopping.Labels(), stopping.Centers(1e-3)],
@@ -72,6 +82,13 @@ def test_stop_rules(stop):
 @pytest.mark.parametrize("max_iter", [1, 2, 12])
 def test_iterations_end_where_they_should_however_far_ahead_the_device_is(max_iter):
     agree(blobs(40, 2, "float32"), 4, max_iter=max_iter, tol=0, random_state=0)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_the_tolerance_is_found_in_a_run(d):
+    X = blobs(40, d, "float32")
+    model, _ = agree(X, 3, weights_of("wide", 40), tol=0.05, max_iter=9, random_state=0)
+    assert 1 < model.n_iter_ < 9
 
 
 @pytest.mark.parametrize(("dtype", "d"), [("float32", 10), ("float64", 10), ("float64", 2)])

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from lloydia import KMeans
-from lloydia.backends.cuda import devices, upload
+from lloydia.backends import choose
+from lloydia.backends.cuda import devices, own_device, upload
 
 HOST = torch.device("cpu")
 X = np.arange(12.0).reshape(6, 2)
@@ -93,11 +94,61 @@ def test_a_piece_is_filled_by_several_threads():
         assert (buffer == rows[:n]).all()
 
 
+def test_memory_is_checked_again_once_the_number_of_clusters_is_known(monkeypatch):
+    rows = np.random.default_rng(0).random((300, 9))
+    engine = choose("cuda", rows, None, None)
+    monkeypatch.setattr(devices, "LITTLE", 0)
+    monkeypatch.setattr(devices, "free_bytes", lambda device: engine.needed(2))
+    before = engine.needed(2)
+    engine.start(rows[:2], "lloyd")
+    # The half-precision copies are there now.
+    assert engine.needed(2) < before
+    with pytest.raises(MemoryError, match="bytes of GPU memory are needed and"):
+        engine.start(np.resize(rows, (400_000, 9)), "lloyd")
+
+
+def test_an_engine_works_on_its_own_device(monkeypatch):
+    entered = []
+
+    class Device:
+        def __init__(self, device):
+            self.device = device
+
+        def __enter__(self):
+            entered.append(self.device)
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "device", Device)
+    monkeypatch.setattr(own_device, "place", torch.device)
+
+    class Base:
+        def public(self, value):
+            return value
+
+        def _private(self):
+            pass
+
+    @own_device.on_own_device
+    class Engine(Base):
+        def __init__(self, X, weights, device):
+            self.device = torch.device(device)
+
+    for name, expected in (("cuda:1", 2), ("cuda:0", 0), ("cpu", 0)):
+        engine = Engine(None, None, name)
+        assert engine.public(3) == 3
+        engine._private()
+        assert entered == [torch.device(name)] * expected
+        entered.clear()
+
+
 def test_memory_is_checked_before_rows_are_copied(monkeypatch):
     rows = np.zeros((10, 3), dtype=np.float32)
-    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (20 + 12)
-    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (20 + 1200 + 36)
-    monkeypatch.setattr(devices, "LITTLE", 319)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 319)
-    with pytest.raises(MemoryError, match="320 bytes of GPU memory are needed and 319 are free"):
+    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (24 + 12)
+    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (56 + 1200 + 12)
+    monkeypatch.setattr(devices, "LITTLE", 359)
+    monkeypatch.setattr(devices, "free_bytes", lambda device: 359)
+    with pytest.raises(MemoryError, match="360 bytes of GPU memory are needed and 359 are free"):
         KMeans(2, device="cuda").fit(rows)

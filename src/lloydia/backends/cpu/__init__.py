@@ -18,6 +18,7 @@ Where to look:
 
 from __future__ import annotations
 
+import math
 import time
 from functools import cached_property
 from typing import Any
@@ -52,7 +53,7 @@ class CPU(Picks):
 
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(X, weights, n_threads)
-        self.n_distances = self.n_rechecked = 0
+        self.n_distances = self.n_rechecked = self.iteration = 0
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
         self.packed: Packed | None = None
@@ -60,17 +61,20 @@ class CPU(Picks):
         self.behind = False
 
     def spread(self) -> float:
-        # The rows as one cluster, unweighted: D to its mean.
-        plain = self.unweighted()
-        if self.weights is NONE:
-            plain._extent, plain._grid = self.extent(), self.grid
-        else:
+        n, d = self.n_samples, self.n_features
+        plain = self
+        if self.weights is not NONE or self.iteration == 0:
+            # The rows as one cluster; after an iteration the sums of all clusters are known.
+            plain = self.unweighted()
             plain.set_grid(self.extent().unweighted())
-        plain.start(np.zeros((1, self.n_features), dtype=self.dtype), "lloyd")
-        plain.gather()
-        plain.finish(plain.sums)
-        plain.used = plain.current
-        return plain.inertia() / (self.n_samples * self.n_features)
+            plain.start(np.zeros((1, d), dtype=self.dtype), "lloyd")
+            plain.gather()
+        sums = plain.sums.sum(axis=(0, 2), keepdims=True)
+        all_of_it, none = np.ones((1, 1), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
+        mean, _ = plain.means(sums, all_of_it, np.zeros((1, d), dtype=self.dtype), none)
+        D = self.own_distances(np.zeros(n, dtype=np.int32), mean)
+        grid = exact.total_grid(n, float(D.max()))
+        return exact.join(plain.cost_limbs(D, grid).tolist(), *grid) / (n * d)
 
     def unweighted(self) -> CPU:
         """Return the same rows with weights of 1."""
@@ -239,9 +243,9 @@ class CPU(Picks):
             tally.changed[thread] += step(thread, start, stop)
 
         self.each_block(task, cost)
-        self.n_changed = int(tally.changed.sum())
-        self.n_distances += int(tally.evaluated.sum())
-        self.n_rechecked += int(tally.rechecked.sum())
+        self.n_changed, evaluated, rechecked = tally.counts.sum(axis=1).tolist()
+        self.n_distances += evaluated
+        self.n_rechecked += rechecked
 
     def change(self, algorithm: str) -> None:
         """Go on with another algorithm."""
@@ -265,20 +269,40 @@ class CPU(Picks):
 
     def finish(self, parts: NDArray[np.int64]) -> Report:
         """Compute the centres from the threads' sums; those of empty clusters stay."""
-        k = len(self.used)
-        new = np.empty_like(self.used)
-        square, move = np.empty(k), np.empty(k)
-        grid, double = self.grid, self.dtype == np.float64
+        self.current, summary = self.means(parts, self.touched, self.used, self.empty)
+        self.touched[:] = False
+        return Report(self.iteration, self.n_samples, self.n_changed, *summary, self.latest)
+
+    def means(
+        self,
+        parts: NDArray[np.int64],
+        touched: NDArray[np.bool_],
+        old: NDArray,
+        empty: NDArray[np.bool_],
+    ) -> tuple[NDArray, tuple[int, float, float]]:
+        """Return the centres that threads' sums make, and what a report says of their move.
+
+        The old ones stay where no thread touched a cluster, or it is empty, which is noted.
+        """
+        k, grid, double = len(old), self.grid, self.dtype == np.float64
+        new, (square, move) = np.empty_like(old), np.empty((2, k))
         self.each_block(
             lambda t, start, stop: finish(
-                parts, start, stop, self.touched, grid.bits, grid.exponents, self.powers, double,
-                self.used, new, self.empty, square, move,
-            ), 2.0 * parts[:, :, 0].size, k,
+                parts, start, stop, touched, grid.bits, self.powers, double, old, new, empty,
+                square, move,
+            ), 2.0 * parts.size / k, k,
         )  # fmt: skip
-        self.current = new
-        self.touched[:] = False
-        summary = summarise(self.empty, square, move)
-        return Report(self.iteration, self.n_samples, self.n_changed, *summary, self.latest)
+        summary = summarise(empty, square, move)
+        if math.isnan(summary[1]):
+            rest = np.flatnonzero(np.isnan(square))
+            total = parts[:, :, rest, : self.n_features + 1].sum(axis=0)
+            new[rest] = exact.means(total, grid, self.dtype)
+            change = new[rest].astype(np.float64) - old[rest]
+            # In the order of the features.
+            square[rest] = np.cumsum(np.square(change), axis=1)[:, -1]
+            move[rest] = np.abs(change).max(axis=1)
+            summary = summarise(empty, square, move)
+        return new, summary
 
     def rewind(self, iteration: int) -> None:
         """Nothing is ever ahead here."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import amx, tile_panels
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import floats, kernel, subroutine
 from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
 from lloydia.exact import certificate
 
@@ -63,14 +63,11 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         panels = aligned((n_panels, d, PANEL))
         starts = aligned((n_panels * PANEL,))
         columns = np.empty((d, k), dtype=np.float32)
-    scale = certificate.scale_of(_center(centers, origin, wide), centers.dtype)
-    squares = np.empty(n_panels * PANEL)
-    each_block(
-        lambda t, a, b: _fill(wide, a, b, origin, scale, panels, starts, columns, squares),
-        2.0 * PANEL * d,
-        n_panels,
-    )
-    reach = math.sqrt(squares.max()) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    most = certificate.most_scale(centers.dtype)
+    scale, square = _pack(centers, most, origin, wide, panels, starts, columns)
+    reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    # Rounded up, it is mostly that of the iteration before, whose lines are still known.
+    reach = math.ceil(16.0 * reach) / 16.0
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
     tile_line = leading_line = panel_line
@@ -94,44 +91,45 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
     """Return an empty array that starts at a multiple of 64 bytes."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + 64, dtype=np.uint8)
-    offset = -raw.ctypes.data % 64
-    return raw[offset : offset + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, raw, -raw.ctypes.data % 64)
+
+
+scale_of = subroutine(certificate.scale_of)
 
 
 @kernel
-def _center(centers, origin, wide):
-    """Write the mean and the centres in float64; return the largest distance of a coordinate."""
+def _pack(centers, most, origin, wide, panels, starts, columns):
+    """Write the mean and the centres in float64, panels, where their scores start, and columns.
+
+    Returns the scale, of an exponent of at most `most`, and the largest squared norm.
+    """
     k, d = centers.shape
-    mean = np.zeros(d)
+    mean, squares = floats(d), floats(np.int64(PANEL))
+    mean[:] = 0.0
     for j in range(k):
         for f in range(d):
             wide[j, f] = centers[j, f]
             mean[f] += wide[j, f] / k
+    reach = largest = 0.0
     for f in range(d):
         origin[f] = mean[f]
-        mean[f] = np.float64(origin[f])
-    reach = 0.0
     for j in range(k):
         for f in range(d):
-            reach = max(reach, abs(wide[j, f] - mean[f]))
-    return reach
-
-
-@kernel
-def _fill(centers, start, stop, origin, scale, panels, starts, columns, squares):
-    """Write panels ``start`` to ``stop``, where their scores start, columns and squared norms."""
-    k, d = centers.shape
-    for number in range(start, stop):
+            reach = max(reach, abs(wide[j, f] - np.float64(origin[f])))
+    scale = scale_of(reach, most)
+    for number in range(len(panels)):
         first = number * PANEL
         for lane in range(PANEL):
-            squares[first + lane] = 0.0
+            squares[lane] = 0.0
         for f in range(d):
             for lane in range(PANEL):
                 j = min(first + lane, k - 1)
-                value = np.float32((centers[j, f] - np.float64(origin[f])) * scale)
+                value = np.float32((wide[j, f] - np.float64(origin[f])) * scale)
                 panels[number, f, lane] = value
                 columns[f, j] = value
-                squares[first + lane] += np.float64(value) * np.float64(value)
+                squares[lane] += np.float64(value) * np.float64(value)
         for lane in range(PANEL):
-            half = np.float32(-0.5 * squares[first + lane])
+            half = np.float32(-0.5 * squares[lane])
             starts[first + lane] = half if first + lane < k else np.float32(LEAST)
+            largest = max(largest, squares[lane])
+    return scale, largest

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.amx import ABREAST, KIB, TILE, lead_points, score_pairs
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import kernel, subroutine
 from lloydia.backends.cpu.points import BYTES, GROUP, VECTORS
 from lloydia.backends.cpu.scan import aligned, frame_rows
 from lloydia.backends.cpu.tile_panels import not_less
@@ -37,13 +37,13 @@ IDLE = 15
 PAIR = 2 * GROUP
 
 
-@kernel
+@subroutine
 def single(bits):
     """Return the number with these leading bits, float64."""
     return np.float64(np.int32(bits << 16).view(np.float32))
 
 
-@kernel
+@subroutine
 def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
     """Write the tiles of `m` rows; `bounds` receives (A, B) of each."""
     d = X.shape[1]
@@ -70,7 +70,7 @@ def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
             bounds[p, 1] = single(of_row)
 
 
-@kernel
+@subroutine
 def judge_rows(m, d, squares, bounds, high, low, which, panels, line, far, unit, out, doubtful):
     """Write what is found of `m` rows; list the places of those in doubt, return their number.
 

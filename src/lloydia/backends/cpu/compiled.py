@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-__all__ = ["kernel"]
+from lloydia.imports import uncollected
+
+__all__ = ["floats", "integers", "kernel", "subroutine"]
 
 
 def _digest() -> str:
@@ -26,6 +29,9 @@ def _digest() -> str:
 DIGEST = _digest()
 
 
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
 def kernel(function: Callable | None = None, **options: Any) -> Any:
     """Compile a function that releases the interpreter lock, and cache the result on disk.
 
@@ -35,8 +41,32 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     if function is None:
         return lambda function: kernel(function, **options)
     function.__qualname__ += f"-{DIGEST}"
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    options = {**OPTIONS, **options}
     try:
-        return njit(cache=True, **options)(function)
+        compiled = njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available: neither the package nor a home is writeable
-        return njit(**options)(function)
+        compiled = njit(**options)(function)
+    # Compiling makes many objects and hardly any garbage.
+    compiled.compile = uncollected(compiled.compile)
+    return compiled
+
+
+def subroutine(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function for kernels that call it: Python cannot, and it is cached in them."""
+    if function is None:
+        return lambda function: subroutine(function, **options)
+    options = {**OPTIONS, "no_cpython_wrapper": True, **options}
+    return njit(**options)(function)
+
+
+# np.empty itself is compiled anew for each kernel that calls it.
+@subroutine
+def floats(size):
+    """Return an empty float64 array."""
+    return np.empty(size)
+
+
+@subroutine
+def integers(size):
+    """Return an empty int64 array."""
+    return np.empty(size, np.int64)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import floats, kernel
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row
 
@@ -14,7 +12,7 @@ __all__ = ["own_distances", "squared_distances"]
 @kernel
 def own_distances(X, start, stop, labels, centers, D):
     """Write D of rows `start` to `stop` to the centre of their label; `centers` is float64."""
-    x = np.empty(centers.shape[1])
+    x = floats(centers.shape[1])
     for i in range(start, stop):
         load(X, i, x)
         D[i] = distance(x, centers[labels[i]])
@@ -26,7 +24,7 @@ def squared_distances(X, start, stop, columns, D, at):
 
     `columns` (d, k), float64, holds the centres feature-major.
     """
-    x = np.empty(len(columns))
+    x = floats(len(columns))
     for i in range(start, stop):
         load(X, i, x)
         canonical_row(x, columns, D[at + i - start])

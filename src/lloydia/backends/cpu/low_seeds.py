@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.seeding import ROUNDER, TILE, sum_terms, top_term
+from lloydia.backends.cpu.compiled import floats, kernel
+from lloydia.backends.cpu.screen import aligned
+from lloydia.backends.cpu.seeding import MOST, ROUNDER, TILE, sum_and_top
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu.picks import Picks
@@ -24,16 +25,17 @@ LOW = 8
 def weigh_of(d: int):
     """Return the kernel for exactly `d` features: the compiler unrolls them.
 
-    It takes the rows end to end, (n * d,), so that the compiler knows their pitch.
+    It takes the rows end to end, (n * d,), so that the compiler knows their pitch, and has scratch
+    of its own, so that it knows that nothing else lies there.
     """
 
     @kernel
     def weigh(flat, first, last, candidates, nearest, weights, low, high, reductions):
-        x = np.zeros((d, TILE))
-        w, old, terms = np.ones(TILE), np.zeros(TILE), np.empty(TILE)
+        x, size = np.empty((d, TILE)), np.int64(TILE)
+        w, old, terms = floats(size), floats(size), floats(size)
         bits = terms.view(np.int64)
-        own = np.zeros(len(candidates), np.int64)
-        before = np.int64(0)
+        for p in range(TILE):
+            w[p] = 1.0
         for tile in range(first, last):
             at = tile * TILE
             m = min(TILE, len(nearest) - at)
@@ -62,9 +64,7 @@ def weigh_of(d: int):
                 after = np.int64(0)
                 for p in range(TILE):
                     after += bits[p]
-                own[c] += before - after
-        for c in range(len(candidates)):
-            reductions[c] += own[c]
+                reductions[c] += before - after
 
     return weigh
 
@@ -74,8 +74,7 @@ def adopt_of(d: int):
     """Return the kernel that lowers rows to their distance to a seed, for exactly `d` features."""
 
     @kernel
-    def adopt(flat, first, last, seed, nearest, weights, low, high, totals, tops):
-        terms = np.empty(TILE)
+    def adopt(flat, first, last, seed, nearest, weights, low, high, terms, bits, totals, tops):
         for tile in range(first, last):
             start, stop = tile * TILE, min((tile + 1) * TILE, len(nearest))
             rows, near = flat[start * d : stop * d], nearest[start:stop]
@@ -85,8 +84,8 @@ def adopt_of(d: int):
                     difference = np.float64(rows[p * d + f]) - seed[f]
                     total += difference * difference
                 near[p] = total if total < near[p] else near[p]
-            totals[tile] = sum_terms(nearest, weights, start, stop, low, high, terms)
-            tops[tile] = top_term(nearest, weights, start, stop, terms)
+            w = weights[start:stop]
+            totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
     return adopt
 
@@ -103,12 +102,13 @@ class LowSeeds:
         self.picks.nearest.fill(np.inf)
         self.weighed = values.astype(np.float64)
         self.adopt(0, 1.0, 1.0)
-        self.picks.stale()
+        # The largest terms are known, their sums on a grid are not.
+        self.picks.totals_grid = None
 
     def weigh(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
         """Return by how much each candidate lowers the total."""
         picks, self.weighed = self.picks, values.astype(np.float64)
-        reductions = np.zeros((picks.n_threads, len(values)), dtype=np.int64)
+        reductions = aligned((picks.n_threads, MOST), np.int64)
         kernel = weigh_of(self.d)
         picks.each_tile(
             lambda t, a, b: kernel(
@@ -116,14 +116,15 @@ class LowSeeds:
                 reductions[t],
             ), 0.5 + 0.1 * self.d * len(values),
         )  # fmt: skip
-        return reductions.sum(axis=0)
+        return reductions.sum(axis=0)[: len(values)]
 
     def adopt(self, j: int, low: float, high: float) -> None:
         """Make the weighed candidate `j` a seed."""
         picks, kernel, seed = self.picks, adopt_of(self.d), self.weighed[j]
+        bits = picks.terms.view(np.int64)
         picks.each_tile(
             lambda t, a, b: kernel(
                 self.flat, a, b, seed, picks.nearest, picks.weights, low, high,
-                picks.totals, picks.tops,
+                picks.terms[t], bits[t], picks.totals, picks.tops,
             ), 1.0 + 0.1 * self.d,
         )  # fmt: skip

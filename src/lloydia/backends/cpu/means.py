@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
 from lloydia.backends.cpu.sums import product_error
 
 __all__ = ["finish", "summarise"]
 
 
-@kernel
-def carried(parts, j, bits, digits):
-    """Add the threads' limbs of one cluster and carry, as exact.sums.carry does: (n_limbs, m)."""
-    n_limbs, m = digits.shape
-    half, shift = np.int64(1) << np.int64(bits - 1), np.int64(bits)
-    for limb in range(n_limbs):
-        for f in range(m):
-            digits[limb, f] = parts[0, limb, j, f]
-        for part in range(1, len(parts)):
-            for f in range(m):
-                digits[limb, f] += parts[part, limb, j, f]
-    for limb in range(n_limbs - 1, 0, -1):
-        for f in range(m):
-            over = (digits[limb, f] + half) >> shift
-            digits[limb, f] -= over << shift
-            digits[limb - 1, f] += over
-
-
-@kernel
+@subroutine
 def two_sum(a, b):
     """Return ``fl(a + b)`` and its rounding error."""
     s = a + b
@@ -38,39 +18,42 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-@kernel
-def significand(digits, f, bits, small):
-    """Return (high, low, place) of carried limbs, as exact.sums.significand does."""
-    place = 0
-    while place < len(digits) - 1 and digits[place, f] == 0:
-        place += 1
-    if digits[place, f] == 0:
-        return 0.0, 0.0, 0
-    high, low = 0.0, 0.0
-    ahead = -(-120 // bits)
-    for limb in range(min(place + ahead, len(digits) - 1), place - 1, -1):
-        top = np.float64(digits[limb, f])
-        rest = np.float64(digits[limb, f] - np.int64(top))
-        high, error = two_sum(top, high * small)
-        high, low = two_sum(high, error + (rest + low * small))
-    return high, low, place
+@subroutine
+def add_limbs(parts, j, bits, digits, seen, high, low):
+    """Add the threads' limbs of a cluster, carry, and add those up as two floats a number.
 
-
-@kernel
-def fold(digits, bits, small, high, low):
-    """Do the same for all numbers whose first limb is not 0."""
+    It does what exact.sums does in `carry` and `significand`, for numbers that begin with the first
+    limb or are 0; it returns whether there are others.  `digits` and `seen` are scratch.
+    """
+    half, shift = np.int64(1) << np.int64(bits - 1), np.int64(bits)
+    small = 2.0 ** -np.float64(bits)
+    n_limbs, hidden = parts.shape[1], False
+    begin = min(-(-120 // bits), n_limbs - 1)
     for f in range(len(high)):
-        high[f] = 0.0
-        low[f] = 0.0
-    for limb in range(min(-(-120 // bits), len(digits) - 1), -1, -1):
+        digits[f] = seen[f] = 0
+    for limb in range(n_limbs - 1, -1, -1):
+        # On what the limb after this one carried.
+        for part in range(len(parts)):
+            for f in range(len(high)):
+                digits[f] += parts[part, limb, j, f]
+        if limb == begin:
+            for f in range(len(high)):
+                high[f] = low[f] = 0.0
+        carries = -np.int64(limb > 0)
         for f in range(len(high)):
-            top = np.float64(digits[limb, f])
-            rest = np.float64(digits[limb, f] - np.int64(top))
+            over = ((digits[f] + half) >> shift) & carries
+            digit = digits[f] - (over << shift)
+            digits[f] = over
+            hidden |= (limb == 0) & (digit == 0) & (seen[f] != 0)
+            seen[f] |= digit
+            top = np.float64(digit)
+            rest = np.float64(digit - np.int64(top))
             h, error = two_sum(top, high[f] * small)
             high[f], low[f] = two_sum(h, error + (rest + low[f] * small))
+    return hidden
 
 
-@kernel
+@subroutine
 def quotient(a, a_low, b, b_low, double):
     """Return ``(a + a_low) / (b + b_low)`` as exact.sums.means does."""
     q = a / b
@@ -81,9 +64,7 @@ def quotient(a, a_low, b, b_low, double):
 
 
 @kernel
-def finish(
-    parts, start, stop, touched, bits, exponents, powers, double, old, new, empty, square, move
-):
+def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, square, move):
     """Turn sums into centres ``start`` to ``stop``; those of weight 0 stay.
 
     Parameters
@@ -91,18 +72,18 @@ def finish(
     parts : ndarray (n_threads, n_limbs, k or more, d + 1 or more), int64
     touched : ndarray (n_threads, k or more), bool
         Whether a thread changed a cluster's sums since its centre was computed.
-    exponents : ndarray (d + 1,), int64; powers : ``2.0**exponents``
+    powers : ndarray (d + 1,)
+        ``2.0**exponents`` of the grid.
     double : bool
         Whether the centres are float64.
     old, new : ndarray (k, d)
     empty : ndarray (k,), bool
     square, move : ndarray (k,), float64
-        D between a centre's old and new place, and its largest coordinate's change.
+        D between a centre's old and new place, and its largest coordinate's change.  A square of
+        NaN says that the limbs hide a number: such a centre is left to exact.sums.
     """
     d = old.shape[1]
-    digits = np.empty((parts.shape[1], d + 1), np.int64)
-    high, low = np.empty(d + 1), np.empty(d + 1)
-    small = 2.0 ** -np.float64(bits)
+    digits, seen, high, low = integers(d + 1), integers(d + 1), floats(d + 1), floats(d + 1)
     for j in range(start, stop):
         square[j] = 0.0
         move[j] = 0.0
@@ -110,25 +91,16 @@ def finish(
         for part in range(len(touched)):
             changed |= touched[part, j]
         if changed:
-            carried(parts, j, bits, digits)
-            b, b_low, b_place = significand(digits, d, bits, small)
-            empty[j] = b == 0.0
+            hidden = add_limbs(parts, j, bits, digits, seen, high, low)
+            square[j] = np.nan if hidden else 0.0
+            empty[j] = high[d] == 0.0 and square[j] == 0.0
         if empty[j] or not changed:
             for f in range(d):
                 new[j, f] = old[j, f]
             continue
-        fold(digits, bits, small, high, low)
-        if b_place == 0:
-            for f in range(d):
-                new[j, f] = quotient(high[f], low[f], b, b_low, double) * powers[f]
         for f in range(d):
-            if b_place > 0 or digits[0, f] == 0:
-                a, a_low, a_place = significand(digits, f, bits, small)
-                q = quotient(a, a_low, b, b_low, double)
-                if a_place == b_place:
-                    new[j, f] = q * powers[f]
-                else:
-                    new[j, f] = ldexp(q, exponents[f] - bits * (a_place - b_place))
+            new[j, f] = quotient(high[f], low[f], high[d], low[d], double) * powers[f]
+        for f in range(d):
             difference = np.float64(new[j, f]) - np.float64(old[j, f])
             square[j] += difference * difference
             move[j] = max(move[j], abs(difference))
@@ -144,14 +116,3 @@ def summarise(empty, square, move):
         shift += square[j]
         largest = max(largest, move[j])
     return n_empty, shift, largest
-
-
-@kernel
-def ldexp(x, exponent):
-    """Return ``x * 2**exponent``, rounded once, for |x| < 2**64 and exponents beyond float64's."""
-    while exponent > 900:
-        x *= 2.0**900
-        exponent -= 900
-    if exponent >= -900:
-        return x * 2.0 ** np.float64(exponent)
-    return math.ldexp(x, max(exponent, -5000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,9 +47,12 @@ class Picks(Placed):
         self.nearest = np.ones(self.n_samples)
         self.totals = np.empty(self.n_tiles, dtype=np.int64)
         self.tops = np.empty(self.n_tiles)
+        self.terms = np.empty((self.n_threads, TILE))
         self.candidates: list[int] = []
         self.n_seeds = 0
         self.stale()
+        if self.weights is NONE:
+            self.tops.fill(1.0)
         self.look()
 
     def forget_seeds(self) -> None:
@@ -65,26 +69,32 @@ class Picks(Placed):
         self.totals_grid: tuple[int, int] | None = None
         self.tops.fill(np.nan)
 
+    def survey(self, grid: tuple[int, int]) -> None:
+        """Find the totals and tops of the tiles whose top is unknown."""
+        factors, bits = self._factors(grid), self.terms.view(np.int64)
+        self.each_tile(
+            lambda t, a, b: seeding.survey(
+                self.nearest, self.weights, a, b, *factors, self.terms[t], bits[t],
+                self.totals, self.tops,
+            ), 1.0,
+        )  # fmt: skip
+
     def look(self) -> float:
-        """Find the tops that are unknown, and return the largest."""
-        if np.isnan(self.tops.max()):
-            self.each_tile(
-                lambda t, a, b: seeding.top_terms(self.nearest, self.weights, a, b, self.tops), 0.5
-            )
-        self.largest_term = float(self.tops.max())
-        return self.largest_term
+        """Return the largest top."""
+        largest = float(self.tops.max())
+        if math.isnan(largest):
+            self.survey(self.totals_grid or (0, 0))
+            largest = float(self.tops.max())
+        self.largest_term = largest
+        return largest
 
     # -- as a part: on the grid of the whole data set ------------------------------------------
 
     def seed_total(self, grid: tuple[int, int]) -> int:
         """Return the integer sum of weight times D."""
         if self.totals_grid != grid:
-            low, high = self._factors(grid)
-            self.each_tile(
-                lambda t, a, b: seeding.total_terms(
-                    self.nearest, self.weights, a, b, low, high, self.totals
-                ), 1.0,
-            )  # fmt: skip
+            self.tops.fill(np.nan)
+            self.survey(grid)
             self.totals_grid = grid
         return int(self.totals.sum())
 
@@ -105,11 +115,11 @@ class Picks(Placed):
     def seed_weigh(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return what the total would be with each candidate as a seed."""
         total, factors = self.seed_total(grid), self._factors(grid)
-        self.values, reductions = values, []
+        self.values, potentials = values, np.full(values.shape[0], total)
         for self.weighed in range(0, values.shape[0], MOST):
-            some = values[self.weighed : self.weighed + MOST]
-            reductions.append(self.rivals.weigh(some, *factors))
-        return total - np.concatenate(reductions)
+            some = slice(self.weighed, self.weighed + MOST)
+            potentials[some] -= self.rivals.weigh(values[some], *factors)
+        return potentials
 
     def seed_first(self, values: Any) -> float:
         """Make a candidate the only seed; return the largest weight times D."""

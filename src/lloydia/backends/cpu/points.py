@@ -215,9 +215,16 @@ def depth_of(n_features: int) -> int:
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
 
 
+def grown(builder, square, n_features):
+    """Return an upper bound on the squared norm that a float32 sum of `n_features` squares is."""
+    d = builder.sitofp(n_features, FLOAT)
+    grow = builder.fadd(FLOAT(1.0), builder.fmul(builder.fadd(d, FLOAT(9.0)), FLOAT(2.0**-22)))
+    return builder.fmul(square, splat(builder, grow, VECTOR))
+
+
 @intrinsic
 def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squares):
-    """Write ``(x - origin) * scale`` of a group of rows to `y`, and their squared norms.
+    """Write ``(x - origin) * scale`` of a group of rows to `y`, and bounds on their squared norms.
 
     `addresses` points to the GROUP addresses of the rows' first values, `stride` is the bytes from
     one value to the next; the type of the rows is that of `scale`.  The rest are addresses.
@@ -260,7 +267,7 @@ def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squa
                 store(builder, value, builder.add(y, out), BYTES * v)
                 square = builder.fadd(builder.load(total), builder.fmul(value, value))
                 builder.store(square, total)
-            store(builder, builder.load(total), squares, BYTES * v)
+            store(builder, grown(builder, builder.load(total), n_features), squares, BYTES * v)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -293,23 +300,24 @@ def frame_run(typingctx, address, n_features, origin, scale, y, squares):
                             value = builder.fptrunc(value, VECTOR)
                         store(builder, value, y, 4 * GROUP * f + BYTES * v)
                         total = builder.fadd(total, builder.fmul(value, value))
-                    store(builder, total, squares, BYTES * v)
+                    store(builder, grown(builder, total, n_features), squares, BYTES * v)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def judge(typingctx, high, low, which, width, squares, rests, line, far, labels):
+def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, count):
     """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
 
+    It ends after `count` points if there are fewer.
     `width`, the centres that `which` counts by, is a power of two; the error is that of
     :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32; the rest are addresses.
     """
-    signature = types.int64(*[types.intp] * 6, line, far, types.intp)
+    signature = types.int64(*[types.intp] * 6, line, far, *[types.intp] * 2)
 
     def codegen(context, builder, sig, args):
-        high, low, which, width, squares, rests, line, far, labels = args
+        high, low, which, width, squares, rests, line, far, labels, count = args
         best = load(builder, high, 0, VECTOR, BYTES)
         gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
         square = load(builder, squares, 0, VECTOR, BYTES)
@@ -318,13 +326,20 @@ def judge(typingctx, high, low, which, width, squares, rests, line, far, labels)
         error = builder.fadd(a, builder.fadd(builder.fmul(b, square), builder.fmul(c, rest)))
         sure = builder.fcmp_ordered(">", gap, builder.fadd(error, error))
         near = builder.fcmp_ordered("<", square, splat(builder, far, VECTOR))
-        doubtful = builder.not_(builder.and_(sure, near))
+        lanes = ir.Constant(ir.VectorType(ADDRESS, LANES), list(range(LANES)))
+        there = builder.icmp_signed("<", lanes, splat(builder, count, lanes.type))
+        doubtful = builder.and_(there, builder.not_(builder.and_(sure, near)))
         width = splat(builder, builder.trunc(width, INT), IVECTOR)
         names = builder.bitcast(best, IVECTOR)
         mask = builder.sub(width, ir.Constant(IVECTOR, [1] * LANES))
         first = builder.mul(load(builder, which, 0, IVECTOR, BYTES), width)
         pointer = builder.inttoptr(labels, IVECTOR.as_pointer())
-        builder.store(builder.add(first, builder.and_(names, mask)), pointer).align = 4
+        keep = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [IVECTOR, pointer.type, INT, there.type]),
+            f"llvm.masked.store.v{LANES}i32.p0",
+        )
+        builder.call(keep, [builder.add(first, builder.and_(names, mask)), pointer, INT(4), there])
         bits = builder.bitcast(doubtful, ir.IntType(LANES))
         return builder.zext(bits, ADDRESS)
 

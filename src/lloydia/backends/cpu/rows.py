@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import subroutine
 
 __all__ = ["EVERY", "distance", "load"]
 
@@ -38,9 +38,9 @@ def _load(X, i, out):
     return sparse
 
 
-@kernel
+@subroutine
 def distance(x, center):
-    """Return the canonical D of a row (d,), float64, to a centre (d,), float64."""
+    """Return the canonical D of a row (d,) to a centre (d,), float64."""
     total = 0.0
     for f in range(len(x)):
         difference = x[f] - center[f]

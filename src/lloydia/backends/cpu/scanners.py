@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.coarse_scan import coarse_scan
-from lloydia.backends.cpu.scan import panel_scan
+from lloydia.backends.cpu.points import DEEP
+from lloydia.backends.cpu.scan import panel_scan, settle
 from lloydia.backends.cpu.sparse_scan import sparse_scan
 from lloydia.backends.cpu.tile_scan import tile_scan
 
@@ -51,24 +52,37 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     p = engine.packed
     if p is None or p.given is not engine.used:
         p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
-    if tiled:
-        return tile_scanner(X, p)
-    return lambda rows, start, stop, *out: panel_scan(
-        X, rows, start, stop, p.centers, p.scores, p.frame, p.errors, *out
-    )
+    whole = whole_scanner(X, p, tiled)
+    ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
+    return leading_scanner(X, p, whole) if tiled and ample else whole
 
 
-def tile_scanner(X: NDArray, p: Packed) -> Callable[..., int]:
-    """Return the scan on matrix units: of the leading parts, then what they leave in doubt."""
+def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
+    """Return the scan that leaves no doubt, on vector or on matrix units."""
     d = X.shape[1]
     lead = amx.lead(d)
+    # What a kernel must know to compile no more than it needs.
+    deep = True if d > DEEP else None
 
-    def whole(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
-        return tile_scan(
-            X, rows, start, stop, p.centers, p.scores, p.tiles, lead, p.frame, p.errors, *out
-        )
+    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+        doubtful = np.empty(stop - start, dtype=np.int64)
+        some = (X, rows, start, stop, p.scores)
+        if tiled:
+            n = tile_scan(*some, p.tiles, lead, p.frame, p.errors, deep, *out, doubtful)
+        else:
+            n = panel_scan(*some, p.frame, p.errors, deep, *out, doubtful)
+        if n:
+            settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
+        return n
 
-    def leading(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+    return scan
+
+
+def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callable[..., int]:
+    """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
+    lead = amx.lead(X.shape[1])
+
+    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         left = np.empty(stop - start, dtype=np.int64)
         far, *_, line = p.errors
         n = coarse_scan(X, rows, start, stop, p.tiles, lead, p.frame, far, line, *out, left)
@@ -82,4 +96,4 @@ def tile_scanner(X: NDArray, p: Packed) -> Callable[..., int]:
                 a[left - start] = found
         return rechecked
 
-    return leading if d >= amx.COARSE and p.given.size >= AMPLE else whole
+    return scan

@@ -8,8 +8,9 @@ by what the rows that a new seed lowers lose.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import kernel, subroutine
 
 __all__ = [
     "MOST",
@@ -18,10 +19,8 @@ __all__ = [
     "draw",
     "everywhere",
     "fixed",
-    "sum_terms",
-    "top_term",
-    "top_terms",
-    "total_terms",
+    "sum_and_top",
+    "survey",
 ]
 
 TILE = 256
@@ -37,59 +36,40 @@ ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 
-@kernel
+@subroutine
 def fixed(D, w, low, high):
     """Round ``w * D * low * high`` to an integer; the two factors are powers of two."""
     return np.int64((w * D * low * high + ROUNDER) - ROUNDER)
 
 
-@kernel
-def sum_terms(nearest, weights, start, stop, low, high, terms):
-    """Return the sum of :func:`fixed` over the rows of a tile, a vector at a time.
+@subroutine
+def sum_and_top(near, w, low, high, terms, bits):
+    """Return the sum of :func:`fixed` over the rows of a tile, and the largest weight times D.
 
-    `terms` is scratch for TILE numbers.
+    A vector at a time: floats of one sign order as integers.  `terms` is scratch for TILE numbers,
+    and `bits` the same memory as integers.
     """
-    near, w = nearest[start:stop], weights[start:stop]
-    for p in range(len(near)):
-        terms[p] = (w[p] if len(w) else 1.0) * near[p] * low * high + ROUNDER
-    bits = terms.view(np.int64)
-    total = np.int64(0)
-    for p in range(len(near)):
-        total += bits[p] - ROUNDER_BITS
-    return total
-
-
-@kernel
-def top_term(nearest, weights, start, stop, terms):
-    """Return the largest weight times distance of a tile; floats of one sign order as integers."""
-    near, w = nearest[start:stop], weights[start:stop]
+    top = total = np.int64(0)
     for p in range(len(near)):
         terms[p] = w[p] * near[p] if len(w) else near[p]
-    bits = terms.view(np.int64)
-    top = np.int64(0)
     for p in range(len(near)):
         top = bits[p] if bits[p] > top else top
+    for p in range(len(near)):
+        terms[p] = terms[p] * low * high + ROUNDER
+    for p in range(len(near)):
+        total += bits[p] - ROUNDER_BITS
     bits[0] = top
-    return terms[0]
+    return total, terms[0]
 
 
 @kernel
-def total_terms(nearest, weights, first, last, low, high, totals):
-    """Write the integer sums of tiles `first` to `last`."""
-    terms = np.empty(TILE)
-    for tile in range(first, last):
-        stop = min((tile + 1) * TILE, len(nearest))
-        totals[tile] = sum_terms(nearest, weights, tile * TILE, stop, low, high, terms)
-
-
-@kernel
-def top_terms(nearest, weights, first, last, tops):
-    """Write the largest weight times distance of the tiles where it is NaN."""
-    terms = np.empty(TILE)
+def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
+    """Write the integer sums and the largest terms of the tiles whose largest is NaN."""
     for tile in range(first, last):
         if np.isnan(tops[tile]):
-            stop = min((tile + 1) * TILE, len(nearest))
-            tops[tile] = top_term(nearest, weights, tile * TILE, stop, terms)
+            start, stop = tile * TILE, (tile + 1) * TILE
+            near, w = nearest[start:stop], weights[start:stop]
+            totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
 
 @kernel
@@ -110,10 +90,11 @@ def draw(nearest, weights, totals, low, high, targets, rows):
         rows[t] = i
 
 
-@kernel
-def everywhere(hits, counts):
+def everywhere(hits: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
     """List every row of every tile as a hit of candidate 0."""
-    for i in range(len(hits)):
-        hits[i] = np.uint32(i % TILE) << np.uint32(MOST) | np.uint32(1)
-    for tile in range(len(counts)):
-        counts[tile] = min(TILE, len(hits) - tile * TILE)
+    pattern = (np.arange(TILE) << MOST | 1).astype(np.uint32)
+    whole = len(hits) - len(hits) % TILE
+    hits[:whole].reshape(-1, TILE)[:] = pattern
+    hits[whole:] = pattern[: len(hits) - whole]
+    counts.fill(TILE)
+    counts[-1] = len(hits) - (len(counts) - 1) * TILE

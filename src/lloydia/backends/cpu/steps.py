@@ -47,12 +47,15 @@ class Tally:
 
     Attributes
     ----------
+    counts : ndarray of shape (3, n_threads), int64
+        The next three.
     changed, evaluated, rechecked : ndarray of shape (n_threads,), int64
     fresh : ndarray of shape (n_threads, block), int32
     """
 
     def __init__(self, n_threads: int, block: int) -> None:
-        self.changed, self.evaluated, self.rechecked = np.zeros((3, n_threads), dtype=np.int64)
+        self.counts = np.zeros((3, n_threads), dtype=np.int64)
+        self.changed, self.evaluated, self.rechecked = self.counts
         self.fresh = np.empty((n_threads, block), dtype=np.int32)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.candidates import differing, lowest_bit
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
 from lloydia.backends.cpu.limbs import move_limb
 from lloydia.exact.sums import DEKKER
 
@@ -51,7 +51,7 @@ def sparse_extent(X, start, stop, largest, smallest):
         smallest[f] = low[f]
 
 
-@kernel
+@subroutine
 def product_error(a, b, p):
     """Return ``a * b - p`` exactly (Dekker 1971)."""
     a_high = a * DEKKER - (a * DEKKER - a)
@@ -61,22 +61,22 @@ def product_error(a, b, p):
     return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@kernel
+@subroutine
 def rounded(y):
     """Return rint(y) for ``|y| <= 2**51``: the sum's last bit is worth 1."""
     return (y + 1.5 * 2.0**52) - 1.5 * 2.0**52
 
 
-@kernel
-def move_limbs(sums, limb, old, new, rest, quantum, inverse, step, trash):
-    """Move products from one cluster to another, from this limb on until nothing is left.
+@subroutine
+def move_limbs(sums, old, new, rest, quantum, inverse, step, trash):
+    """Move products from one cluster to another, limb by limb until nothing is left.
 
-    `rest` holds what the limbs before left, raised by ``2**bits`` each; it is overwritten.  What
+    `rest` holds what limbs before these left, raised by ``2**bits`` each; it is overwritten.  What
     would be taken from cluster -1 goes to the `trash`.
     """
     pitch, cluster = sums.strides[0], sums.strides[1]
     base = sums.ctypes.data
-    left = True
+    left, limb = True, 0
     while left and limb < len(sums):
         to = base + limb * pitch + new * cluster
         off = base + limb * pitch + old * cluster if old >= 0 else trash.ctypes.data
@@ -92,7 +92,7 @@ def move_limbs(sums, limb, old, new, rest, quantum, inverse, step, trash):
         limb += 1
 
 
-@kernel
+@subroutine
 def list_changed(rows, start, stop, fresh, first, labels, changed):
     """List the entries ``start`` to ``stop`` whose label changes; return their number.
 
@@ -139,8 +139,9 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
     """
     scale, quantum, inverse, step, recover = grid
     d = X.shape[1]
-    rest, trash = np.zeros(len(scale)), np.empty(len(scale), np.int64)
-    listed = np.empty(LISTED, np.int64)
+    rest, trash = floats(len(scale)), integers(len(scale))
+    rest[:] = 0.0
+    listed = integers(np.int64(LISTED))
     changed = 0
     w = 1.0
     for first in range(start, stop, LISTED):
@@ -158,14 +159,14 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
             for f in range(d):
                 rest[f] = np.float64(X[i, f]) * scale[f] * w
             rest[d] = scale[d] * w
-            move_limbs(sums, 0, old, new, rest, quantum, inverse, step, trash)
+            move_limbs(sums, old, new, rest, quantum, inverse, step, trash)
             if recover:
                 # |error| <= 2**-53 |p| is less than half a step of limb 0.
                 for f in range(d):
                     a = np.float64(X[i, f]) * scale[f]
                     rest[f] = product_error(a, w, a * w) * step
                 rest[d] = 0.0
-                move_limbs(sums, 1, old, new, rest, quantum, inverse, step, trash)
+                move_limbs(sums[1:], old, new, rest, quantum, inverse, step, trash)
     return changed
 
 
@@ -202,7 +203,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
     return changed
 
 
-@kernel
+@subroutine
 def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
     """Do for one product what `move_limbs` does for a row's."""
     while rest != 0.0 and limb < len(sums):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.amx import ABREAST, COARSE, TILE, lead, steps
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import kernel, subroutine
 from lloydia.backends.cpu.points import LANES, LEAST
 
 __all__ = ["NOTHING", "not_less", "pack"]
@@ -90,13 +90,13 @@ def _fill(panels, starts, start, stop, after, bounded, tiles, tile_starts, rests
             rests[number] = max(rests[number], square)
 
 
-@kernel
+@subroutine
 def upper(value):
     """Return the upper half of the bits of a float32, rounded: a bfloat16."""
     return ((np.int64(np.float32(value).view(np.int32)) + 0x8000) >> 16) & 0xFFFF
 
 
-@kernel
+@subroutine
 def not_less(norm, d):
     """Return the bits of a bfloat16 that is not less than a norm of d features, as computed.
 

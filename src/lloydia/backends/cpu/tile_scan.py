@@ -17,17 +17,16 @@ from lloydia.backends.cpu.scan import (
     certify,
     frame_rows,
     score_panels,
-    settle_all,
 )
 
 __all__ = ["tile_scan"]
 
 
 @kernel
-def rescore(y, squares, highs, places, n, d, packed, line, far, unit, labels, best, second):
+def rescore(y, squares, at, places, n, d, packed, deep, line, far, unit, labels, best, second):
     """Scan the framed rows at `places` by panels; keep those still in doubt, return their number.
 
-    `highs`, `labels`, `best` and `second` are those of the block.
+    The block begins with row `at`; `squares`, `labels`, `best` and `second` are its.
     """
     panels, starts, _ = packed
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
@@ -39,18 +38,19 @@ def rescore(y, squares, highs, places, n, d, packed, line, far, unit, labels, be
     for first in range(0, n, GROUP):
         m = min(GROUP, n - first)
         for q in range(GROUP):
-            p = places[min(first + q, n - 1)]
+            p = places[min(first + q, n - 1)] - at
             square[q] = squares[p]
             for f in range(d):
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
-        score_panels(again, d, 1, panels, starts, high, low, which)
-        n_doubtful = certify(m, square, rests, high, low, which, PANEL, line, far, fresh, doubtful)
+        score_panels(again, d, 1, panels, starts, high, low, which, deep)
+        n_doubtful = certify(
+            m, square, rests, high, low, which, PANEL, line, far, fresh, 0, doubtful
+        )
         if len(best):
             bound(m, d, square, rests, high, low, line, unit, upper, lower)
         for q in range(m):
-            p = places[first + q]
+            p = places[first + q] - at
             labels[p] = fresh[q]
-            highs[p] = high[q]
             if len(best):
                 best[p] = upper[q]
                 second[p] = lower[q]
@@ -62,16 +62,16 @@ def rescore(y, squares, highs, places, n, d, packed, line, far, unit, labels, be
 
 @kernel
 def tile_scan(
-    X, rows, start, stop, centers, packed, tiles, lead, frame, errors, fresh, best, second
-):
+    X, rows, start, stop, packed, tiles, lead, frame, errors, deep, fresh, best, second, doubtful
+):  # fmt: skip
     """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`.
 
-    `lead` is that of :mod:`amx` for the features.
+    `lead` is that of :mod:`amx` for the features, `deep` that of :func:`panel_scan`.
     """
     if stop <= start:
         return 0
     origin, scale = frame
-    far, tile_line, lines = errors[0], errors[1], errors[2:4]
+    far, tile_line, line = errors[0], errors[1], errors[2]
     d = X.shape[1]
     even = d + d % 2
     # Tiles take the points of two groups.
@@ -83,11 +83,10 @@ def tile_scan(
         y[g, d] = np.float32(0.0)
     squares, high, low = aligned(block), aligned(block), aligned(block)
     which, rests = aligned(block).view(np.int32), aligned(block)
-    doubtful = np.empty(block, np.int64)
     scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256)
     scratch[:] = np.float32(0.0)
     unit = 1.0 / np.float64(scale)
-    rechecked = 0
+    n_doubtful = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
@@ -95,15 +94,11 @@ def tile_scan(
             y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
         )
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
-        n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, doubtful)
+        places = doubtful[n_doubtful:]
+        n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, at, places)
         if len(best):
             bound(m, d, squares, rests, high, low, tile_line, unit, upper, lower)
-        n = rescore(
-            y, squares, high, doubtful, n, d, packed, lines[0], far, unit, labels, upper, lower
+        n_doubtful += rescore(
+            y, squares, at, places, n, d, packed, deep, line, far, unit, labels, upper, lower
         )
-        rechecked += n
-        settle_all(
-            X, rows, at, doubtful, n, y, squares, high, centers, packed, lines, far, unit,
-            labels, upper, lower,
-        )  # fmt: skip
-    return rechecked
+    return n_doubtful

@@ -6,12 +6,12 @@ distances, eight candidates a vector, say by how much.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import integers, kernel, subroutine
 from lloydia.backends.cpu.lanes import OCTET, ROWS, squares_one, squares_two
 from lloydia.backends.cpu.screen import Screen, aligned, doubtful
 from lloydia.backends.cpu.seeding import MOST, TILE, everywhere, fixed
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["WideSeeds"]
 
 
-@kernel
+@subroutine
 def squares(x, columns, D):
-    """Write the canonical D of ROWS rows `x` to one octet of candidates or two."""
+    """Write the canonical D of ROWS rows `x` to one octet of candidates or two: (ROWS, lanes)."""
     if columns.shape[1] == OCTET:
         squares_one(x.ctypes.data, x.shape[1], columns.ctypes.data, D.ctypes.data)
     else:
@@ -34,18 +34,16 @@ def squares(x, columns, D):
 @kernel
 def weigh(
     X, first, last, m, panel, starts, columns, test, nearest, norms, weights, low, high,
-    hits, counts, reductions,
+    room, hits, counts, reductions,
 ):  # fmt: skip
     """Find the rows of tiles that `m` prepared candidates lower, and add up by how much.
 
-    Writes the hits of each tile from its first row on, and their number to `counts`.
+    Writes the hits of each tile from its first row on, and their number to `counts`.  `room` is
+    that of :func:`room_for`.
     """
     n, d = X.shape
-    limits, bits = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16)
-    copies = np.zeros((ROWS, d), X.dtype)
-    x = np.zeros((ROWS, d))
-    D = np.empty((ROWS, columns.shape[1]))
-    own = np.zeros(m, np.int64)
+    limits, bits, copies, x, squared = room
+    D = squared[: ROWS * columns.shape[1]].reshape(ROWS, columns.shape[1])
     for tile in range(first, last):
         start, stop = tile * TILE, min((tile + 1) * TILE, n)
         found = doubtful(
@@ -69,22 +67,22 @@ def weigh(
                 # No branches: a candidate that the screen rules out is not nearer either.
                 for c in range(m):
                     nearer = D[p, c] < near
-                    own[c] += before - fixed(D[p, c] if nearer else near, w, low, high)
+                    reductions[c] += before - fixed(D[p, c] if nearer else near, w, low, high)
                     lowers |= np.uint32(nearer) << np.uint32(c)
                 hits[start + kept] = (hit >> np.uint32(MOST) << np.uint32(MOST)) | lowers
                 kept += lowers != 0
         counts[tile] = kept
-    for c in range(m):
-        reductions[c] += own[c]
 
 
 @kernel
-def adopt(X, first, last, columns, j, nearest, weights, low, high, hits, counts, totals, tops):
+def adopt(
+    X, first, last, columns, j, nearest, weights, low, high, room, hits, counts, totals, tops
+):  # fmt: skip
     """Lower the rows that candidate `j` of those weighed last is nearer to."""
     d, lanes = columns.shape
-    x = np.zeros((ROWS, d))
-    D = np.empty((ROWS, lanes))
-    rows = np.empty(ROWS, np.int64)
+    x, squared = room[3:]
+    D = squared[: ROWS * lanes].reshape(ROWS, lanes)
+    rows = integers(np.int64(ROWS))
     for tile in range(first, last):
         start, m = tile * TILE, 0
         for at in range(counts[tile]):
@@ -109,6 +107,17 @@ def adopt(X, first, last, columns, j, nearest, weights, low, high, hits, counts,
                 m = 0
 
 
+def room_for(d: int, dtype: Any) -> tuple[NDArray, ...]:
+    """Return a thread's scratch: that of :func:`doubtful`, rows, and their D to candidates."""
+    return (
+        np.empty(TILE, dtype),
+        np.empty(TILE, np.uint16),
+        np.zeros((ROWS, d), dtype),
+        np.zeros((ROWS, d)),
+        np.empty(2 * ROWS * OCTET),
+    )
+
+
 class WideSeeds:
     """The rivals of :class:`lloydia.backends.cpu.picks.Picks` for dense rows of many features.
 
@@ -125,6 +134,7 @@ class WideSeeds:
     def __init__(self, picks: Picks) -> None:
         self.picks = picks
         self.screen: Screen | None = None
+        self.rooms = [room_for(picks.n_features, picks.dtype) for _ in range(picks.n_threads)]
         self.hits = np.empty(picks.n_samples, dtype=np.uint32)
         self.counts = np.empty(picks.n_tiles, dtype=np.int64)
 
@@ -148,14 +158,14 @@ class WideSeeds:
         screen = self.screen
         test = screen.load(values.astype(np.float64))
         packed = (screen.panel, screen.starts, screen.columns, test)
-        reductions = np.zeros((picks.n_threads, m), dtype=np.int64)
+        reductions = aligned((picks.n_threads, MOST), np.int64)
         picks.each_tile(
             lambda t, a, b: weigh(
                 picks.X, a, b, m, *packed, picks.nearest, self.norms, picks.weights, low, high,
-                self.hits, self.counts, reductions[t],
+                self.rooms[t], self.hits, self.counts, reductions[t],
             ), 3.0 + 0.25 * picks.width,
         )  # fmt: skip
-        return reductions.sum(axis=0)
+        return reductions.sum(axis=0)[:m]
 
     def adopt(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of those weighed last a seed."""
@@ -167,6 +177,6 @@ class WideSeeds:
         picks.each_tile(
             lambda t, a, b: adopt(
                 picks.X, a, b, columns, j, picks.nearest, picks.weights, low, high,
-                self.hits, self.counts, picks.totals, picks.tops,
+                self.rooms[t], self.hits, self.counts, picks.totals, picks.tops,
             ), 1.0 + 0.1 * picks.width,
         )  # fmt: skip

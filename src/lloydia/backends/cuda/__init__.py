@@ -1,1 +1,21 @@
-"""The GPU engine: Triton kernels over rows that stay on the device."""
+"""The GPU engine: Triton kernels over rows that stay on the device.
+
+Where to look:
+
+* The engine: :mod:`engine`; :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`,
+  :mod:`devices`; :mod:`run` (the state of a run), :mod:`flow` and :mod:`reports` (what its kernels
+  tell each other, and the host), :mod:`graphs`, :mod:`launching`.
+* The nearest centre, few features: :mod:`low_scan`, which runs whole iterations in one launch.
+* The nearest centre, more features: :mod:`halves` stores rows and centres in half precision,
+  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`certain` judges;
+  :mod:`split_scan` scores the rows in doubt in pairs of halves, :mod:`settle` the rest by
+  canonical D; :mod:`row_lists`.
+* Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
+  :mod:`exact_numbers`.
+* Distances and inertia: :mod:`distances`, :mod:`totals`.
+* Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
+
+Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
+persistent kernel; of more features, a recorded graph of a dozen.  A flag on the device turns what
+is queued past the end, or past an empty cluster, into nothing.
+"""

@@ -10,7 +10,7 @@ import torch
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED
 
-__all__ = ["check_memory", "find", "free_bytes", "needed_bytes"]
+__all__ = ["check_memory", "find", "free_bytes", "needed_bytes", "row_bytes"]
 
 # Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
 LITTLE = 1 << 24
@@ -52,17 +52,23 @@ def find(device: str, X: Any) -> str:
     return f"cuda:{asked}"
 
 
+def row_bytes(d: int, width: int) -> int:
+    """Return what a run takes a row of d features.
+
+    A label, a distance and an entry in two lists, for few features three; for more also what sorts
+    and settles rows, and half-precision copies of this width, 0 if they are there, with bounds.
+    """
+    if d <= MOST_FEATURES:
+        return 24
+    return 56 + (4 * width + 12 if width else 0)
+
+
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
     """Return what clustering n rows takes at least, beside what their array holds already.
 
-    A label, a distance and an entry in two lists a row, for more than a few features also the
-    half-precision copies and what sorts and settles rows, and the rows themselves if they are
-    copied.  What depends on the number of clusters is left out.
+    What depends on the number of clusters is left out; `copied` is whether rows are.
     """
-    row = 20 + (d * itemsize if copied else 0)
-    if d > MOST_FEATURES:
-        row += 4 * d + 36
-    return n * row
+    return n * (row_bytes(d, d) + (d * itemsize if copied else 0))
 
 
 def check_memory(needed: int, device: torch.device) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
@@ -11,19 +11,22 @@ from numpy.typing import NDArray
 
 from lloydia.backends import Report
 from lloydia.backends.cuda import donors, low_scan
+from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
+from lloydia.backends.cuda.halves import padded
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.means import block_of, finish_kernel
 from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.own_device import on_own_device
 from lloydia.backends.cuda.picks import Picks
 from lloydia.backends.cuda.reports import Reports
-from lloydia.backends.cuda.run import Run
+from lloydia.backends.cuda.run import SPARE, Run
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.backends.cuda.tensor_scan import TensorScan
-from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDA"]
@@ -35,13 +38,18 @@ class Queued:
 
     engine: CUDA
     iteration: int
-    inertia: float | None
+    inertia: SupportsFloat | None
+
+    def begin(self) -> None:
+        """Queue it on the device, with all that was queued here."""
+        self.engine.launch(self.iteration)
 
     def result(self) -> Report:
         """Wait for it."""
         return self.engine.report(self.iteration, self.inertia)
 
 
+@on_own_device
 class CUDA(Picks):
     """The engine for rows on a GPU; see :class:`lloydia.backends.Engine`.
 
@@ -62,6 +70,8 @@ class CUDA(Picks):
         self.low = self.n_features <= MOST_FEATURES
         self.lag = 0
         self._lattice: Lattice | None = None
+        self.renewed = False
+        self.fixed: tuple | None = None
 
     def lag_of(self, k: int) -> int:
         """Return how many iterations of k clusters to have in flight.
@@ -88,29 +98,79 @@ class CUDA(Picks):
         totals = gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
         mean = torch.from_numpy(exact.means(totals, grid, self.dtype)).to(self.device)
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
-        return self.total_cost(none, mean, None) / (self.n_samples * self.n_features)
+        return float(self.total_cost(none, mean, None)) / (self.n_samples * self.n_features)
 
     # -- a run -------------------------------------------------------------------------------
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         self.forget_seeds()
-        self.lag = self.lag_of(len(centers))
-        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
+        k = len(centers)
+        if self.renewed and self.fixed == self._fixed(k, settles):
+            self.run.begin_again(centers)
+        else:
+            self._build(centers, settles)
+        self.renewed = False
         self.used = self.run.current
         # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
+
+    def _build(self, centers: NDArray, settles: bool) -> None:
+        """Make what a run needs."""
+        self.forget_run()
+        k = len(centers)
+        self.lag = self.lag_of(k)
+        check_memory(self.needed(k), self.device)
+        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.scan = None
         if not self.low:
-            self.scan = TensorScan(self, len(centers))
-            self.moves = Moves(self.n_samples, len(centers), self.device)
-            self.recording = Recording()
+            self.scan = TensorScan(self, k)
+            self.moves = Moves(self.n_samples, k, self.device)
+            self.recording, self.last = Recording(), Recording()
         self.reports = Reports(self.run.report)
+        self.fixed = self._fixed(k, settles)
+
+    def _fixed(self, k: int, settles: bool) -> tuple:
+        """Return what is part of a recording, beside addresses and the shape of the rows."""
+        return k, settles, self.grid.bits, self.grid.n_limbs, self.grid.recover
+
+    def renew(self, X: torch.Tensor) -> None:
+        """Copy other rows, of the same shape and type, over those that are here; none is weighted.
+
+        The next run may use the memory of the last one and the graphs that it recorded: what
+        :meth:`labels` and :meth:`centers` returned is overwritten then.
+        """
+        self.X.copy_(X)
+        self._extent = None
+        self.set_grid(self.extent())
+        if self._lattice is not None:
+            self._lattice = self._lattice.renewed(self, self.grid)
+        if self.halves is not None:
+            self.halves.renew()
+        self.renewed = True
+
+    def forget_run(self) -> None:
+        """Give back what the last run needed, but for what :meth:`labels` and others returned."""
+        for name in ("run", "used", "scan", "moves", "recording", "last", "reports"):
+            self.__dict__.pop(name, None)
+
+    def needed(self, k: int) -> int:
+        """Return the bytes that a run of k clusters takes, beside the rows."""
+        n, d = self.n_samples, self.n_features
+        width = padded(d) if self.halves is None else 0
+        n_limbs = self.lattice.grid.n_limbs
+        center = (self.lag + 5) * self.dtype.itemsize
+        if self.low:
+            center += 8 * n_limbs * self.lattice.replicas(n, k)
+        else:
+            center += 8 * n_limbs + 4 + self.dtype.itemsize
+        spare = 12 * SPARE if self.low else 0
+        return n * row_bytes(d, width) + k * (d + 1) * center + spare
 
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
         cost = None
         if inertia or not self.low:
-            self._launch()
+            self.launch(self.queued)
         if inertia:
             cost = self.total_cost(self.run.labels, self._before(self.queued), self.weights)
         return Queued(self, self.queued, cost)
@@ -119,8 +179,10 @@ class CUDA(Picks):
         """Return the centres that rows were assigned to in an iteration."""
         return self.run.history[self.run.slot(iteration - 1)]
 
-    def _launch(self) -> None:
-        """Queue on the device what the loop has queued here."""
+    def launch(self, iteration: int) -> None:
+        """Queue on the device what the loop has queued here, unless it has this iteration."""
+        if iteration <= self.launched:
+            return
         first, self.launched = self.launched + 1, self.queued
         count = self.queued - first + 1
         if self.low:
@@ -145,26 +207,24 @@ class CUDA(Picks):
         assert self.scan is not None
         self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
 
-    def report(self, iteration: int, inertia: float | None) -> Report:
+    def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration, launched if need be."""
-        if iteration > self.launched:
-            self._launch()
+        self.launch(iteration)
         told = self.reports.answer(iteration)
         self.n_distances += self.n_samples * len(self.run.current)
         self.n_rechecked += told.rechecked
+        cost = None if inertia is None else float(inertia)
         return Report(
-            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, inertia
+            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
 
     def rewind(self, iteration: int) -> None:
-        if self.launched == iteration == self.queued:
-            self.used = self._before(iteration)
-            return
-        self.queued = self.launched = iteration
         told = self.reports.answer(iteration)
-        # Where nothing changed the device stopped, and no more is asked of this run.
-        if told.changed or told.empty:
-            self.run.go_back(iteration)
+        if told.empty or not self.launched == iteration == self.queued:
+            self.queued = self.launched = iteration
+            # Where nothing changed the device stopped, and no more is asked of this run.
+            if told.changed or told.empty:
+                self.run.go_back(iteration)
         self.used = self._before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
@@ -201,24 +261,23 @@ class CUDA(Picks):
 
     def assign(self) -> None:
         self.used = self.run.current
-        if self.scan is None:
+        if self.low:
             low_scan.iterate(self.run, 0)
         else:
-            self._scan()
+            self.last.do(self._scan, self.device)
         self.n_distances += self.n_samples * len(self.run.current)
 
-    def inertia(self) -> float:
+    def inertia(self) -> Cost:
         return self.total_cost(self.run.labels, self.used, self.weights)
 
     def total_cost(
         self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
-    ) -> float:
+    ) -> Cost:
         """Return the weighted sum of D to the centres of these labels."""
         if self.low:
             return low_cost(self, labels, centers, weights)
         D = own_distances(self, labels, centers)
-        limbs = cost_limbs(D, weights, largest_term(D, weights))
-        return join_cost(limbs.tolist(), self.n_samples)
+        return Cost(cost_limbs(D, weights, largest_term(D, weights)), self.n_samples)
 
     def labels(self) -> torch.Tensor:
         return self.run.labels

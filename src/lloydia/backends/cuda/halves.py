@@ -228,6 +228,15 @@ class HalfRows:
         self.unit = math.ldexp(1.0, math.frexp(self.radius)[1])
         self.numbers[1:] = torch.tensor([self.shift, self.radius, self.unit], dtype=torch.float64)
 
+    def renew(self) -> None:
+        """Store the rows again, which have changed, in the same memory."""
+        fresh = HalfRows(self.rows)
+        for name, value in vars(fresh).items():
+            if isinstance(value, torch.Tensor):
+                getattr(self, name).copy_(value)
+            else:
+                setattr(self, name, value)
+
 
 def single(x: float) -> float:
     """Return x rounded to float32: kernels take it as such, too."""

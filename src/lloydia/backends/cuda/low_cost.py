@@ -14,7 +14,7 @@ from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, proces
 from lloydia.backends.cuda.low_scan import wait_for_all
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.totals import exponent_of, join_cost, power, raise_to, rounded, scaled
+from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded, scaled
 from lloydia.exact import sums as exact
 
 __all__ = ["low_cost"]
@@ -74,7 +74,7 @@ def low_cost_kernel(X, n, labels, centers, weights, out, bits, d: tl.constexpr):
 
 def low_cost(
     rows: Placed, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
-) -> float:
+) -> Cost:
     """Return the weighted sum of D to the centres of these labels, for few features."""
     n, d = rows.X.shape
     out = torch.zeros(6, dtype=torch.int64, device=rows.device)
@@ -85,4 +85,4 @@ def low_cost(
         rows.X, n, labels, centers, weights, out, exact.bits_a_limb(n),
         d=d, **EXACT, **({} if INTERPRETED else options),
     )  # fmt: skip
-    return join_cost(out.tolist(), n)
+    return Cost(out, n)

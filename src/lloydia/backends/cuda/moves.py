@@ -138,19 +138,24 @@ def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
 
 
 @triton.jit
-def flush(sums, at, limb_size, mask, LIMBS: tl.constexpr):
-    """Add a tuple of sums to memory where `mask` is set, and return them without what was added."""
+def flush(sums, at, limb_size, mask, there, LIMBS: tl.constexpr):
+    """Add a tuple of sums to memory where `mask` is set, and return them without what was added.
+
+    Only the first `there` of them have a place.
+    """
     out = ()
     for limb in tl.static_range(LIMBS):
-        tl.atomic_add(at + limb * limb_size, sums[limb], mask=mask & (sums[limb] != 0),
-                      sem="relaxed")  # fmt: skip
+        none = tl.zeros_like(sums[limb])
+        some = mask & (sums[limb] != none) & (none + limb < there)
+        tl.atomic_add(at + limb * limb_size, sums[limb], mask=some, sem="relaxed")
         out = out + (tl.where(mask, 0, sums[limb]),)
     return out
 
 
-@triton.jit(do_not_specialize=["d", "size", "bits", "skip"])
+@triton.jit(do_not_specialize=["d", "size", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, d, size, weights, lattice, entries, clusters, ends, flow, sums, bits, skip, limb_size,
+    X, d, size, weights, lattice, entries, clusters, ends, flow,
+    sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -204,9 +209,11 @@ def add_kernel(
                 if mixed:
                     leaves = kinds[i] != current
                     at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
-                    own = flush(own, at, limb_size, leaves[:, None] & column, LIMBS)
+                    own = flush(own, at, limb_size, leaves[:, None] & column, n_limbs - skip, LIMBS)
                     at = sums + current.to(tl.int64) * m + d
-                    own_weight = flush(own_weight, at, limb_size, leaves & first_block, LIMBS)
+                    own_weight = flush(
+                        own_weight, at, limb_size, leaves & first_block, n_limbs - skip, LIMBS
+                    )
                     current = kinds[i]
                 own = add_products(
                     own, values[i].to(tl.float64), factors[i][:, None], signs[i][:, None],
@@ -221,9 +228,9 @@ def add_kernel(
                 else:
                     own_weight = add_ones(own_weight, signs[i], bits, skip, LIMBS)
         at = sums + current.to(tl.int64)[:, None] * m + f[None, :]
-        flush(own, at, limb_size, (begin < count)[:, None] & column, LIMBS)
+        flush(own, at, limb_size, (begin < count)[:, None] & column, n_limbs - skip, LIMBS)
         at = sums + current.to(tl.int64) * m + d
-        flush(own_weight, at, limb_size, (begin < count) & first_block, LIMBS)
+        flush(own_weight, at, limb_size, (begin < count) & first_block, n_limbs - skip, LIMBS)
 
 
 class Moves:
@@ -271,7 +278,7 @@ class Moves:
         for skip in range(0, n_limbs, limbs):
             add_kernel[(2 * wide, ceil_div(m - 1, columns))](
                 X, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
-                self.ends, flow, sums, lattice.grid.bits, skip, k * m, LIMBS=limbs,
+                self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
                 WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
                 LANES=THREADS // columns, COLUMNS=columns, num_warps=THREADS // 32, **EXACT,
             )  # fmt: skip

@@ -14,7 +14,7 @@ from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
-from lloydia.exact.certificate import scale_of
+from lloydia.exact.certificate import most_scale, scale_of
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.halves import HalfRows
@@ -28,6 +28,9 @@ WIDE = {
     torch.float32: torch.float32,
     torch.float64: torch.float64,
 }
+
+# Row numbers are 32-bit integers.
+MOST_ROWS = 2**31 - 2**20
 
 
 class Placed:
@@ -54,6 +57,10 @@ class Placed:
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
+        if len(X) > MOST_ROWS:
+            raise ValueError(
+                f"X has {len(X):,} rows, and a GPU takes at most {MOST_ROWS:,}: use device='cpu'."
+            )
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()
         check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)
@@ -98,7 +105,7 @@ class Placed:
         largest = self.extent().largest
         origin = self.ordinary.astype(self.dtype).astype(np.float64)
         reach = float((largest + np.abs(origin)).max())
-        return np.append(origin, scale_of(reach, self.dtype))
+        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]

@@ -98,3 +98,10 @@ class Run:
         self.report.zero_()
         self.flow.zero_()
         self.flow[1] = iteration
+
+    def begin_again(self, centers: NDArray) -> None:
+        """Make this the state before the first iteration from other centres."""
+        self.history[0] = torch.from_numpy(np.ascontiguousarray(centers))
+        self.labels.fill_(-1)
+        self.sums.zero_()
+        self.go_back(0)

@@ -36,7 +36,7 @@ SMALL_PRODUCTS = 1.0 + 2.0**-7
 @triton.jit(do_not_specialize=["n_tiles"])
 def split_kernel(
     high_ptr, low_ptr, norm_ptr, rest_ptr, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
-    shift, radius, summed, canonical, smallest,
+    numbers, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -46,6 +46,8 @@ def split_kernel(
     if tl.load(flow + HALT) != 0:
         return
     n_listed = tl.load(flow + N_DOUBT)
+    shift = tl.load(numbers + 1).to(tl.float32)
+    radius = tl.load(numbers + 2).to(tl.float32)
     largest = tl.load(maxima)
     low_largest = tl.load(maxima + 3)
     residual = low_largest * LEFT_OUT + smallest + largest * LOST
@@ -135,7 +137,7 @@ class SplitScan:
         split_kernel[(self.n_programs,)](
             halves.high, halves.low, halves.norm, halves.rest, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
-            halves.shift, halves.radius,
+            halves.numbers,
             summation(width, chunk) * SMALL_PRODUCTS, canonical_error(width),
             pair_rest(0.0, width),
             doubts, doubts2, self.least, self.rival, self.label, self.tickets,

@@ -7,7 +7,7 @@ one address, there are replicas of the sums, which :mod:`means` adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -58,6 +58,13 @@ class Lattice:
         if weights is not None:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
         return cls(grid, floats[: 3 * m], there[4 * m :], floats[3 * m : 4 * m], scaled)
+
+    def renewed(self, rows: Placed, grid: exact.Grid) -> Lattice:
+        """Return the lattice of another grid, without weights, in the memory of this one."""
+        fresh = Lattice.of(rows, grid, None)
+        for name in ("columns", "exponents", "frame"):
+            getattr(self, name).copy_(getattr(fresh, name))
+        return replace(self, grid=grid)
 
     def replicas(self, n: int, k: int) -> int:
         """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""

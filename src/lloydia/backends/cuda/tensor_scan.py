@@ -30,7 +30,7 @@ LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, width, high_ptr, start_ptr, n_tiles, unit, least_ptr, rival_ptr, found, flow,
+    y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, flow,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -50,7 +50,7 @@ def scan_kernel(
     y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
     if not WIDE:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, unit, 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + 3), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
@@ -75,7 +75,7 @@ def scan_kernel(
 
 @triton.jit(do_not_specialize=["n"])
 def judge_kernel(
-    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, n, maxima, shift, radius, summed, canonical,
+    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, n, maxima, numbers, summed, canonical,
     labels, changed_rows, changed_old, doubts, flow, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others.
@@ -91,7 +91,8 @@ def judge_kernel(
         tl.load(rival_ptr + rows, mask=mask, other=0.0),
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        shift, radius, tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
+        tl.load(numbers + 1).to(tl.float32), tl.load(numbers + 2).to(tl.float32),
+        tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
         summed, LAST_STEP, canonical, 0.0,
     )  # fmt: skip
     new = tl.load(found + rows, mask=mask, other=0)
@@ -167,7 +168,7 @@ class TensorScan:
         wide = halves.width > RESIDENT
         scan_kernel[(ceil_div(n, cut.rows),)](
             halves.high, n, halves.width,
-            packed.high, packed.start, packed.size // cut.columns, halves.unit,
+            packed.high, packed.start, packed.size // cut.columns, halves.numbers,
             self.least, self.rival, self.found, flow,
             WIDE=wide, CHUNK=CHUNK if wide else halves.width,
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
@@ -185,7 +186,6 @@ class TensorScan:
         halves, n = self.halves, self.rows.n_samples
         judge_kernel[(ceil_div(n, JUDGED),)](
             self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
-            halves.shift, halves.radius,
-            summation(halves.width, halves.width), canonical_error(halves.width),
+            halves.numbers, summation(halves.width, halves.width), canonical_error(halves.width),
             labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
         )  # fmt: skip

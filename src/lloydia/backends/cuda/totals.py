@@ -13,6 +13,7 @@ from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.exact import sums as exact
 
 __all__ = [
+    "Cost",
     "cost_limbs",
     "exponent_of",
     "join_cost",
@@ -158,6 +159,26 @@ def cost_limbs(
         D, weights, largest, out, flow, len(D), bits, num_warps=4, **EXACT
     )
     return out
+
+
+class Cost:
+    """A sum of weight times D of n values, on its way to the host: it becomes a float there.
+
+    `limbs` is what :func:`cost_limbs` returned.
+    """
+
+    def __init__(self, limbs: torch.Tensor, n: int) -> None:
+        self.n = n
+        self.limbs = torch.empty(limbs.shape, dtype=limbs.dtype, pin_memory=limbs.is_cuda)
+        self.limbs.copy_(limbs, non_blocking=True)
+        self.come = torch.cuda.Event() if limbs.is_cuda else None
+        if self.come is not None:
+            self.come.record()
+
+    def __float__(self) -> float:
+        if self.come is not None:
+            self.come.synchronize()
+        return join_cost(self.limbs.tolist(), self.n)
 
 
 def join_cost(limbs: list[int], n: int) -> float:

@@ -1,0 +1,54 @@
+"""The current device: kernels are launched on it, so an engine makes it its own while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from inspect import isfunction
+from typing import Any, TypeVar
+
+import torch
+
+from lloydia.backends.cuda.launching import place
+
+__all__ = ["current", "on_own_device"]
+
+T = TypeVar("T", bound=type)
+
+
+def current(device: torch.device) -> AbstractContextManager:
+    """Return the context in which a device is the current one; that it mostly is already."""
+    if device.type == "cpu" or torch.cuda.current_device() == device.index:
+        return nullcontext()
+    return torch.cuda.device(device)
+
+
+def on_own_device(engine: T) -> T:
+    """Have the constructor and the public methods of an engine run on its device.
+
+    The constructor's arguments are X, the weights and the name of the device.
+    """
+    own: Any = engine
+    construct = own.__init__
+
+    @wraps(construct)
+    def constructor(self: Any, X: Any, weights: Any, device: str) -> None:
+        with current(place(device)):
+            construct(self, X, weights, device)
+
+    own.__init__ = constructor
+    for name in dir(own):
+        method = getattr(own, name)
+        if isfunction(method) and not name.startswith("_"):
+            setattr(own, name, _guarded(method))
+    return engine
+
+
+def _guarded(method: Callable) -> Callable:
+    @wraps(method)
+    def on_its_device(self: Any, *args: Any, **options: Any) -> Any:
+        with current(self.device):
+            return method(self, *args, **options)
+
+    return on_its_device

@@ -1,0 +1,240 @@
+"""Batches: many data sets of one shape, each of which gets the bits of its own fit.
+
+On a GPU members overlap.  There are a few lanes (streams), in each of which members follow one
+another through the memory of one engine; a run (:func:`lloydia.loop.steps`) halts where it would
+wait, and the host queues the work of the other lanes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+
+from lloydia.backends import Engine, Lane, Late, choose, lanes
+from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
+from lloydia.data.device_rows import check_rows
+from lloydia.kmeans import KMeans
+from lloydia.loop import steps
+from lloydia.parameters import check_parameters, check_range
+from lloydia.seeding.given import checked
+
+__all__ = ["interleave", "k_means_batched"]
+
+# Gives what it waits for next, as a run does; where results go is its own affair.
+Turns = Generator[Late | None, None, None]
+
+
+def k_means_batched(
+    X: Any,
+    n_clusters: int,
+    *,
+    init: Any = "k-means++",
+    max_iter: int = 300,
+    tol: float = 1e-4,
+    random_state: Any = None,
+    sample_weight: Any = None,
+    stop: Any = None,
+    empty: str = "relocate",
+    device: str = "auto",
+    n_threads: int | None = None,
+) -> tuple[Any, ...]:
+    """Cluster each member of a batch by itself; on a GPU several at a time.
+
+    Member b gets, to the last bit, what ``KMeans(..., n_init=1)`` gives for ``X[b]``: one start,
+    its own grid, its own number of iterations.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_members, n_samples, n_features)
+        Dense; of any library that :class:`lloydia.KMeans` takes, on the host or on a GPU.
+    n_clusters : int
+    init : str, array of shape (n_members, n_clusters, n_features) or callable
+        As in :class:`lloydia.KMeans`; an array has the starting centres of each member.
+    max_iter, tol, stop, empty, device, n_threads
+        As in :class:`lloydia.KMeans`.
+    random_state : int, sequence, RandomState instance or None, default=None
+        An int s seeds member b with s + b.  A sequence has a seed (or a RandomState) for each
+        member.  From a RandomState, or NumPy's global one for None, the members draw one after the
+        other.
+    sample_weight : array-like of shape (n_members, n_samples), default=None
+
+    Returns
+    -------
+    centers : array of shape (n_members, n_clusters, n_features)
+    labels : array of shape (n_members, n_samples), int32
+    inertia : array of shape (n_members,), float64
+    n_iter : array of shape (n_members,), int64
+        All in the library and on the device of X; ndarrays for X on the host.
+
+    Raises
+    ------
+    ValueError, ImportError, MemoryError, EmptyClusterError
+        As :meth:`lloydia.KMeans.fit`, also where one member alone is at fault.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia import k_means_batched
+    >>> X = np.array([[[1.0], [2.0], [9.0]], [[4.0], [8.0], [9.0]]])
+    >>> centers, labels, inertia, n_iter = k_means_batched(X, 2, random_state=0)
+    >>> inertia
+    array([0.5, 0.5])
+    """
+    given = not (isinstance(init, str) or callable(init))
+    model = KMeans(
+        n_clusters, init="first" if given else init, n_init=1, max_iter=max_iter, tol=tol,
+        device=device, n_threads=n_threads, stop=stop, empty=empty,
+    )  # fmt: skip
+    check_parameters(model)
+    home = home_of(X)
+    X = _check_batch(X)
+    size, n, d = X.shape
+    if n < n_clusters:
+        raise ValueError(f"n_samples={n} should be >= n_clusters={n_clusters}.")
+    batch = Batch(
+        model, X, home,
+        _split("init", init, (size, n_clusters, d)) if given else None,
+        _split("sample_weight", sample_weight, (size, n)),
+        _states(random_state, size),
+        *_places(X, n_clusters), np.empty(size), np.empty(size, dtype=np.int64),
+    )  # fmt: skip
+    left = iter(range(size))
+    with lanes(device, X) as queues:
+        interleave([(lane, batch.turns(left)) for lane in queues])
+    return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What members are fitted to, and where their results go."""
+
+    model: KMeans
+    X: Any
+    home: Callable[[Any], Any]
+    starts: NDArray | None
+    weights: NDArray | None
+    states: Sequence[RandomState]
+    centers: Any
+    labels: Any
+    inertia: NDArray[np.float64]
+    n_iter: NDArray[np.int64]
+
+    def turns(self, left: Iterable[int]) -> Turns:
+        """Fit the members that are left, if possible each with the engine of the one before."""
+        engine = None
+        for b in left:
+            try:
+                weights = self.weights
+                if weights is not None:
+                    weights = check_weights(weights[b], self.X.shape[1])
+                engine = self._placed(b, weights, engine)
+                yield from self._fit(b, weights, engine)
+            except Exception as error:
+                error.add_note(f"This is member {b} of the batch.")
+                raise
+
+    def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
+        """Return an engine of a member: that of another one, on a GPU and without weights."""
+        rows, model = self.X[b], self.model
+        if on_gpu(rows) and weights is None:
+            if engine is not None:
+                engine.renew(rows)
+                return engine
+            rows = rows.clone()
+        return choose(model.device, rows, weights, model.n_threads)
+
+    def _fit(self, b: int, weights: NDArray | None, engine: Engine) -> Turns:
+        model, rows = self.model, self.X[b]
+        start = model.init
+        if self.starts is not None:
+            start = checked(self.starts[b], rows, model.n_clusters)
+        check_range(engine, weights, start)
+        rule = model._rule(engine)
+        start = model._seed(engine, self.home(rows), start, self.states[b])
+        check_range(engine, weights, start)
+        result = yield from steps(
+            engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter, empty=model.empty
+        )
+        found = result.centers, result.labels
+        if isinstance(self.labels, np.ndarray):
+            found = tuple(map(on_host, found))
+        self.centers[b], self.labels[b] = found
+        self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+
+
+def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
+    """Do work of several lanes; while that of one would wait, that of the others goes on."""
+    going = deque(work)
+    while going:
+        lane, turns = going.popleft()
+        with lane():
+            try:
+                late = next(turns)
+            except StopIteration:
+                continue
+            if late is not None:
+                late.begin()
+        going.append((lane, turns))
+
+
+def _check_batch(X: Any) -> Any:
+    """Return the batch as an ndarray or a tensor, checked but for NaN and infinity on a GPU."""
+    there = on_gpu(X)
+    X = as_tensor(X) if there else on_host(X)
+    if not there:
+        X = check_array(
+            X, dtype=ROWS["dtype"], allow_nd=True, ensure_2d=False, ensure_min_samples=0
+        )
+    if X.ndim != 3 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)} and must be (n_members, n_samples, n_features), none of "
+            "them 0: for one data set use k_means, or X[None]."
+        )
+    return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2]) if there else X
+
+
+def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:
+    """Return an array with a part for each member, on the host, or None where there is none."""
+    if values is None:
+        return None
+    array = np.asarray(on_host(values))
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape} and must have {shape}.")
+    return array
+
+
+def _states(random_state: Any, size: int) -> list[RandomState]:
+    """Return what each member draws from."""
+    if isinstance(random_state, Integral):
+        return [check_random_state(int(random_state) + b) for b in range(size)]
+    if isinstance(random_state, list | tuple | np.ndarray):
+        if len(random_state) != size:
+            raise ValueError(
+                f"random_state has {len(random_state)} seeds for {size} members: give one each."
+            )
+        return [check_random_state(seed) for seed in random_state]
+    return [check_random_state(random_state)] * size
+
+
+def _places(X: Any, n_clusters: int) -> tuple[Any, Any]:
+    """Return where centres and labels of all members go: where X is."""
+    size, n, d = X.shape
+    if not on_gpu(X):
+        centers = np.empty((size, n_clusters, d), dtype=X.dtype)
+        return centers, np.empty((size, n), dtype=np.int32)
+    torch = load_torch()
+    wide = getattr(torch, center_dtype(X).name)
+    new = {"device": X.device}
+    return (
+        torch.empty((size, n_clusters, d), dtype=wide, **new),
+        torch.empty((size, n), dtype=torch.int32, **new),
+    )

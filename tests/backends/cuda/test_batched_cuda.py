@@ -1,0 +1,226 @@
+"""Batches on a GPU, and runs of one engine one after the other: kernels are interpreted."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans, k_means_batched, stopping
+from lloydia.backends import choose
+from lloydia.backends.cuda import graphs, lanes
+from lloydia.data.arrays import on_host
+from lloydia.empty import EmptyClusterError
+from lloydia.loop import minimise, steps
+from table import blobs, weights_of
+
+torch = pytest.importorskip("torch")
+
+
+class Foreign:
+    """A batch of another library on the GPU, as CuPy's are: it speaks DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    shape = property(lambda self: self.tensor.shape)
+
+    def __getitem__(self, key):
+        return Foreign(self.tensor[key])
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __array_namespace__(self):
+        return SimpleNamespace(from_dlpack=lambda array: Foreign(torch.from_dlpack(array)))
+
+
+def batch(size, n, d, dtype):
+    return np.stack([blobs(n, d, dtype, seed=b) for b in range(size)])
+
+
+def agree(found, X, k, seed=0, weights=None, **options):
+    centers, labels, inertia, n_iter = map(on_host, found)
+    for b, rows in enumerate(X):
+        one = KMeans(k, n_init=1, random_state=seed + b, device="reference", **options)
+        one.fit(rows, sample_weight=None if weights is None else weights[b])
+        assert centers[b].tobytes() == one.cluster_centers_.tobytes()
+        assert (labels[b] == one.labels_).all()
+        assert (inertia[b], n_iter[b]) == (one.inertia_, one.n_iter_)
+
+
+@pytest.mark.parametrize(("d", "dtype"), [(2, "float32"), (10, "float64")])
+def test_members_have_the_bits_of_their_own_fits(d, dtype, device, monkeypatch):
+    # More members than lanes: some follow others.
+    monkeypatch.setattr(lanes, "COUNT", 2)
+    X = batch(5 if d == 2 else 3, 20, d, dtype)
+    rows = torch.as_tensor(X, device=device)
+    init = "k-means++" if d == 2 else "first"
+    found = k_means_batched(rows, 3, init=init, random_state=4, max_iter=2)
+    for array in found:
+        assert isinstance(array, torch.Tensor)
+        assert array.device == rows.device
+    assert found[0].dtype == rows.dtype
+    assert found[1].dtype == torch.int32
+    agree(found, X, 3, 4, init=init, max_iter=2)
+
+
+def test_arrays_on_the_host_go_there_and_back():
+    X = batch(3, 24, 2, "float32")
+    weights = np.stack([weights_of("wide", 24)] * 3)
+    stop = stopping.Inertia(drop=1.0)
+    options = {"sample_weight": weights, "stop": stop}
+    found = k_means_batched(X, 3, device="cuda", random_state=0, **options)
+    assert all(isinstance(array, np.ndarray) for array in found)
+    agree(found, X, 3, weights=weights, stop=stop)
+
+
+def test_layouts_and_half_precision(device):
+    X = batch(2, 24, 3, "float32")
+    wide = torch.as_tensor(X, device=device).half()
+    for rows in (wide, wide.transpose(0, 2).contiguous().transpose(0, 2)):
+        found = k_means_batched(rows, 3, random_state=0, max_iter=2)
+        assert found[0].dtype == torch.float32
+        agree(found, on_host(wide), 3, max_iter=2)
+
+
+def test_starts_on_the_device_and_empty_clusters(device):
+    X = batch(2, 24, 2, "float64")
+    init = X[:, :4].copy()
+    init[1, 3] = 1e3
+    rows, start = torch.as_tensor(X, device=device), torch.as_tensor(init, device=device)
+    centers, labels, inertia, n_iter = map(on_host, k_means_batched(rows, 4, init=start))
+    for b in range(2):
+        one = KMeans(4, init=init[b], device="reference").fit(X[b])
+        assert centers[b].tobytes() == one.cluster_centers_.tobytes()
+        assert (labels[b] == one.labels_).all()
+        assert (inertia[b], n_iter[b]) == (one.inertia_, one.n_iter_)
+    with pytest.raises(EmptyClusterError) as caught:
+        k_means_batched(rows, 4, init=start, empty="error")
+    assert caught.value.__notes__ == ["This is member 1 of the batch."]
+
+
+def test_another_library_gets_its_own_arrays(device):
+    X = torch.as_tensor(batch(2, 24, 2, "float32"), device=device)
+    found = k_means_batched(Foreign(X), 3, random_state=0, max_iter=2)
+    for array, expected in zip(found, k_means_batched(X, 3, random_state=0, max_iter=2)):
+        assert isinstance(array, Foreign)
+        assert (array.tensor == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[0], r"X has shape \(24, 2\) and must be"),
+        (lambda X: X[:, :0], r"X has shape \(2, 0, 2\)"),
+        (lambda X: X + 1j, "Complex data not supported"),
+        (lambda X: torch.where(X > 1, torch.nan, X), "Input X contains NaN"),
+    ],
+)
+def test_bad_rows(spoil, message, device):
+    X = torch.as_tensor(batch(2, 24, 2, "float32"), device=device)
+    with pytest.raises(ValueError, match=message):
+        k_means_batched(spoil(X), 3)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_what_is_waited_for_has_been_queued(d, device):
+    X = blobs(24, d, "float32")
+    engine = choose("cuda", X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
+    run = steps(engine, X[:3], **options)
+    late = next(run)
+    late.begin()
+    assert engine.launched == engine.queued == 3
+    late.begin()
+    assert engine.launched == 3
+    assert late.result().iteration == 1
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_a_result_stays_when_the_engine_starts_again(d):
+    X = blobs(24, d, "float32")
+    engine = choose("cuda", X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate"}
+    first = minimise(engine, X[:3], max_iter=1, **options)
+    kept = [on_host(array).copy() for array in (first.labels, first.centers)]
+    minimise(engine, X[5:9], max_iter=1, **options)
+    for array, expected in zip((first.labels, first.centers), kept):
+        assert (on_host(array) == expected).all()
+
+
+@pytest.mark.parametrize("where", ["cuda", "cpu", "reference"])
+def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
+    X = blobs(24, 2, "float32")
+    engine = choose(where, X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "keep"}
+    assert minimise(engine, X[10:13], max_iter=50, **options).full
+    # Labels of a last assignment are nobody's report.
+    assert not minimise(engine, X[10:13], max_iter=1, **options).full
+    far = np.concatenate([X[:2], np.full((1, 2), 1e3, dtype=X.dtype)])
+    assert not minimise(engine, far, max_iter=50, **options).full
+
+
+def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
+    """All that is queued in it has the same arguments each time, addresses included."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are seen in the interpreter only")
+    from triton.runtime import interpreter
+
+    queued: dict = {}
+    log = []
+    launch, do = interpreter.GridExecutor.__call__, graphs.Recording.do
+
+    def told(executor, *args, **options):
+        every = [*args, *sorted(options.items())]
+        log.append([x.data_ptr() if isinstance(x, torch.Tensor) else x for x in every])
+        launch(executor, *args, **options)
+
+    def recorded(self, work, device):
+        log.clear()
+        do(self, work, device)
+        queued.setdefault(self, []).append(list(log))
+
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
+    monkeypatch.setattr(graphs.Recording, "do", recorded)
+    # Alike, but for the numbers that go with each.
+    X = np.stack([blobs(40, 10, "float32", seed=b) * (1 + b / 16) + b for b in range(3)])
+    engine = choose("cuda", X[0], None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
+    grids = set()
+    for b, rows in enumerate(X):
+        if b:
+            engine.renew(torch.as_tensor(rows))
+        result = minimise(engine, rows[:3], **options)
+        grids.add(tuple(engine.grid.exponents))
+        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
+        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
+        assert (on_host(result.labels) == one.labels_).all()
+        assert result.inertia == one.inertia_
+    assert len(grids) > 1
+    assert sorted(map(len, queued.values())) == [3, 6]
+    for times in queued.values():
+        assert len(times[0]) > 3
+        assert all(again == times[0] for again in times)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_rows_that_need_another_grid_replace_others(d):
+    X = np.stack([blobs(24, d, "float32", seed=b) for b in range(3)])
+    X[1, 5] = 2.0**-60
+    engine = choose("cuda", X[0], None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
+    limbs = []
+    for b, rows in enumerate(X):
+        if b:
+            engine.renew(torch.as_tensor(rows))
+        result = minimise(engine, rows[:3], **options)
+        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
+        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
+        assert result.inertia == one.inertia_
+        limbs.append(engine.grid.n_limbs)
+    assert limbs[0] == limbs[2] < limbs[1]

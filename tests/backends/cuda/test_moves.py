@@ -1,0 +1,59 @@
+"""Rows moved between clusters on the device, against exact.sums.limbs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda.flow import N_CHANGED, SIZE
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.sums import Lattice, gather
+from lloydia.exact import sums
+from nasty import rows_of
+
+K = 5
+
+
+@pytest.mark.parametrize(("flavour", "dtype", "weighted"), [
+    ("gauss", "float32", False), ("gauss", "float64", True), ("outlier", "float32", True),
+    ("outlier", "float64", False), ("wide", "float64", True),
+])  # fmt: skip
+def test_sums_follow_the_labels(flavour, dtype, weighted):
+    n, d = 150, 11
+    X = rows_of(flavour, n, d, dtype, seed=1)
+    rng = np.random.default_rng(0)
+    weights = 10.0 ** rng.uniform(-6, 6, size=n) if weighted else None
+    rows = Placed(X, weights, "cuda")
+    lattice = Lattice.of(rows, rows.grid, rows.weights)
+    device = place("cuda")
+    moves = Moves(n, K, device)
+    totals = torch.zeros((1, rows.grid.n_limbs, K, d + 1), dtype=torch.int64, device=device)
+    old = np.full(n, -1, dtype=np.int32)
+    limbs = sums.limbs(X, weights, rows.grid)
+    for share in (1.0, 0.4, 0.0):
+        new = np.where(rng.random(n) < share, rng.integers(0, K, size=n), old).astype(np.int32)
+        changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
+        flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
+        flow[N_CHANGED.value] = len(changed)
+        listed = torch.zeros((2, n), dtype=torch.int32, device=device)
+        listed[0, : len(changed)] = torch.from_numpy(changed)
+        listed[1, : len(changed)] = torch.from_numpy(old[changed])
+        labels = torch.from_numpy(new.copy()).to(device)
+        moves.add(rows.X, lattice, labels, listed[0], listed[1], flow, totals)
+        expected = sums.accumulate(limbs, new, K)
+        assert np.array_equal(totals[0].cpu().numpy(), expected)
+        old = new
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_rows_together(dtype):
+    X = rows_of("outlier", 70, 9, dtype, seed=2)
+    rows = Placed(X, None, "cuda")
+    found = gather(rows.X, Lattice.of(rows, rows.grid, None))[0].cpu().numpy()
+    limbs = sums.limbs(X, None, rows.grid)
+    expected = sums.accumulate(limbs, np.zeros(70, dtype=int), 1)
+    # A sum of all rows may be cut into limbs in other ways.
+    assert np.array_equal(sums.carry(found, rows.grid.bits), sums.carry(expected, rows.grid.bits))
