@@ -8,7 +8,7 @@ import torch
 
 from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import EXACT, place
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, block_of, finish_kernel
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, finish_kernel
 from lloydia.exact import distance, sums
 
 K, D, SLOTS = 6, 5, 4
@@ -57,7 +57,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, n_replicas, d
     finish_kernel[(2,)](
         torch.from_numpy(parts).to(device), n_limbs, bits,
         torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report, flow, 1,
-        **block_of(n_replicas, K, D + 1, most=16), **EXACT,
+        REPLICAS=n_replicas, BLOCK_K=2, BLOCK_D=4, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -85,7 +85,7 @@ def test_nothing_happens_after_a_halt():
     flow[HALT.value] = 1
     finish_kernel[(1,)](
         torch.from_numpy(parts).to(device), 2, 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, flow, 1, **block_of(1, K, D + 1, most=16), **EXACT,
+        K, D, current, history, SLOTS, report, flow, 1, REPLICAS=1, BLOCK_K=2, BLOCK_D=4, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()

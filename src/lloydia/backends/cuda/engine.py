@@ -17,14 +17,8 @@ from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.halves import padded
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.means import (
-    CHANGED,
-    EMPTY,
-    HEAD,
-    MOVE,
-    RECHECKED,
-    finish_kernel,
-)
+from lloydia.backends.cuda.low_cost import low_cost
+from lloydia.backends.cuda.means import finish_kernel
 from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.own_device import on_own_device
 from lloydia.backends.cuda.picks import Picks
@@ -33,7 +27,6 @@ from lloydia.backends.cuda.run import SPARE, Run
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
-from lloydia.exact import distance
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDA"]
@@ -219,22 +212,19 @@ class CUDA(Picks):
         self.launch(iteration)
         told = self.reports.answer(iteration)
         self.n_distances += self.n_samples * len(self.run.current)
-        self.n_rechecked += int(told[RECHECKED.value])
+        self.n_rechecked += told.rechecked
+        cost = None if inertia is None else float(inertia)
         return Report(
-            iteration,
-            self.n_samples,
-            int(told[CHANGED.value]),
-            int(told[EMPTY.value]),
-            distance.in_order(told[HEAD.value :].view(np.float64)),
-            float(told[MOVE.value : MOVE.value + 1].view(np.float64)[0]),
-            None if inertia is None else float(inertia),
+            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
 
     def rewind(self, iteration: int) -> None:
-        halted = self.reports.answer(iteration)[EMPTY.value] > 0
-        if halted or not self.launched == iteration == self.queued:
+        told = self.reports.answer(iteration)
+        if told.empty or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
-            self.run.go_back(iteration)
+            # Where nothing changed the device stopped, and no more is asked of this run.
+            if told.changed or told.empty:
+                self.run.go_back(iteration)
         self.used = self._before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
@@ -243,7 +233,7 @@ class CUDA(Picks):
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         run, iteration = self.run, self.launched
-        changed = int(self.reports.answer(iteration)[CHANGED.value])
+        changed = self.reports.answer(iteration).changed
         totals = run.sums.sum(dim=0, keepdim=True)
         weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
         limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)
@@ -287,6 +277,8 @@ class CUDA(Picks):
         self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
     ) -> Cost:
         """Return the weighted sum of D to the centres of these labels."""
+        if self.low:
+            return low_cost(self, labels, centers, weights)
         D = own_distances(self, labels, centers)
         return Cost(cost_limbs(D, weights, largest_term(D, weights)), self.n_samples)
 

@@ -22,7 +22,7 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     integer: tl.constexpr = tl.int64 if double else tl.int32
     none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     largest = tl.zeros((COLUMNS,), integer)
-    smallest = tl.full((COLUMNS,), none, integer)
+    below = tl.zeros((COLUMNS,), integer)
     for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
         rows = block * ROWS + tl.arange(0, ROWS)
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
@@ -34,9 +34,10 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
             total = tl.sum(x.to(tl.float64), 0)
             mean = total / tl.minimum(n, ROWS)
             tl.store(bounds + 2 * d + f, mean.to(tl.int64, bitcast=True), mask=column)
-        smallest = tl.minimum(smallest, tl.min(tl.where(bits == 0, none, bits), 0))
+        # The smallest is what most is missing below `none`: all of `bounds` starts at 0.
+        below = tl.maximum(below, tl.max(tl.where(bits == 0, 0, none - bits), 0))
     tl.atomic_max(bounds + f, largest.to(tl.int64), mask=column, sem="relaxed")
-    tl.atomic_min(bounds + d + f, smallest.to(tl.int64), mask=column, sem="relaxed")
+    tl.atomic_max(bounds + d + f, below.to(tl.int64), mask=column, sem="relaxed")
 
 
 def magnitudes(
@@ -51,12 +52,12 @@ def magnitudes(
     double = X.dtype == torch.float64
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     bounds = torch.zeros((3, d), dtype=torch.int64, device=X.device)
-    bounds[1] = none
     columns = min(64, next_power(d))
     rows = 4096 // columns
     blocks = min(ceil_div(n, rows), 8 * processors(X.device))
     extent_kernel[(blocks, ceil_div(d, columns))](X, n, d, bounds, ROWS=rows, COLUMNS=columns)
     found = bounds.cpu().numpy()
+    found[1] = none - found[1]
     bits = found[:2] if double else found[:2].astype(np.int32)
     largest, smallest = bits.view(np.float64 if double else np.float32).astype(np.float64)
     return largest, np.where(found[1] == none, np.inf, smallest), found[2].view(np.float64)

@@ -18,9 +18,17 @@ from lloydia.backends.cuda.flow import (
     N_RECHECKED,
     TICKETS,
 )
-from lloydia.backends.cuda.launching import next_power
 
-__all__ = ["CHANGED", "EMPTY", "HEAD", "MOVE", "RECHECKED", "block_of", "finish", "finish_kernel"]
+__all__ = [
+    "CHANGED",
+    "EMPTY",
+    "HEAD",
+    "MOVE",
+    "RECHECKED",
+    "conclude",
+    "finish_kernel",
+    "significand",
+]
 
 # A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
 # again; from HEAD on, D between the old and the new place of each centre (bits of float64).
@@ -72,6 +80,26 @@ def significand(
         high = tl.where(used, sum_high, high)
         low = tl.where(used, sum_low, low)
     return high, low, place
+
+
+@triton.jit
+def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
+    """Write the report, in the last program to come here, and begin the next iteration."""
+    tl.debug_barrier()
+    ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
+    if ticket == n_programs - 1:
+        n_changed = tl.load(flow + N_CHANGED)
+        n_empty = tl.atomic_add(flow + N_EMPTY, 0)
+        tl.store(said + CHANGED, n_changed.to(tl.int64))
+        tl.store(said + EMPTY, n_empty.to(tl.int64))
+        tl.store(said + RECHECKED, tl.load(flow + N_RECHECKED).to(tl.int64))
+        # The next iteration's maximum starts at 0.
+        tl.store(report + ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k) + MOVE,
+                 tl.zeros((), tl.int64))  # fmt: skip
+        tl.store(flow + HALT, (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32))
+        tl.store(flow + ITERATION, iteration + 1)
+        for counter in tl.static_range(N_CHANGED, MOVES + 1):
+            tl.store(flow + counter, 0)
 
 
 @triton.jit
@@ -150,21 +178,7 @@ def finish(
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
         tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
-    tl.debug_barrier()
-    ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
-    if ticket == n_programs - 1:
-        n_changed = tl.load(flow + N_CHANGED)
-        n_empty = tl.atomic_add(flow + N_EMPTY, 0)
-        tl.store(said + CHANGED, n_changed.to(tl.int64))
-        tl.store(said + EMPTY, n_empty.to(tl.int64))
-        tl.store(said + RECHECKED, tl.load(flow + N_RECHECKED).to(tl.int64))
-        # The next iteration's maximum starts at 0.
-        tl.store(report + ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k) + MOVE,
-                 tl.zeros((), tl.int64))  # fmt: skip
-        tl.store(flow + HALT, (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32))
-        tl.store(flow + ITERATION, iteration + 1)
-        for counter in tl.static_range(N_CHANGED, MOVES + 1):
-            tl.store(flow + counter, 0)
+    conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
 
 
 @triton.jit(do_not_specialize=["n_limbs", "bits", "k", "d", "n_slots", "settles"])
@@ -178,10 +192,3 @@ def finish_kernel(
             tl.program_id(0), tl.num_programs(0), sums, n_limbs, bits, exponents, k, d,
             current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, BLOCK_D,
         )  # fmt: skip
-
-
-def block_of(n_replicas: int, k: int, m: int, most: int) -> dict[str, int]:
-    """Return how many clusters and features a program works on at a time: up to `most` sums."""
-    columns = min(128, next_power(m))
-    rows = min(max(1, most // (columns * n_replicas)), next_power(k))
-    return {"REPLICAS": n_replicas, "BLOCK_K": rows, "BLOCK_D": columns}

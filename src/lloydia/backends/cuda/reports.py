@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-__all__ = ["Reports"]
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED
+
+__all__ = ["Reports", "Told"]
+
+
+class Told(NamedTuple):
+    """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on."""
+
+    changed: int
+    empty: int
+    rechecked: int
+    move: float
+    shift: float
 
 
 class Reports:
@@ -20,28 +33,44 @@ class Reports:
 
     def __init__(self, source: torch.Tensor) -> None:
         self.source = source
-        self.host = torch.zeros(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
+        self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
         self.rows = self.host.numpy()
         self.come: list[torch.cuda.Event | None] = [None] * len(source)
+        # What those that came together tell, by slot, once one of them was asked for.
+        self.told: dict[int, Told] = {}
+        self.together: list[list[int]] = [[]] * len(source)
 
     def ask(self, first: int, last: int) -> None:
         """Queue the copy of the reports of some iterations."""
         event = torch.cuda.Event() if self.source.is_cuda else None
-        slots = {i % len(self.come) for i in range(first, last + 1)}
+        slots = sorted({i % len(self.come) for i in range(first, last + 1)})
         if len(slots) == 1:
-            slot = last % len(self.come)
-            self.host[slot].copy_(self.source[slot], non_blocking=True)
+            self.host[slots[0]].copy_(self.source[slots[0]], non_blocking=True)
         else:
             self.host.copy_(self.source, non_blocking=True)
         for slot in slots:
-            self.come[slot] = event
+            self.come[slot], self.together[slot] = event, slots
+            self.told.pop(slot, None)
         if event is not None:
             event.record()
 
-    def answer(self, iteration: int) -> NDArray[np.int64]:
+    def answer(self, iteration: int) -> Told:
         """Wait for a report that was asked for."""
         slot = iteration % len(self.come)
-        event = self.come[slot]
-        if event is not None:
-            event.synchronize()
-        return self.rows[slot]
+        if slot not in self.told:
+            event = self.come[slot]
+            if event is not None:
+                event.synchronize()
+            self._read(self.together[slot])
+        return self.told[slot]
+
+    def _read(self, slots: list[int]) -> None:
+        rows = self.rows[slots]
+        floats = rows.view(np.float64)
+        # One after the other, as cumsum must.
+        shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1].tolist()
+        moves = floats[:, MOVE.value].tolist()
+        heads = rows[:, : HEAD.value].tolist()
+        for slot, head, move, shift in zip(slots, heads, moves, shifts):
+            counts = head[CHANGED.value], head[EMPTY.value], head[RECHECKED.value]
+            self.told[slot] = Told(*counts, move, shift)

@@ -34,11 +34,13 @@ class Run:
     Attributes
     ----------
     labels : int32 (n,)
-        -1 before the first assignment.
+        -1 before the first assignment; for few features, not known then.
     changed_rows, changed_old : int32 (n or more,)
         The rows that changed in an iteration, and their old labels.
     doubts : int32 (n or more,)
         Rows in doubt; only for few features.
+    table : float32 (at least k (d + 1),)
+        See :func:`lloydia.backends.cuda.low_scores.tabulate`; only for few features.
     sums : int64 (n_replicas, n_limbs, k, d + 1)
     current : (k, d)
     history : (n_slots, k, d)
@@ -61,17 +63,24 @@ class Run:
         device = rows.device
         k, d = centers.shape
         self.rows, self.lattice, self.settles = rows, lattice, int(settles)
-        self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
-        self.history[0] = torch.from_numpy(np.ascontiguousarray(centers))
-        self.current = self.history[0].clone()
-        self.labels = torch.full((rows.n_samples,), -1, dtype=torch.int32, device=device)
         low = d <= MOST_FEATURES
+        # From memory that is not pinned, the host goes on when the driver has its own copy.
+        start = torch.from_numpy(np.ascontiguousarray(centers))
+        self.current = torch.empty((k, d), dtype=rows.wide, device=device)
+        self.current.copy_(start, non_blocking=True)
+        self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
+        self.history[0] = self.current
+        self.labels = torch.empty(rows.n_samples, dtype=torch.int32, device=device)
+        if not low:
+            self.labels.fill_(-1)
         # Programs that keep lists of their own have room to spare.
         listed = rows.n_samples + (SPARE if low else 0)
         lists = torch.empty((3 if low else 2, listed), dtype=torch.int32, device=device)
         self.changed_rows, self.changed_old, self.doubts = lists[0], lists[1], lists[-1]
         n_replicas = lattice.replicas(rows.n_samples, k) if low else 1
         sums, report = (n_replicas, lattice.grid.n_limbs, k, d + 1), (n_slots, HEAD.value + k)
+        if low:
+            self.table = torch.empty((k + 7) * (d + 1), dtype=torch.float32, device=device)
         # All that starts at zero.
         zeros = torch.zeros(prod(sums) + prod(report) + SIZE, dtype=torch.int64, device=device)
         self.sums = zeros[: prod(sums)].view(sums)

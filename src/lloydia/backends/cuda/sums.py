@@ -22,7 +22,7 @@ from lloydia.exact import sums as exact
 __all__ = ["Lattice", "gather", "move_row_values"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
-FEW, MOST_REPLICAS = 4096, 64
+FEW, MOST_REPLICAS = 256, 512
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Lattice:
         numbers = np.concatenate([grid.scale, grid.quantum, 1.0 / grid.quantum, rows.frame()])
         m = len(grid.exponents)
         both = np.concatenate([numbers.view(np.int64), grid.exponents])
-        there = torch.from_numpy(both).to(rows.device)
+        there = torch.from_numpy(both).to(rows.device, non_blocking=True)
         floats = there.view(torch.float64)
         scaled = None
         if weights is not None:

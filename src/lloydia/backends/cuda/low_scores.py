@@ -1,0 +1,133 @@
+r"""Scores of rows of few features: a row in registers, centres broadcast.
+
+Scores are those of :mod:`lloydia.exact.certificate`, in float32, in a frame fixed for the run; the
+largest wins, and the second largest says whether that is certain.  A comparison costs more than the
+products of a score, so centres stand in a table of GROUP columns, and only the largest of every
+line and of every column is followed exactly: the best score is the largest of both, and the second
+best is not in its line or not in its column, so it is the second of the lines or of the columns.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["approximate", "canonical", "features", "framed", "tabulate"]
+
+# Centres under way at a time.
+UNROLL = tl.constexpr(4)
+
+
+@triton.jit
+def features(source, at, mask, d: tl.constexpr):
+    """Return d vectors (or numbers): the features of the rows that start at `at`."""
+    x = ()
+    for f in tl.static_range(d):
+        x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
+    return x
+
+
+@triton.jit
+def framed(x, frame, d: tl.constexpr):
+    """Return features in the frame (d origins and the scale), in float32."""
+    kind: tl.constexpr = frame[0].dtype
+    y = ()
+    for f in tl.static_range(d):
+        y = y + (((x[f].to(kind) - frame[f]) * frame[d]).to(tl.float32),)
+    return y
+
+
+@triton.jit
+def tabulate(centers, frame, table, k, d: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Write centres in the frame; return (a, b): scores of radius R are off by ``a + b R**2``.
+
+    The table holds d features and ``-|b_j|**2 / 2`` a centre, and centres that never win up to a
+    multiple of GROUP.  Every program writes all of it, and the same: it reads what it wrote.
+    The line is that of :func:`lloydia.exact.certificate.error_line`, with 2 d more roundings, since
+    ``|b_j|**2 / 2`` is summed in float32; rounded up.
+    """
+    reach = 0.0
+    padded = tl.cdiv(k, GROUP) * GROUP
+    for first in range(0, padded, BLOCK):
+        j = first + tl.arange(0, BLOCK)
+        b = framed(features(centers, j * d, j < k, d), frame, d)
+        squares = tl.zeros((BLOCK,), tl.float32)
+        for f in tl.static_range(d):
+            squares = tl.fma(b[f], b[f], squares)
+            tl.store(table + j * (d + 1) + f, tl.where(j < k, b[f], 0.0), mask=j < padded)
+        start = tl.where(j < k, -0.5 * squares, -float("inf"))
+        tl.store(table + j * (d + 1) + d, start, mask=j < padded)
+        reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
+    # What other threads of this program have stored is read next.
+    tl.debug_barrier()
+    # A bound on |c'_j|**2; infinity certifies nothing.
+    square = reach.to(tl.float64) * 1.00001 + 1e-30
+    unit: tl.constexpr = 2.0**-24
+    factor = (3 * d + 6) * unit * 1.001
+    # 2**-536 the scale.
+    tiny = frame[d].to(tl.float64) * 4.450147717014403e-162
+    underflow = d * tiny * tiny + 1e-36
+    a = 1.5 * factor * square + underflow
+    b = 0.5 * factor + 1e-14
+    a = tl.where(square < 1e24, a, float("inf"))
+    return (a * 1.000001).to(tl.float32), (b * 1.00001 + 0.0 * a).to(tl.float32)
+
+
+@triton.jit
+def contest(best, second, label, score, j):
+    """Return the best score, the second best and the winner's name, one more contestant seen."""
+    second = tl.maximum(second, tl.minimum(best, score))
+    label = tl.where(score > best, j, label)
+    return tl.maximum(best, score), second, label
+
+
+@triton.jit
+def approximate(
+    x, table, frame, k, a, b, d: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Return the labels of a block of rows by their scores, and whether each is certain."""
+    y = framed(x, frame, d)
+    radius = tl.zeros((BLOCK,), tl.float32)
+    for f in tl.static_range(d):
+        radius = tl.fma(y[f], y[f], radius)
+    none = tl.full((BLOCK,), -float("inf"), tl.float32)
+    best, second, label = none, none, tl.zeros((BLOCK,), tl.int32)
+    tops = ()
+    for _ in tl.static_range(GROUP):
+        tops = tops + (none,)
+    for j in tl.range(0, k, GROUP, loop_unroll_factor=UNROLL if GROUP == 1 else 1):
+        before, top = tops, none
+        tops = ()
+        for i in tl.static_range(GROUP):
+            centre = table + (j + i) * (d + 1)
+            score = tl.full((BLOCK,), tl.load(centre + d), tl.float32)
+            for f in tl.static_range(d):
+                c = tl.full((BLOCK,), tl.load(centre + f), tl.float32)
+                score = tl.fma(y[f], c, score)
+            top = score if i == 0 else tl.maximum(top, score)
+            tops = tops + (tl.maximum(before[i], score),)
+        best, second, label = contest(best, second, label, top, j)
+    if GROUP > 1:
+        top, rival, column = none, none, tl.zeros((BLOCK,), tl.int32)
+        for i in tl.static_range(GROUP):
+            top, rival, column = contest(top, rival, column, tops[i], i)
+        second = tl.maximum(second, rival)
+        label += column
+    # The difference is rounded once more.  A score is no number only where the radius is infinite.
+    return label, (best - second) > 2.00001 * (a + b * radius)
+
+
+@triton.jit
+def canonical(x, centers, k, d: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the labels of a block of rows by canonical D."""
+    least = tl.full((BLOCK,), float("inf"), tl.float64)
+    label = tl.zeros((BLOCK,), tl.int32)
+    for j in tl.range(0, k, loop_unroll_factor=UNROLL):
+        c = features(centers, j * d, j < k, d)
+        D = tl.zeros((BLOCK,), tl.float64)
+        for f in tl.static_range(d):
+            difference = x[f].to(tl.float64) - c[f].to(tl.float64)
+            D += difference * difference
+        label = tl.where(D < least, j, label)
+        least = tl.minimum(least, D)
+    return label

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lloydia.backends.cuda.distinct import n_distinct
+from lloydia.backends.cuda.launching import place
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 3), (3000, 2), (5000, 4000)])
+def test_labels_are_counted_once(n, k):
+    labels = torch.randint(
+        0, k, (n,), dtype=torch.int32, generator=torch.Generator().manual_seed(n)
+    )
+    assert n_distinct(labels.to(place("cuda")), k) == len(labels.unique())
