@@ -135,6 +135,9 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
     """Draw each case's ratios: a bar to the best exact peer, a mark for every other."""
     from lloydia import plots  # says how to get matplotlib where it is missing
 
+    compared = {name: rows for name, rows in cases.items() if any("ratio" in r for r in rows[1:])}
+    # Without any peer the cases are listed all the same.
+    cases = compared or cases
     figure = plots.Figure(
         figsize=(8.4, 1.9 + LEAST_ROW * len(cases)), dpi=150, layout="constrained"
     )
