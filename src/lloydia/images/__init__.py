@@ -1,0 +1,1 @@
+"""Images: segmented and reduced to palettes, in any colour space."""
