@@ -1,0 +1,1 @@
+"""Pictures: colour spaces, segments, and what they are made of."""
