@@ -1,1 +1,1 @@
-"""Images: segmented and reduced to palettes, in any colour space."""
+"""Pictures: colour spaces, segments, and what they are made of."""
