@@ -1,0 +1,293 @@
+"""`lloydia quantize`: a picture, an animation or a folder of them in k colours."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, READING, SEED, Json, whole
+from lloydia.cli.progress import bar, spinner
+from lloydia.cli.report import print_json, print_pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lloydia.images.indexed import Animation
+    from lloydia.images.palette import Palette
+
+# What is taken from a folder.
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
+
+
+@Parameter(name="*", group=METHOD)
+@dataclass(frozen=True)
+class Quantizing:
+    """How the colours are found, and mixed."""
+
+    dither: Annotated[
+        Literal["none", "floyd-steinberg", "blue-noise"],
+        Parameter(help="Mix colours; blue-noise keeps still what stands still in an animation."),
+    ] = "none"
+    space: Annotated[
+        str,
+        Parameter(
+            help="RGB has the highest PSNR, Oklab is nearer to the eye; also sRGB, linear, HSV, "
+            "HSL, HSI, CMY, Lab."
+        ),
+    ] = "RGB"
+    per_frame: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="A palette for each frame of a GIF."),
+    ] = False
+    seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
+    device: Annotated[str, Parameter(help="Where to cluster: auto, cpu, cuda or cuda:N.")] = "auto"
+    threads: Annotated[
+        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
+    ] = None
+    allow_huge: Annotated[
+        bool,
+        Parameter(
+            group=READING,
+            negative="",
+            show_default=False,
+            help="Read images beyond the limit that guards the memory.",
+        ),
+    ] = False
+
+    def of(self, pixels: NDArray, k: int) -> list[Any]:
+        """Quantise a picture, or a film: a result a palette."""
+        from lloydia.images.quantize import quantize
+
+        parts = list(pixels) if self.per_frame and pixels.ndim == 4 else [pixels]
+        return [
+            quantize(
+                part,
+                k,
+                space=self.space,
+                dither=self.dither,
+                random_state=self.seed,
+                device=self.device,
+                n_threads=self.threads,
+            )
+            for part in parts
+        ]
+
+
+def quantize(
+    image: Annotated[
+        Path, FILE, Parameter(help="An image, an animated GIF, or a folder: its images.")
+    ],
+    /,
+    *,
+    k: Annotated[
+        int,
+        Parameter(
+            name="-k",
+            group=METHOD,
+            converter=whole,
+            validator=Number(gte=1, lte=256),
+            help="Number of colours, a transparent one included.",
+        ),
+    ],
+    method: Quantizing = Quantizing(),  # noqa: B008 - frozen
+    out: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            group=OUTPUT,
+            help="An indexed .png or a .gif, for a folder a folder; by default NAME-K beside the "
+            "image.",
+        ),
+    ] = None,
+    palette: Annotated[
+        Path | None,
+        FILE,
+        Parameter(group=OUTPUT, help="The colours: .png (swatches), .json, .gpl, .ase."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Reduce images to k colours: indexed PNG files, or GIFs.
+
+    Example: lloydia quantize photo.jpg -k 16 --dither blue-noise --palette colours.gpl
+    """
+    from lloydia.data.columns import DataError
+    from lloydia.data.files import STANDARD_INPUT
+    from lloydia.images.color import space
+
+    space(method.space)  # an unknown one is refused before anything is read
+    if image.is_dir():
+        _folder(image, k, method, out, palette, json)
+        return
+    if out is None and str(image) in STANDARD_INPUT:
+        raise DataError("the image comes from standard input: say --out FILE too.")
+    base = image.with_name(f"{image.stem}-{k}")
+    with spinner(f"{k} colours"):
+        facts = _one(image, k, method, base, out, palette)
+    if json:
+        print_json(facts)
+    else:
+        print_pairs(facts)
+
+
+def _folder(
+    folder: Path, k: int, method: Quantizing, out: Path | None, palette: Path | None, json: bool
+) -> None:
+    """Quantise the images of a folder; one that cannot be read does not stop the others."""
+    from lloydia.data.columns import DataError
+
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
+    if not paths:
+        raise DataError(f"{folder} has no images: {', '.join(PICTURES)}.")
+    if out is None:
+        raise DataError(f"{folder} is a folder: say --out FOLDER too.")
+    if palette is not None:
+        raise DataError("--palette is of one image: leave it out for a folder.")
+    if out.resolve() == folder.resolve():
+        raise DataError(f"cannot write into {out}: it holds the images; name another folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    stems = Counter(path.stem for path in paths)
+    done, failed = [], []
+    with bar(counted=True) as shown:
+        task = shown.add_task("quantising", total=len(paths), note="")
+        for path in paths:
+            shown.update(task, note=path.name)
+            base = out / (path.stem if stems[path.stem] == 1 else path.name)
+            try:
+                done.append(_one(path, k, method, base, None, None))
+            except DataError as error:
+                failed.append(str(error))
+            shown.advance(task)
+    if json:
+        print_json({"images": done, "failed": failed})
+    else:
+        for facts in done:
+            print(_line(facts))
+    if failed:
+        raise DataError(f"{len(failed)} of {len(paths)} images were left out: {'; '.join(failed)}")
+
+
+def _one(
+    path: Path, k: int, method: Quantizing, base: Path, out: Path | None, palette: Path | None
+) -> dict[str, Any]:
+    """Quantise one image and return what there is to say; for `base` see `_target`."""
+    from lloydia.data.outputs import check_output
+    from lloydia.images.files import Picture, read
+    from lloydia.images.indexed import INDEXED, read_animation
+    from lloydia.images.palette import KINDS
+
+    film = read_animation(path, allow_huge=method.allow_huge) if path.is_file() else None
+    picture = Picture(film.pixels) if film else read(path, allow_huge=method.allow_huge)
+    target = _target(path, base, out, film)
+    check_output(target, INDEXED, others=[path])
+    if palette is not None:
+        check_output(palette, KINDS, others=[path, target])
+    pixels, notes = _prepared(picture, target)
+    start = time.perf_counter()
+    results = method.of(pixels, k)
+    seconds = time.perf_counter() - start
+    _write(target, results, film, picture.info)
+    if palette is not None:
+        results[0].palette.write(palette)
+    notes += sorted({result.note for result in results if result.note})
+    return {
+        "image": str(path),
+        "width": pixels.shape[-2],
+        "height": pixels.shape[-3],
+        "frames": len(pixels) if film else None,
+        "n_colors": max(result.n_colors for result in results),
+        "palette_size": max(len(result.palette) for result in results),
+        "space": results[0].palette.space,
+        "dither": method.dither,
+        "n_iter": max(result.n_iter for result in results),
+        **_likeness(pixels, results),
+        "seconds": seconds,
+        "bytes_before": path.stat().st_size or None,
+        "bytes": target.stat().st_size,
+        "out": str(target),
+        "palette": str(palette) if palette else None,
+        "note": "; ".join(notes) or None,
+    }
+
+
+def _target(path: Path, base: Path, out: Path | None, film: Animation | None) -> Path:
+    """Return where the image goes: `out`, or `base` with the extension of what it is.
+
+    Raises
+    ------
+    DataError
+        An animation would become a PNG.
+    """
+    from lloydia.data.columns import DataError
+
+    if out is None:
+        return base.with_name(base.name + (".gif" if film else ".png"))
+    if film and out.suffix.lower() == ".png":
+        raise DataError(f"{path} is an animation of {len(film.pixels)} frames: name {out} .gif.")
+    return out
+
+
+def _prepared(picture: Any, target: Path) -> tuple[NDArray, list[str]]:
+    """Return the pixels as an indexed file can have them, 8 bits, and notes."""
+    import numpy as np
+
+    from lloydia.images.indexed import binary
+
+    pixels, notes = picture.pixels, [picture.note.rstrip(".")] if picture.note else []
+    if picture.alpha is not None:
+        pixels = np.dstack([pixels, picture.alpha])
+    if pixels.dtype == np.uint16:
+        pixels = np.rint(pixels / 257).astype(np.uint8)
+        notes.append("16 bits a channel were rounded to 8, which a palette has")
+    if target.suffix.lower() == ".gif" and pixels.shape[-1] in (2, 4):
+        kept = binary(pixels)
+        if (kept != pixels).any():
+            notes.append("a GIF has no half-transparent pixels: each became opaque or transparent")
+        pixels = kept
+    return pixels, notes
+
+
+def _write(target: Path, results: list[Any], film: Animation | None, info: Any) -> None:
+    import numpy as np
+
+    from lloydia.images.indexed import write_gif, write_png
+
+    palettes: list[Palette] = [result.palette for result in results]
+    if target.suffix.lower() == ".png":
+        write_png(target, results[0].indices, palettes[0], info)
+        return
+    indices = results[0].indices if len(results) == 1 else np.stack([r.indices for r in results])
+    frames = indices.reshape(-1, *indices.shape[-2:])
+    if film:
+        write_gif(target, frames, palettes, film.durations, film.loop)
+    else:
+        write_gif(target, frames, palettes)
+
+
+def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:
+    """Return PSNR and SSIM; None where the pictures are equal, or too small for SSIM's window."""
+    import numpy as np
+
+    from lloydia.images.quality import WINDOW, psnr, shown, ssim
+
+    images = results[0].image if len(results) == 1 else np.stack([r.image for r in results])
+    original, other = shown(pixels), shown(images)
+    decibels = psnr(original, other)
+    similarity = None
+    if min(pixels.shape[-3:-1]) >= len(WINDOW):
+        frames = (array.reshape(-1, *array.shape[-3:]) for array in (original, other))
+        similarity = float(np.mean([ssim(x, y) for x, y in zip(*frames)]))
+    return {"psnr": decibels if math.isfinite(decibels) else None, "ssim": similarity}
+
+
+def _line(facts: dict[str, Any]) -> str:
+    psnr = "exact" if facts["psnr"] is None else f"{facts['psnr']:.2f} dB"
+    sizes = f"{facts['bytes_before']:,} to {facts['bytes']:,} bytes"
+    note = f" ({facts['note']})" if facts["note"] else ""
+    return f"{facts['out']}: {facts['palette_size']} colours, {psnr}, {sizes}{note}"

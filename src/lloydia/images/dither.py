@@ -1,0 +1,162 @@
+"""Dithering: mixing the colours of a palette so that neighbourhoods have the right mean.
+
+* :func:`floyd_steinberg`: R. W. Floyd and L. Steinberg, "An adaptive algorithm for spatial
+  greyscale", *Proceedings of the SID* 17(2), 1976.  Each pixel takes the nearest entry to its
+  colour plus the errors it was handed, and hands its own error on: 7/16 ahead, 3/16, 5/16 and 1/16
+  to the row below.  Rows run to and fro.  A colour with its errors is kept within the box of the
+  picture's colours, so that a colour beyond every entry does not pile up errors that nothing can
+  repay.
+* :func:`blue_noise`: each colour is mixed from its nearest entry a and one other, b: of the points
+  of the segment from a to b take the nearest, ``a + t (b - a)``, and the entry b for which its
+  squared distance plus `GRAIN` times the variance of the mixture, ``t (1 - t) |b - a|^2``, is
+  least.  A pixel takes b where t exceeds the threshold of a blue-noise texture
+  (:mod:`.blue_noise`) at its place.  Pixels do not depend on each other: what stands still in an
+  animation stays still.
+
+Colours are points of the space that the palette was found in.  Arithmetic is IEEE float32 in a
+fixed order: the same pixels everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.images.blue_noise import texture
+
+__all__ = ["blue_noise", "floyd_steinberg"]
+
+GRAIN = 0.1
+
+
+def floyd_steinberg(
+    codes: NDArray[np.int32], points: NDArray[np.float32], palette: NDArray[np.float32]
+) -> NDArray[np.int32]:
+    """Dither by diffusing errors.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (height, width)
+        The row of `points` that is the pixel's colour; -1 is a pixel to leave out.
+    points : ndarray of float32, shape (n, d)
+    palette : ndarray of float32, shape (k, d)
+
+    Returns
+    -------
+    ndarray of int32, shape (height, width)
+        Entries of the palette, k for pixels left out, which neither take nor hand on errors.
+    """
+    entries = np.ascontiguousarray(palette.T)
+    return _diffuse(codes, points, entries, points.min(axis=0), points.max(axis=0))
+
+
+def blue_noise(
+    codes: NDArray[np.int32], points: NDArray[np.float32], palette: NDArray[np.float32]
+) -> NDArray[np.int32]:
+    """Dither by thresholds; parameters and result are those of :func:`floyd_steinberg`."""
+    return _threshold(codes, *_mixtures(points, palette, np.float32(GRAIN)), texture(), len(palette))
+
+
+# No NaN and no sign of zero matter to a minimum: it is found in vectors.
+@subroutine(fastmath={"nnan", "nsz"})
+def _nearest(color, entries, distances):
+    """Return the lowest entry nearest to a colour; `entries` is (d, k), `distances` is scratch."""
+    n_features, k = entries.shape
+    for j in range(k):
+        distances[j] = np.float32(0)
+    for f in range(n_features):
+        value = color[f]
+        for j in range(k):
+            difference = entries[f, j] - value
+            distances[j] += difference * difference
+    least = distances[0]
+    for j in range(k):
+        least = min(least, distances[j])
+    best = np.int32(k)
+    for j in range(k):
+        best = min(best, np.int32(j) if distances[j] == least else np.int32(k))
+    return best
+
+
+@kernel
+def _diffuse(codes, points, entries, low, high):
+    height, width = codes.shape
+    n_features, k = entries.shape
+    out = np.empty((height, width), np.int32)
+    distances = np.empty(k, np.float32)
+    color = np.empty(n_features, np.float32)
+    # A column more on each side takes what is handed over the edge.
+    here = np.zeros((width + 2, n_features), np.float32)
+    below = np.zeros((width + 2, n_features), np.float32)
+    for y in range(height):
+        step = 1 - 2 * (y & 1)
+        x = 0 if step > 0 else width - 1
+        for _ in range(width):
+            code, at = codes[y, x], x + 1
+            if code < 0:
+                out[y, x] = k
+            else:
+                for f in range(n_features):
+                    wanted = points[code, f] + here[at, f]
+                    color[f] = min(max(wanted, low[f]), high[f])
+                best = _nearest(color, entries, distances)
+                out[y, x] = best
+                for f in range(n_features):
+                    sixteenth = (color[f] - entries[f, best]) * np.float32(0.0625)
+                    here[at + step, f] += np.float32(7) * sixteenth
+                    below[at - step, f] += np.float32(3) * sixteenth
+                    below[at, f] += np.float32(5) * sixteenth
+                    below[at + step, f] += sixteenth
+            x += step
+        here, below = below, here
+        below[:] = np.float32(0)
+    return out
+
+
+@kernel
+def _mixtures(points, palette, grain):
+    """Return each colour's nearest entry, the other one of its mixture, and the other's share."""
+    n, n_features = points.shape
+    k = len(palette)
+    nearest = np.empty(n, np.int32)
+    other = np.empty(n, np.int32)
+    share = np.zeros(n, np.float32)
+    entries = np.ascontiguousarray(palette.T)
+    distances = np.empty(k, np.float32)
+    for i in range(n):
+        a = _nearest(points[i], entries, distances)
+        nearest[i] = other[i] = a
+        least = np.float32(np.inf)
+        for b in range(k):
+            along = length = np.float32(0)
+            for f in range(n_features):
+                side = palette[b, f] - palette[a, f]
+                along += side * (points[i, f] - palette[a, f])
+                length += side * side
+            if along <= 0 or length == 0:
+                continue
+            t = along / length
+            cost = distances[a] - t * along + grain * t * (np.float32(1) - t) * length
+            if cost < least:
+                least = cost
+                other[i] = b
+                share[i] = t
+    return nearest, other, share
+
+
+@kernel
+def _threshold(codes, nearest, other, share, thresholds, k):
+    height, width = codes.shape
+    size = len(thresholds)
+    out = np.empty((height, width), np.int32)
+    for y in range(height):
+        for x in range(width):
+            code = codes[y, x]
+            if code < 0:
+                out[y, x] = k
+            elif share[code] > thresholds[y % size, x % size]:
+                out[y, x] = other[code]
+            else:
+                out[y, x] = nearest[code]
+    return out

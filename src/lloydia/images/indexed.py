@@ -1,0 +1,184 @@
+"""Indexed files: PNG and GIF, whose pixels are entries of a palette of at most 256 colours.
+
+A PNG keeps how opaque each entry is (its chunk tRNS); in a GIF an entry is opaque or transparent.
+
+**Animations.**  Frames are read as they appear, each whole.  They are written as the part that
+changes: where no transparent pixel covers an opaque one, a frame stays and the next is drawn over
+it (disposal 1); else every frame is cleared before the next (disposal 2).  So each frame appears
+as it was, for as long; Pillow joins frames that have become equal, and adds up their times.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from lloydia.data.columns import DataError
+from lloydia.data.outputs import writing
+from lloydia.images.files import fitting, sound
+from lloydia.images.palette import Palette
+
+__all__ = ["INDEXED", "Animation", "read_animation", "write_gif", "write_png"]
+
+INDEXED = (".png", ".gif")
+MOST = 256
+KEEP, CLEAR = 1, 2  # a GIF's disposal
+
+
+@dataclass(frozen=True)
+class Animation:
+    """The frames of an animated GIF, as they appear.
+
+    Attributes
+    ----------
+    pixels : ndarray of uint8, shape (frames, height, width, 3 or 4)
+        RGB, or RGBA with an alpha of 0 or 255.
+    durations : list of int
+        Milliseconds of each frame.
+    loop : int or None
+        How often it is repeated, 0 for ever; None: it is shown once.
+    """
+
+    pixels: NDArray[np.uint8]
+    durations: list[int]
+    loop: int | None
+
+
+def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
+    """Read an animated GIF; None where the file is none.
+
+    Raises
+    ------
+    DataError
+        The file is a GIF that is damaged, cut short or too large.
+    OSError
+        There is no such file, or it cannot be read.
+    """
+    with path.open("rb") as stream:
+        if stream.read(4) != b"GIF8":
+            return None
+        stream.seek(0)
+        data = stream.read()
+    with sound(str(path), data, allow_huge):
+        image = Image.open(io.BytesIO(data))
+        frames, durations = [], []
+        n_frames = getattr(image, "n_frames", 1)
+        if n_frames == 1:
+            return None
+        for number in range(n_frames):
+            image.seek(number)
+            frames.append(np.asarray(image.convert("RGBA")))
+            durations.append(int(image.info.get("duration", 0)))
+    pixels = np.stack(frames)
+    if (pixels[..., 3] == 255).all():
+        pixels = np.ascontiguousarray(pixels[..., :3])
+    return Animation(pixels, durations, image.info.get("loop"))
+
+
+def write_png(
+    path: Path, indices: NDArray[np.uint8], palette: Palette, info: Mapping[str, Any]
+) -> None:
+    """Write an indexed PNG, 1 to 8 bits a pixel.
+
+    Parameters
+    ----------
+    path : Path
+    indices : ndarray of uint8, shape (height, width)
+    palette : Palette
+        At most 256 colours; with 16 bits they are rounded to 8.
+    info : mapping
+        As in :class:`lloydia.images.files.Picture`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    table = palette.bytes()
+    options: dict[str, Any] = fitting(info, 3)
+    if palette.alpha is not None:
+        options["transparency"] = table[:, 3].tobytes()
+    with ExitStack() as renames, writing(path, renames) as to:
+        _image(indices, table).save(to, "PNG", optimize=True, **options)
+
+
+def write_gif(
+    path: Path,
+    indices: NDArray[np.uint8],
+    palettes: Sequence[Palette],
+    durations: Sequence[int] = (0,),
+    loop: int | None = None,
+) -> None:
+    """Write a GIF.
+
+    Parameters
+    ----------
+    path : Path
+    indices : ndarray of uint8, shape (frames, height, width)
+    palettes : sequence of Palette
+        One for all frames, or one a frame; an entry is transparent or opaque.
+    durations, loop
+        As in :class:`Animation`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    shared = len(palettes) == 1
+    tables = [palette.bytes() for palette in palettes]
+    hidden = [_hidden(palette) for palette in palettes]
+    images = [_image(frame, tables[0 if shared else i]) for i, frame in enumerate(indices)]
+    options: dict[str, Any] = {"disposal": _disposal(indices, hidden), "optimize": True}
+    if shared:
+        options["palette"] = tables[0][:, :3].tobytes()
+    if loop is not None:
+        options["loop"] = loop
+    if len(images) > 1:
+        options |= {"save_all": True, "append_images": images[1:], "duration": list(durations)}
+    for i, image in enumerate(images):
+        entry = hidden[0 if shared else i]
+        # An entry that no pixel has marks what does not change.
+        spare = entry if entry is not None else len(tables[0 if shared else i])
+        if entry is not None or (shared and len(images) > 1 and spare < MOST):
+            image.info["transparency"] = spare
+    if len(images) == 1 and hidden[0] is not None:
+        options["transparency"] = hidden[0]
+    with ExitStack() as renames, writing(path, renames) as to:
+        images[0].save(to, "GIF", **options)
+
+
+def binary(pixels: NDArray) -> NDArray:
+    """Return RGBA pixels, or grey with alpha, of which each is opaque or transparent."""
+    full = np.iinfo(pixels.dtype).max
+    kept = pixels.copy()
+    kept[..., -1] = np.where(pixels[..., -1] > full // 2, full, 0)
+    return kept
+
+
+def _image(indices: NDArray[np.uint8], table: NDArray[np.uint8]) -> Image.Image:
+    image = Image.fromarray(np.ascontiguousarray(indices))
+    image.putpalette(table[:, :3].tobytes())
+    return image
+
+
+def _hidden(palette: Palette) -> int | None:
+    """Return the transparent entry, which is the last, or None."""
+    return len(palette) - 1 if palette.alpha is not None and palette.alpha[-1] == 0 else None
+
+
+def _disposal(indices: NDArray[np.uint8], hidden: Sequence[int | None]) -> int:
+    """Return CLEAR if a pixel is transparent after it was opaque; the first frame follows the last."""
+    if all(entry is None for entry in hidden):
+        return KEEP
+    entries = np.array([-1 if entry is None else entry for entry in hidden])
+    clear = indices == np.broadcast_to(entries, len(indices))[:, np.newaxis, np.newaxis]
+    return CLEAR if bool((clear & ~np.roll(clear, 1, axis=0)).any()) else KEEP

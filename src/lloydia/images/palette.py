@@ -1,0 +1,150 @@
+"""Palettes: the k colours of a picture, and files of them.
+
+========= ==========================================================================================
+extension what is written
+========= ==========================================================================================
+.png      a swatch for each colour, 16 a row
+.json     an object: the colour space, and of each colour its hexadecimal name, values and share
+.gpl      GIMP's palette (also Inkscape, Krita, Aseprite): a text of RGB values
+.ase      Adobe Swatch Exchange (also Affinity, Krita), the binary format itself
+========= ==========================================================================================
+
+JSON keeps everything; .gpl and .ase have no transparency, and .png and .gpl have 8 bits a channel.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import DataError
+from lloydia.data.outputs import writing
+from lloydia.images.color import levels
+
+__all__ = ["KINDS", "Palette"]
+
+SWATCH = 48  # pixels
+A_ROW = 16
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours, from dark to light; a fully transparent one comes last.
+
+    Attributes
+    ----------
+    colors : array of shape (k, 3)
+        RGB, in the picture's type.
+    alpha : array of shape (k,) or None
+        How opaque each is, in the picture's type; None for a picture without transparency.
+    shares : array of float64, shape (k,)
+        The part of the picture's pixels that each has, from 0 to 1.
+    space : str
+        The colour space it was found in.
+    """
+
+    colors: NDArray
+    alpha: NDArray | None
+    shares: NDArray[np.float64]
+    space: str
+
+    def __len__(self) -> int:
+        return len(self.colors)
+
+    def bytes(self) -> NDArray[np.uint8]:
+        """Return RGB or, with transparency, RGBA in 8 bits, shape (k, 3) or (k, 4)."""
+        parts = [self.colors] if self.alpha is None else [self.colors, self.alpha]
+        colors, full = np.column_stack(parts), levels(self.colors.dtype)
+        return np.rint(colors * (255 / full)).astype(np.uint8)
+
+    def write(self, path: str | Path) -> None:
+        """Write the palette; the extension says how (see :mod:`lloydia.images.palette`).
+
+        Raises
+        ------
+        DataError
+            The extension is none of `KINDS`.
+        OSError
+            The file cannot be written.
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind not in _WRITERS:
+            raise DataError(
+                f"cannot write {path}: its extension must be one of {', '.join(KINDS)}."
+            )
+        with ExitStack() as renames, writing(path, renames) as to:
+            _WRITERS[kind](self, to, path.stem)
+
+
+def _names(palette: Palette) -> list[str]:
+    return ["#" + color.tobytes().hex() for color in palette.bytes()]
+
+
+def _write_swatches(palette: Palette, to: Path, name: str) -> None:
+    from PIL import Image
+
+    colors = palette.bytes()
+    rows = -(-len(colors) // A_ROW)
+    width = min(len(colors), A_ROW)
+    blank = (255, 255, 255, 0)[: colors.shape[1]]
+    cells = np.full((rows * width, colors.shape[1]), blank, np.uint8)
+    cells[: len(colors)] = colors
+    grid = cells.reshape(rows, width, -1)
+    Image.fromarray(grid.repeat(SWATCH, axis=0).repeat(SWATCH, axis=1)).save(to, optimize=True)
+
+
+def _write_json(palette: Palette, to: Path, name: str) -> None:
+    alpha = [None] * len(palette) if palette.alpha is None else palette.alpha.tolist()
+    colors = [
+        {
+            "hex": hexadecimal,
+            "rgb": values,
+            **({} if opaque is None else {"alpha": opaque}),
+            "share": share,
+        }
+        for hexadecimal, values, opaque, share in zip(
+            _names(palette),
+            palette.colors.tolist(),
+            alpha,
+            palette.shares.tolist(),
+        )
+    ]
+    full = levels(palette.colors.dtype)
+    facts = {"name": name, "space": palette.space, "full": full, "colors": colors}
+    to.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_gimp(palette: Palette, to: Path, name: str) -> None:
+    lines = ["GIMP Palette", f"Name: {name}", f"Columns: {min(len(palette), A_ROW)}", "#"]
+    for color, hexadecimal in zip(palette.bytes().tolist(), _names(palette)):
+        lines.append("{:3d} {:3d} {:3d}".format(*color) + f"\t{hexadecimal}")
+    to.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_adobe(palette: Palette, to: Path, name: str) -> None:
+    """Write blocks, big-endian: a name in UTF-16, the model, three floats in [0, 1], a kind."""
+    blocks = []
+    full = levels(palette.colors.dtype)
+    for color, hexadecimal in zip(palette.colors, _names(palette)):
+        name = hexadecimal + "\0"
+        values = (float(value) / full for value in color)
+        body = struct.pack(">H", len(name)) + name.encode("utf-16-be")
+        body += b"RGB " + struct.pack(">3fH", *values, 2)  # 2: neither global nor a spot colour
+        blocks.append(struct.pack(">HI", 1, len(body)) + body)
+    to.write_bytes(b"ASEF" + struct.pack(">HHI", 1, 0, len(blocks)) + b"".join(blocks))
+
+
+_WRITERS = {
+    ".png": _write_swatches,
+    ".json": _write_json,
+    ".gpl": _write_gimp,
+    ".ase": _write_adobe,
+}
+KINDS = tuple(_WRITERS)

@@ -1,0 +1,285 @@
+"""Quantisation: a picture in k colours, those that lie nearest to its own.
+
+The k-means centres of all pixels are the palette of least mean squared error that Lloyd's
+iterations find from their start, in the colour space they run in.  A picture has far fewer colours
+than pixels: its distinct colours are clustered, each weighing as much as it has pixels.
+
+With transparency a pixel is a point of four coordinates, its colour times its opacity and the
+opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984), so that
+a colour counts as much as it shows.  Fully transparent pixels are left out, and get an entry of
+their own, the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.arrays import home_of, on_host
+from lloydia.data.device_arrays import as_tensor, on_gpu
+from lloydia.functions import assign
+from lloydia.images.color import Space, checked, levels
+from lloydia.images.color import space as space_of
+from lloydia.images.palette import Palette
+from lloydia.kmeans import KMeans
+from lloydia.parameters import check_choice, check_int
+
+__all__ = ["DITHERS", "Quantized", "palette", "quantize"]
+
+DITHERS = ("none", "floyd-steinberg", "blue-noise")
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A picture in the colours of a palette.
+
+    Attributes
+    ----------
+    image : array of the shape and type of the original
+    indices : array of uint8 (int32 beyond 256 entries), shape (height, width)
+        Each pixel's entry of the palette; for a film (frames, height, width).
+    palette : Palette
+        Its arrays are NumPy's.
+    n_colors : int
+        Distinct colours of the original; all fully transparent pixels are one.
+    n_iter : int
+        Iterations of k-means; 0 where the original's own colours are the palette.
+    note : str or None
+        One sentence where the palette has fewer than k colours.
+    """
+
+    image: Any
+    indices: Any
+    palette: Palette
+    n_colors: int
+    n_iter: int
+    note: str | None
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The n distinct colours of a picture that are not fully transparent."""
+
+    colors: NDArray  # (n, 3)
+    alpha: NDArray | None  # (n,)
+    counts: NDArray[np.int64]  # (n,): pixels of each
+    codes: NDArray[np.int32]  # (frames, height, width): the colour of each pixel, -1 transparent
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there are fully transparent pixels."""
+        return int(self.counts.sum()) < self.codes.size
+
+
+def quantize(
+    image: Any,
+    k: int,
+    *,
+    space: str = "RGB",
+    dither: str = "none",
+    random_state: Any = 0,
+    device: str = "auto",
+    n_threads: int | None = None,
+) -> Quantized:
+    """Reduce a picture to k colours.
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        uint8, uint16, or floating in [0, 1]; 1 to 4 channels: grey or RGB, with or without alpha.
+        A film, of shape (frames, height, width, channels), gets one palette.  NumPy, torch or CuPy;
+        pixels are counted on the host, and clustered where the array lives.
+    k : int
+        Entries of the palette, the transparent one included.
+    space : str, default="RGB"
+        The colour space of :func:`lloydia.images.color.space` in which near colours are near.  RGB
+        has the least squared error, hence the highest PSNR; Oklab is nearer to what eyes see.
+    dither : {"none", "floyd-steinberg", "blue-noise"}, default="none"
+        How colours are mixed; see :mod:`lloydia.images.dither`.
+    random_state : int, RandomState instance or None, default=0
+    device, n_threads
+        As in :class:`lloydia.KMeans`.
+
+    Returns
+    -------
+    Quantized
+
+    Raises
+    ------
+    ValueError
+        The array is no picture, `k` is no positive number, or there is no such space or dither.
+    """
+    check_int("k", k)
+    check_choice("dither", dither, DITHERS)
+    chosen, home = space_of(space), home_of(image)
+    pixels = np.asarray(on_host(image))
+    counted = _count(*_parted(pixels))
+    room = k - counted.hidden
+    if room < 1 and len(counted.colors):
+        raise ValueError("k=1 leaves no colour beside the transparent one: use 2 or more.")
+    options = {"device": _device(image, device), "n_threads": n_threads}
+    colors, alpha, n_iter = _centers(counted, room, chosen, random_state, options)
+    indices = _indices(counted, colors, alpha, chosen, dither, options)
+    if counted.hidden:
+        colors = np.append(colors, _unused(colors), axis=0)
+        alpha = np.append(alpha, alpha.dtype.type(0))
+    shares = np.bincount(indices.ravel(), minlength=len(colors)) / indices.size
+    return Quantized(
+        image=home(_painted(pixels, indices, colors, alpha)),
+        indices=home(indices.reshape(pixels.shape[: max(2, pixels.ndim - 1)])),
+        palette=Palette(colors, alpha, shares, chosen.name),
+        n_colors=len(counted.colors) + counted.hidden,
+        n_iter=n_iter,
+        note=_note(k, len(colors), len(counted.colors) + counted.hidden),
+    )
+
+
+def palette(image: Any, k: int, **options: Any) -> Palette:
+    """Return the k colours of a picture, and how much of it each has.
+
+    Parameters and errors are those of :func:`quantize`.
+    """
+    return quantize(image, k, **options).palette
+
+
+def _device(image: Any, device: str) -> str:
+    return str(as_tensor(image).device) if device == "auto" and on_gpu(image) else device
+
+
+def _note(k: int, n_entries: int, n_colors: int) -> str | None:
+    if n_colors <= k:
+        what = "one colour" if n_colors == 1 else f"{n_colors} colours"
+        return f"the picture has {what}, all of them in the palette" if n_colors < k else None
+    if n_entries < k:
+        return f"of {k} centres {n_entries} are different colours"
+    return None
+
+
+def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
+    """Return RGB of shape (frames, height, width, 3), and alpha.
+
+    Raises
+    ------
+    ValueError
+        The array is no picture.
+    """
+    shape = pixels.shape
+    grey = pixels.ndim == 2
+    if not (grey or (pixels.ndim in (3, 4) and shape[-1] in (1, 2, 3, 4))) or 0 in shape:
+        raise ValueError(
+            f"an array of shape {shape} is no picture: it needs (height, width), or (height, "
+            "width, channels) with 1 to 4 channels."
+        )
+    layers = pixels[..., np.newaxis] if grey else pixels
+    layers = layers.reshape(-1, *layers.shape[-3:])
+    channels = layers.shape[-1]
+    colors = layers[..., : channels - (channels in (2, 4))]
+    alpha = checked(layers[..., [-1] * 3])[..., 0] if channels in (2, 4) else None
+    return checked(np.broadcast_to(colors, (*layers.shape[:-1], 3))), alpha
+
+
+def _count(colors: NDArray, alpha: NDArray | None) -> _Counted:
+    """Count the distinct colours."""
+    rows = colors.reshape(-1, 3)
+    parts = rows if alpha is None else np.column_stack([rows, alpha.ravel()])
+    if alpha is not None:
+        parts[alpha.ravel() == 0] = 0
+    found, codes, counts = np.unique(parts, axis=0, return_inverse=True, return_counts=True)
+    codes = codes.reshape(colors.shape[:-1]).astype(np.int32)
+    if alpha is None:
+        return _Counted(found, None, counts, codes)
+    if found[0, 3] == 0:
+        found, counts, codes = found[1:], counts[1:], codes - 1
+    return _Counted(found[:, :3], found[:, 3], counts, codes)
+
+
+def _points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
+    """Return what is clustered, shape (n, 3), or (n, 4) with alpha."""
+    points = space.points(colors)
+    if alpha is None:
+        return points
+    opacity = (alpha / levels(alpha.dtype)).astype(np.float32)[:, np.newaxis]
+    return np.hstack([points * opacity, opacity * _reach(space, colors.dtype)])
+
+
+def _reach(space: Space, dtype: np.dtype) -> np.float32:
+    """Return how far white is from black along one coordinate: as far as opaque from transparent."""
+    ends = space.points(np.array([[0] * 3, [levels(dtype)] * 3], dtype=dtype))
+    return np.abs(ends[1] - ends[0]).max()
+
+
+def _colors(
+    points: NDArray, transparent: bool, space: Space, dtype: np.dtype
+) -> tuple[NDArray, NDArray | None]:
+    """Return the colours and alphas of points, at least one step of alpha: inverse of `_points`."""
+    if not transparent:
+        return space.colors(points, dtype), None
+    step = 1 / levels(dtype) if dtype.kind == "u" else np.finfo(np.float32).eps
+    opacity = (points[:, 3] / _reach(space, dtype)).astype(np.float64).clip(step, 1)
+    alpha = opacity * levels(dtype)
+    alpha = np.rint(alpha) if dtype.kind == "u" else alpha
+    return space.colors(points[:, :3] / opacity[:, np.newaxis], dtype), alpha.astype(dtype)
+
+
+def _centers(
+    counted: _Counted, k: int, space: Space, random_state: Any, options: dict[str, Any]
+) -> tuple[NDArray, NDArray | None, int]:
+    """Return the entries of the palette from dark to light, each once, and the iterations."""
+    colors, alpha, n_iter = counted.colors, counted.alpha, 0
+    if len(colors) > k:
+        fitted = KMeans(k, random_state=random_state, **options).fit(
+            _points(colors, alpha, space), sample_weight=counted.counts
+        )
+        n_iter = int(fitted.n_iter_)
+        colors, alpha = _colors(fitted.cluster_centers_, alpha is not None, space, colors.dtype)
+    light = colors @ np.array([0.2126, 0.7152, 0.0722])
+    entries = np.column_stack([light, colors, *([] if alpha is None else [alpha])])
+    _, first = np.unique(entries, axis=0, return_index=True)
+    return colors[first], None if alpha is None else alpha[first], n_iter
+
+
+def _indices(
+    counted: _Counted,
+    colors: NDArray,
+    alpha: NDArray | None,
+    space: Space,
+    dither: str,
+    options: dict[str, Any],
+) -> NDArray:
+    """Return each pixel's entry, shape (frames, height, width); transparent ones get the next."""
+    if len(colors) == 0:
+        return np.zeros(counted.codes.shape, np.uint8)
+    points = _points(counted.colors, counted.alpha, space)
+    entries = _points(colors, alpha, space)
+    if dither == "none":
+        labels, _ = assign(points, entries, **options)
+        found = np.append(labels, np.int32(len(colors)))[counted.codes]
+    else:
+        from lloydia.images.dither import blue_noise, floyd_steinberg
+
+        method = blue_noise if dither == "blue-noise" else floyd_steinberg
+        found = np.stack([method(frame, points, entries) for frame in counted.codes])
+    return found.astype(np.uint8) if len(colors) + counted.hidden <= 256 else found
+
+
+def _unused(colors: NDArray) -> NDArray:
+    """Return a dark colour that is not among these, shape (1, 3)."""
+    step = 1 if colors.dtype.kind == "u" else 1 / 255
+    taken = set(map(tuple, colors.tolist()))
+    blues = (step * i for i in range(len(colors) + 1))
+    free = next(blue for blue in blues if (0, 0, blue) not in taken)
+    return np.array([[0, 0, free]], dtype=colors.dtype)
+
+
+def _painted(
+    pixels: NDArray, indices: NDArray, colors: NDArray, alpha: NDArray | None
+) -> NDArray:
+    """Return the picture in the palette's colours, in the original's shape."""
+    channels = 1 if pixels.ndim == 2 else pixels.shape[-1]
+    table = colors[:, : 1 if channels <= 2 else 3]
+    if alpha is not None:
+        table = np.column_stack([table, alpha])
+    return table[indices].reshape(pixels.shape)
