@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lloydia.images.indexed import Animation
-    from lloydia.images.palette import Palette
+    from lloydia.images.palettes import Palette
 
 # What is taken from a folder.
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif")
@@ -63,7 +63,7 @@ class Quantizing:
 
     def of(self, pixels: NDArray, k: int) -> list[Any]:
         """Quantise a picture, or a film: a result a palette."""
-        from lloydia.images.quantize import quantize
+        from lloydia.images.quantization import quantize
 
         parts = list(pixels) if self.per_frame and pixels.ndim == 4 else [pixels]
         return [
@@ -96,7 +96,7 @@ def quantize(
             help="Number of colours, a transparent one included.",
         ),
     ],
-    method: Quantizing = Quantizing(),  # noqa: B008 - frozen
+    method: Quantizing = Quantizing(),
     out: Annotated[
         Path | None,
         FILE,
@@ -180,7 +180,7 @@ def _one(
     from lloydia.data.outputs import check_output
     from lloydia.images.files import Picture, read
     from lloydia.images.indexed import INDEXED, read_animation
-    from lloydia.images.palette import KINDS
+    from lloydia.images.palettes import KINDS
 
     film = read_animation(path, allow_huge=method.allow_huge) if path.is_file() else None
     picture = Picture(film.pixels) if film else read(path, allow_huge=method.allow_huge)

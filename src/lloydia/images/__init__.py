@@ -6,9 +6,13 @@ from typing import Any
 
 from lloydia.imports import load
 
-__all__ = ["Segments", "boundaries", "segment"]
+__all__ = ["Palette", "Quantized", "Segments", "boundaries", "palette", "quantize", "segment"]
 
-_HOME = dict.fromkeys(__all__, "lloydia.images.segments")
+_HOME = {
+    "Palette": "lloydia.images.palettes",
+    **dict.fromkeys(("Quantized", "palette", "quantize"), "lloydia.images.quantization"),
+    **dict.fromkeys(("Segments", "boundaries", "segment"), "lloydia.images.segments"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -55,7 +55,9 @@ def blue_noise(
     codes: NDArray[np.int32], points: NDArray[np.float32], palette: NDArray[np.float32]
 ) -> NDArray[np.int32]:
     """Dither by thresholds; parameters and result are those of :func:`floyd_steinberg`."""
-    return _threshold(codes, *_mixtures(points, palette, np.float32(GRAIN)), texture(), len(palette))
+    return _threshold(
+        codes, *_mixtures(points, palette, np.float32(GRAIN)), texture(), len(palette)
+    )
 
 
 # No NaN and no sign of zero matter to a minimum: it is found in vectors.

@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lloydia.data.columns import DataError
 from lloydia.data.outputs import writing
 from lloydia.images.files import fitting, sound
-from lloydia.images.palette import Palette
+from lloydia.images.palettes import Palette
 
 __all__ = ["INDEXED", "Animation", "read_animation", "write_gif", "write_png"]
 
@@ -176,7 +175,7 @@ def _hidden(palette: Palette) -> int | None:
 
 
 def _disposal(indices: NDArray[np.uint8], hidden: Sequence[int | None]) -> int:
-    """Return CLEAR if a pixel is transparent after it was opaque; the first frame follows the last."""
+    """Return CLEAR if an opaque pixel turns transparent; the first frame follows the last."""
     if all(entry is None for entry in hidden):
         return KEEP
     entries = np.array([-1 if entry is None else entry for entry in hidden])

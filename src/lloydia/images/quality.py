@@ -44,8 +44,8 @@ def ssim(original: NDArray, other: NDArray) -> float:
 
     Parameters
     ----------
-    original, other : ndarray of uint8, uint16, or floating in [0, 1], shape (height, width, channels)
-        At least 11 pixels high and wide.
+    original, other : ndarray of shape (height, width, channels)
+        uint8, uint16, or floating in [0, 1]; at least 11 pixels high and wide.
 
     Raises
     ------

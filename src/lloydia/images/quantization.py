@@ -8,6 +8,9 @@ With transparency a pixel is a point of four coordinates, its colour times its o
 opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984), so that
 a colour counts as much as it shows.  Fully transparent pixels are left out, and get an entry of
 their own, the last one.
+
+An entry is the mean of its cluster's stored values, as in :mod:`lloydia.images.segments`; each
+pixel gets the entry nearest to it in the colour space.
 """
 
 from __future__ import annotations
@@ -18,14 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.cpu.pool import default_threads
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.functions import assign
 from lloydia.images.color import Space, checked, levels
 from lloydia.images.color import space as space_of
-from lloydia.images.palette import Palette
+from lloydia.images.colors import distinct
+from lloydia.images.palettes import Palette
 from lloydia.kmeans import KMeans
-from lloydia.parameters import check_choice, check_int
+from lloydia.parameters import check_choice, check_int, check_threads
 
 __all__ = ["DITHERS", "Quantized", "palette", "quantize"]
 
@@ -113,17 +118,18 @@ def quantize(
         The array is no picture, `k` is no positive number, or there is no such space or dither.
     """
     check_int("k", k)
+    check_threads(n_threads)
     check_choice("dither", dither, DITHERS)
     chosen, home = space_of(space), home_of(image)
     pixels = np.asarray(on_host(image))
-    counted = _count(*_parted(pixels))
+    counted = _count(*_parted(pixels), n_threads or default_threads())
     room = k - counted.hidden
     if room < 1 and len(counted.colors):
         raise ValueError("k=1 leaves no colour beside the transparent one: use 2 or more.")
     options = {"device": _device(image, device), "n_threads": n_threads}
-    colors, alpha, n_iter = _centers(counted, room, chosen, random_state, options)
+    colors, alpha, n_iter = _entries(counted, room, chosen, random_state, options)
     indices = _indices(counted, colors, alpha, chosen, dither, options)
-    if counted.hidden:
+    if alpha is not None and counted.hidden:
         colors = np.append(colors, _unused(colors), axis=0)
         alpha = np.append(alpha, alpha.dtype.type(0))
     shares = np.bincount(indices.ravel(), minlength=len(colors)) / indices.size
@@ -181,19 +187,30 @@ def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
     return checked(np.broadcast_to(colors, (*layers.shape[:-1], 3))), alpha
 
 
-def _count(colors: NDArray, alpha: NDArray | None) -> _Counted:
-    """Count the distinct colours."""
-    rows = colors.reshape(-1, 3)
-    parts = rows if alpha is None else np.column_stack([rows, alpha.ravel()])
-    if alpha is not None:
-        parts[alpha.ravel() == 0] = 0
-    found, codes, counts = np.unique(parts, axis=0, return_inverse=True, return_counts=True)
-    codes = codes.reshape(colors.shape[:-1]).astype(np.int32)
+def _count(colors: NDArray, alpha: NDArray | None, n_threads: int) -> _Counted:
+    """Count the distinct colours, each with its alpha."""
+    shape = colors.shape[:-1]
+    rows = np.ascontiguousarray(colors).reshape(-1, 3)
     if alpha is None:
-        return _Counted(found, None, counts, codes)
-    if found[0, 3] == 0:
-        found, counts, codes = found[1:], counts[1:], codes - 1
-    return _Counted(found[:, :3], found[:, 3], counts, codes)
+        found = distinct(rows, n_threads)
+        places = np.arange(len(rows), dtype=np.int32) if found.places is None else found.places
+        return _Counted(found.values, None, found.counts, places.reshape(shape))
+    opacity = alpha.ravel()
+    found = distinct(rows * (opacity > 0)[:, np.newaxis], n_threads)
+    places = np.arange(len(rows)) if found.places is None else found.places
+    keys = np.where(opacity > 0, _ranks(opacity).astype(np.int64) * len(found.values) + places, 0)
+    _, first, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    hidden = int(opacity[first[0]] == 0)  # all of them are one, the first
+    first, counts = first[hidden:], counts[hidden:]
+    codes: NDArray[np.int32] = (inverse - hidden).astype(np.int32).reshape(shape)
+    return _Counted(found.values[places[first]], opacity[first], counts, codes)
+
+
+def _ranks(alpha: NDArray) -> NDArray:
+    """Return integers in the order of the alphas, 0 for transparent."""
+    return alpha if alpha.dtype.kind == "u" else np.unique(alpha, return_inverse=True)[1]
 
 
 def _points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
@@ -206,25 +223,12 @@ def _points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.
 
 
 def _reach(space: Space, dtype: np.dtype) -> np.float32:
-    """Return how far white is from black along one coordinate: as far as opaque from transparent."""
+    """Return how far opaque is from transparent: as white from black along one coordinate."""
     ends = space.points(np.array([[0] * 3, [levels(dtype)] * 3], dtype=dtype))
     return np.abs(ends[1] - ends[0]).max()
 
 
-def _colors(
-    points: NDArray, transparent: bool, space: Space, dtype: np.dtype
-) -> tuple[NDArray, NDArray | None]:
-    """Return the colours and alphas of points, at least one step of alpha: inverse of `_points`."""
-    if not transparent:
-        return space.colors(points, dtype), None
-    step = 1 / levels(dtype) if dtype.kind == "u" else np.finfo(np.float32).eps
-    opacity = (points[:, 3] / _reach(space, dtype)).astype(np.float64).clip(step, 1)
-    alpha = opacity * levels(dtype)
-    alpha = np.rint(alpha) if dtype.kind == "u" else alpha
-    return space.colors(points[:, :3] / opacity[:, np.newaxis], dtype), alpha.astype(dtype)
-
-
-def _centers(
+def _entries(
     counted: _Counted, k: int, space: Space, random_state: Any, options: dict[str, Any]
 ) -> tuple[NDArray, NDArray | None, int]:
     """Return the entries of the palette from dark to light, each once, and the iterations."""
@@ -234,11 +238,34 @@ def _centers(
             _points(colors, alpha, space), sample_weight=counted.counts
         )
         n_iter = int(fitted.n_iter_)
-        colors, alpha = _colors(fitted.cluster_centers_, alpha is not None, space, colors.dtype)
+        colors, alpha = _means(counted, fitted.labels_)
     light = colors @ np.array([0.2126, 0.7152, 0.0722])
     entries = np.column_stack([light, colors, *([] if alpha is None else [alpha])])
     _, first = np.unique(entries, axis=0, return_index=True)
     return colors[first], None if alpha is None else alpha[first], n_iter
+
+
+def _means(counted: _Counted, labels: NDArray[np.int32]) -> tuple[NDArray, NDArray | None]:
+    """Return the mean of each cluster's stored values, as `segment` does, and of their alpha.
+
+    Colours count by their pixels and by how opaque these are.
+    """
+    weights = counted.counts.astype(np.float64)
+    pixels = np.bincount(labels, weights)
+    if counted.alpha is not None:
+        weights = weights * counted.alpha
+    totals = np.bincount(labels, weights)
+    some = totals > 0  # a cluster may have lost all its colours
+    sums = [np.bincount(labels, weights * channel)[some] for channel in counted.colors.T]
+    colors = _stored(np.column_stack(sums) / totals[some, np.newaxis], counted.colors.dtype)
+    if counted.alpha is None:
+        return colors, None
+    alpha = _stored(totals[some] / pixels[some], counted.alpha.dtype)
+    return colors, np.maximum(alpha, counted.alpha.min())  # rounded, but not to transparent
+
+
+def _stored(values: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    return (np.rint(values) if dtype.kind == "u" else values).astype(dtype)
 
 
 def _indices(
@@ -274,9 +301,7 @@ def _unused(colors: NDArray) -> NDArray:
     return np.array([[0, 0, free]], dtype=colors.dtype)
 
 
-def _painted(
-    pixels: NDArray, indices: NDArray, colors: NDArray, alpha: NDArray | None
-) -> NDArray:
+def _painted(pixels: NDArray, indices: NDArray, colors: NDArray, alpha: NDArray | None) -> NDArray:
     """Return the picture in the palette's colours, in the original's shape."""
     channels = 1 if pixels.ndim == 2 else pixels.shape[-1]
     table = colors[:, : 1 if channels <= 2 else 3]

@@ -64,7 +64,7 @@ class Palette:
         return np.rint(colors * (255 / full)).astype(np.uint8)
 
     def write(self, path: str | Path) -> None:
-        """Write the palette; the extension says how (see :mod:`lloydia.images.palette`).
+        """Write the palette; the extension says how (see :mod:`lloydia.images.palettes`).
 
         Raises
         ------

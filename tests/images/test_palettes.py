@@ -11,7 +11,7 @@ from PIL import Image
 from PIL.GimpPaletteFile import GimpPaletteFile
 
 from lloydia.data.columns import DataError
-from lloydia.images.palette import KINDS, Palette
+from lloydia.images.palettes import KINDS, Palette
 
 COLORS = np.random.default_rng(0).integers(0, 256, (19, 3), dtype=np.uint8)
 OPACITY = np.linspace(10, 255, 19).astype(np.uint8)
@@ -69,6 +69,6 @@ def test_adobe(tmp_path, dtype):
 
 
 def test_other_extensions(tmp_path):
-    with pytest.raises(DataError, match="one of .png, .json, .gpl, .ase"):
+    with pytest.raises(DataError, match=r"one of \.png, \.json, \.gpl, \.ase"):
         made().write(tmp_path / "p.aco")
     assert KINDS == (".png", ".json", ".gpl", ".ase")
