@@ -87,6 +87,10 @@ def write(path: Path, folder: Path | None = None) -> list[Path]:
     rows = newest(path)
     folder = path.parent if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
+    if rows[0]["mode"] == "images":
+        from lloydia.bench.images.report import write_images
+
+        return write_images(rows, folder / path.stem)
     pictures = {mode: folder / f"{path.stem}-{mode}.png" for mode in TITLES if by_case(rows, mode)}
     text = [f"# {_where(rows[0])}", "", _machine(rows), ""]
     text += [f"![{_title(mode, rows[0])}]({picture.name})\n" for mode, picture in pictures.items()]

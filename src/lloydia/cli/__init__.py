@@ -27,6 +27,7 @@ TAKES = {
     "bench peers": "options alone",
     "bench seeding": "options alone",
     "bench auto": "options alone",
+    "bench images": "options alone",
     "bench report": "at most one FILE",
 }
 SPELLED = re.compile(r"\b(algorithm|device|empty|init|stop)='([^']*)'")

@@ -6,6 +6,7 @@ from cyclopts import App
 
 from lloydia import __version__
 from lloydia.cli.bench import bench
+from lloydia.cli.bench_images import images
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
 from lloydia.cli.predict import predict
@@ -20,4 +21,5 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 app = App(name="lloydia", version=__version__, help=HELP)
 for command in (fit, predict, score, quantize, demo):
     app.command(command)
+bench.command(images)
 app.command(bench)

@@ -252,7 +252,7 @@ def _show(
     if json:
         print_json({"rows": rows})
     else:
-        _print(sheets(rows))
+        print_sheets(sheets(rows))
     if save or out:
         print(f"kept in {kept}", file=sys.stderr)
     for row in rows:
@@ -260,7 +260,8 @@ def _show(
             raise RuntimeError(f"{row['case']}: {row['peer']}: {row['reason']}")
 
 
-def _print(found: list[Sheet]) -> None:
+def print_sheets(found: list[Sheet]) -> None:
+    """Print tables and their notes."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -9,9 +9,9 @@
 * :func:`blue_noise`: each colour is mixed from its nearest entry a and one other, b: of the points
   of the segment from a to b take the nearest, ``a + t (b - a)``, and the entry b for which its
   squared distance plus `GRAIN` times the variance of the mixture, ``t (1 - t) |b - a|^2``, is
-  least.  A pixel takes b where t exceeds the threshold of a blue-noise texture
-  (:mod:`.blue_noise`) at its place.  Pixels do not depend on each other: what stands still in an
-  animation stays still.
+  least; no b whose share t is below `LEAST`, which would be stray dots.  A pixel takes b where t
+  exceeds the threshold of a blue-noise texture (:mod:`.blue_noise`) at its place.  Pixels do not
+  depend on each other: what stands still in an animation stays still.
 
 Colours are points of the space that the palette was found in.  Arithmetic is IEEE float32 in a
 fixed order: the same pixels everywhere.
@@ -28,6 +28,7 @@ from lloydia.images.blue_noise import texture
 __all__ = ["blue_noise", "floyd_steinberg"]
 
 GRAIN = 0.1
+LEAST = 1 / 32
 
 
 def floyd_steinberg(
@@ -55,9 +56,8 @@ def blue_noise(
     codes: NDArray[np.int32], points: NDArray[np.float32], palette: NDArray[np.float32]
 ) -> NDArray[np.int32]:
     """Dither by thresholds; parameters and result are those of :func:`floyd_steinberg`."""
-    return _threshold(
-        codes, *_mixtures(points, palette, np.float32(GRAIN)), texture(), len(palette)
-    )
+    found = _mixtures(points, palette, np.float32(GRAIN), np.float32(LEAST))
+    return _threshold(codes, *found, texture(), len(palette))
 
 
 # No NaN and no sign of zero matter to a minimum: it is found in vectors.
@@ -117,7 +117,7 @@ def _diffuse(codes, points, entries, low, high):
 
 
 @kernel
-def _mixtures(points, palette, grain):
+def _mixtures(points, palette, grain, rarest):
     """Return each colour's nearest entry, the other one of its mixture, and the other's share."""
     n, n_features = points.shape
     k = len(palette)
@@ -136,7 +136,7 @@ def _mixtures(points, palette, grain):
                 side = palette[b, f] - palette[a, f]
                 along += side * (points[i, f] - palette[a, f])
                 length += side * side
-            if along <= 0 or length == 0:
+            if along <= 0 or along < rarest * length:  # a itself, with 0 of both, is left out too
                 continue
             t = along / length
             cost = distances[a] - t * along + grain * t * (np.float32(1) - t) * length

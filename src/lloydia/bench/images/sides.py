@@ -1,0 +1,137 @@
+"""Ways to reduce a picture to k colours: ours, and those people use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SIDES", "Side", "choose"]
+
+Pixels = NDArray[np.uint8]
+
+
+class Reduce(Protocol):
+    """From RGB pixels of shape (height, width, 3) to the same in at most k colours."""
+
+    def __call__(self, pixels: Pixels, k: int, threads: int) -> Pixels:
+        """Reduce the colours of a picture."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way of one library.
+
+    Attributes
+    ----------
+    name : str
+    package : str
+        The distribution that has it.
+    reduce : callable
+    """
+
+    name: str
+    package: str
+    reduce: Reduce
+
+    def version(self) -> str | None:
+        """Return the version that is installed, or None."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return None
+
+
+def _ours(pixels: Pixels, k: int, threads: int, *, space: str) -> Pixels:
+    from lloydia.images import quantize
+
+    return quantize(pixels, k, space=space, n_threads=threads).image
+
+
+def _pillow(pixels: Pixels, k: int, threads: int, *, method: str, kmeans: int) -> Pixels:
+    """Return Pillow's; `kmeans=1` asks for iterations until no pixel moves."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    chosen = Image.Quantize[method]
+    found = image.quantize(k, chosen, kmeans=kmeans, dither=Image.Dither.NONE)
+    return np.asarray(found.convert("RGB"))
+
+
+def _scikit_learn(pixels: Pixels, k: int, threads: int) -> Pixels:
+    """Return what scikit-learn's example of colour quantisation does: centres of 1,000 pixels."""
+    from sklearn.cluster import KMeans
+    from sklearn.utils import shuffle
+
+    rows = pixels.reshape(-1, 3) / 255
+    some = shuffle(rows, random_state=0, n_samples=1000)
+    fitted = KMeans(n_clusters=k, random_state=0).fit(some)
+    colors = np.rint(fitted.cluster_centers_ * 255).astype(np.uint8)
+    return colors[fitted.predict(rows)].reshape(pixels.shape)
+
+
+def _opencv(pixels: Pixels, k: int, threads: int) -> Pixels:
+    """Return OpenCV's k-means as in its tutorial, of one k-means++ start instead of ten."""
+    import cv2
+
+    cv2.setNumThreads(threads)
+    cv2.setRNGSeed(0)
+    rows = pixels.reshape(-1, 3).astype(np.float32)
+    until = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 10, 1.0)
+    # Typed as if labels were required.
+    _, labels, centers = cv2.kmeans(rows, k, None, until, 1, cv2.KMEANS_PP_CENTERS)
+    return np.rint(centers).astype(np.uint8)[labels.ravel()].reshape(pixels.shape)
+
+
+def _libimagequant(pixels: Pixels, k: int, threads: int) -> Pixels:
+    from imagequant import quantize_raw_rgba_bytes
+
+    height, width, _ = pixels.shape
+    opaque = np.full((height, width, 1), 255, np.uint8)
+    data = np.concatenate([pixels, opaque], axis=2).tobytes()
+    found, palette = quantize_raw_rgba_bytes(data, width, height, 0.0, k)
+    colors = np.array(palette, np.uint8).reshape(-1, 4)[:, :3]
+    return colors[np.frombuffer(found, np.uint8)].reshape(pixels.shape)
+
+
+SIDES = (
+    Side("Lloydia", "lloydia", partial(_ours, space="RGB")),
+    Side("Lloydia, Oklab", "lloydia", partial(_ours, space="Oklab")),
+    Side("Pillow median cut", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=0)),
+    Side("Pillow octree", "pillow", partial(_pillow, method="FASTOCTREE", kmeans=0)),
+    Side("Pillow k-means", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=1)),
+    Side("scikit-learn example", "scikit-learn", _scikit_learn),
+    Side("OpenCV kmeans", "opencv-python-headless", _opencv),
+    Side("libimagequant", "imagequant", _libimagequant),
+)
+
+
+def choose(names: Sequence[str] | None) -> list[Side]:
+    """Return the sides whose names, or first words of them, are given, and always ours.
+
+    Without names: those that are installed.
+
+    Raises
+    ------
+    ValueError
+        For a name that no side has.
+    ImportError
+        For a side that is not installed.
+    """
+    if not names:
+        return [side for side in SIDES if side.version()]
+    wanted = [side for side in SIDES if side.package == "lloydia"]
+    for name in names:
+        meant = [side for side in SIDES if side.name.startswith(name)]
+        if not meant:
+            known = ", ".join(side.name for side in SIDES)
+            raise ValueError(f"There is no peer {name!r}: the peers are {known}.")
+        if not meant[0].version():
+            raise ImportError(f"{name} is not installed; pip install {meant[0].package}.")
+        wanted += meant
+    return [side for side in SIDES if side in wanted]

@@ -1,0 +1,95 @@
+"""`lloydia bench images`: colour quantisation beside other libraries."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lloydia.bench.machine import RESULTS
+from lloydia.cli.bench import Names, Out, Save, Threads, print_sheets
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.progress import bar
+from lloydia.cli.report import print_json
+
+
+def images(
+    *,
+    photographs: Names = None,
+    peers: Names = None,
+    sizes: Annotated[
+        list[int] | None,
+        Parameter(consume_multiple=True, negative="", help="Numbers of colours; 8 16 64 256."),
+    ] = None,
+    threads: Threads = 1,
+    rounds: Annotated[int, POSITIVE, Parameter(help="Rounds at most, a second for each side.")] = 5,
+    save: Save = False,
+    out: Out = None,
+    pictures: Annotated[
+        Path | None,
+        FILE,
+        Parameter(group=OUTPUT, help="Folder for the figure and the contact sheets."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Reduce photographs to k colours beside Pillow, scikit-learn, OpenCV and libimagequant.
+
+    Those that are installed.  The photographs come with scikit-learn and scikit-image.
+
+    Example: lloydia bench images --photographs china --peers Pillow libimagequant --sizes 16
+    """
+    from lloydia.bench.images.photographs import present
+    from lloydia.bench.images.report import image_sheets
+    from lloydia.bench.images.run import SIZES, run
+    from lloydia.bench.images.sides import choose
+    from lloydia.bench.machine import keep
+
+    if wrong := [k for k in sizes or () if not 2 <= k <= 256]:
+        raise ValueError(f"--sizes {wrong[0]}: a palette has 2 to 256 colours.")
+    names, sides = list(present(photographs)), choose(peers)
+    with bar(counted=False) as shown:
+        task = shown.add_task("", total=None, note="")
+        rows = []
+        for some in run(
+            names,
+            sizes or SIZES,
+            sides,
+            threads=threads,
+            rounds=rounds,
+            step=lambda what: shown.update(task, description=what),
+        ):
+            rows += some
+            if save or out:
+                kept = keep("images", some, out or RESULTS)
+    if json:
+        print_json({"rows": rows})
+    else:
+        print_sheets(image_sheets(rows))
+    if save or out:
+        print(f"kept in {kept}", file=sys.stderr)
+    if pictures is not None:
+        _draw(rows, names, pictures)
+
+
+def _draw(rows: list[dict], names: list[str], folder: Path) -> None:
+    from contextlib import ExitStack
+
+    from lloydia.bench.images import contact
+    from lloydia.bench.images.photographs import photograph
+    from lloydia.bench.images.report import draw
+    from lloydia.bench.images.sides import SIDES
+    from lloydia.data.outputs import writing
+
+    folder.mkdir(parents=True, exist_ok=True)
+    present = {row["peer"] for row in rows}
+    pixels, part = photograph(names[0]), (slice(0, 240), slice(60, 360))
+    sides = [side for side in SIDES if side.name in present]
+    with ExitStack() as renames:
+        with writing(folder / "quantize-peers.png", renames) as to:
+            contact.beside_peers(pixels, 16, sides, part).save(to, optimize=True)
+        with writing(folder / "quantize-dither.png", renames) as to:
+            contact.beside_undithered(pixels, (8, 16, 64), part).save(to, optimize=True)
+        with writing(folder / "quantize-speed.png", renames) as to:
+            draw(rows, to)
