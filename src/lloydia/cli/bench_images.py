@@ -84,7 +84,7 @@ def _draw(rows: list[dict], names: list[str], folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     present = {row["peer"] for row in rows}
-    pixels, part = photograph(names[0]), (slice(0, 240), slice(60, 360))
+    pixels, part = photograph(names[0]), (slice(10, 190), slice(70, 320))
     sides = [side for side in SIDES if side.name in present]
     with ExitStack() as renames:
         with writing(folder / "quantize-peers.png", renames) as to:
