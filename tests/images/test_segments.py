@@ -188,6 +188,27 @@ def test_other_layouts(photo):
         assert np.array_equal(found.image, expected.image)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_tensors_take_their_own_way(photo, dtype, channels, monkeypatch):
+    """What runs on a GPU, run with tensors on the host: the same bits as with arrays."""
+    torch = pytest.importorskip("torch")
+    picture = np.dstack([photo[::2, ::2]] * 2)[..., :channels].copy()
+    picture[:4, :, -1] = 0
+    full = {np.uint8: 1, np.uint16: np.uint16(257), np.float32: np.float32(1 / 255)}[dtype]
+    picture = (picture * full).astype(dtype)
+    expected = [segment(picture, 4, xy=xy) for xy in (0.0, 0.5)]
+    for module in ("segments", "colors"):
+        monkeypatch.setattr(
+            f"lloydia.images.{module}.on_gpu", lambda array: isinstance(array, torch.Tensor)
+        )
+    for xy, by_arrays in zip((0.0, 0.5), expected):
+        found = segment(torch.as_tensor(picture), 4, xy=xy)
+        for name in ("labels", "image", "palette", "centers"):
+            by_tensors = np.asarray(getattr(found, name))
+            assert by_tensors.tobytes() == getattr(by_arrays, name).tobytes()
+
+
 def test_every_colour_of_the_cube_has_its_place():
     codes = np.arange(1 << 24, dtype=np.uint32)[:: 4095 * 3 + 1]
     corners = np.array([0, 255, 255 << 8, 255 << 16, (1 << 24) - 1, 4096, 4095], dtype=np.uint32)
