@@ -51,4 +51,5 @@ def check(space: Space) -> bool:
 
 if __name__ == "__main__":
     print("space       error   lost    margin     ns")
-    sys.exit(not all([check(space) for space in SPACES]))
+    failed = [space.name for space in SPACES if not check(space)]
+    sys.exit(f"not as it must be: {', '.join(failed)}" if failed else 0)
