@@ -85,13 +85,14 @@ def test_a_turned_picture_has_the_same_segments(photo, init):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
-@pytest.mark.parametrize("shape", ["(h, w)", "(h, w, 1)", "(h, w, 3)", "(h, w, 4)"])
-def test_types_and_shapes(photo, dtype, shape):
-    picture = photo[::3, ::2].astype(np.float64) / 255
-    if shape == "(h, w, 4)":
-        picture = np.dstack([picture, picture[..., 0]])
-    elif shape != "(h, w, 3)":
-        picture = picture[..., :1] if shape == "(h, w, 1)" else picture[..., 0]
+@pytest.mark.parametrize("channels", ["(h, w)", 1, 2, 3, 4])
+def test_types_and_shapes(photo, dtype, channels):
+    n_colors = {2: 1, 4: 3}.get(channels, channels)
+    picture = np.dstack([photo[::3, ::2]] * 2) / 255
+    if channels == "(h, w)":
+        picture, n_colors = picture[..., 0], 1
+    else:
+        picture = picture[..., :channels]
     full = np.iinfo(dtype).max if np.dtype(dtype).kind == "u" else 1
     picture = (picture * full).astype(dtype)
     before = picture.copy()
@@ -101,13 +102,13 @@ def test_types_and_shapes(photo, dtype, shape):
     assert (found.labels.shape, found.labels.dtype) == (picture.shape[:2], np.int32)
     flat, image = (p.reshape(found.labels.size, -1) for p in (picture, found.image))
     assert found.palette.dtype == dtype
-    assert found.palette.shape == ((4, 3) if flat.shape[1] > 1 else (4,))
+    assert found.palette.shape == ((4, 3) if n_colors == 3 else (4,))
     painted = found.palette[found.labels].reshape(len(flat), -1)
-    assert np.array_equal(image[:, :3], painted)
-    assert np.array_equal(image[:, 3:], flat[:, 3:])
-    seen = flat[:, 3] > 0 if shape == "(h, w, 4)" else np.ones(len(flat), dtype=bool)
+    assert np.array_equal(image[:, :n_colors], painted)
+    assert np.array_equal(image[:, n_colors:], flat[:, n_colors:])
+    seen = (flat[:, n_colors:] > 0).all(axis=1)
     for j in range(4):
-        mean = flat[seen & (found.labels.ravel() == j), :3].mean(axis=0, dtype=np.float64)
+        mean = flat[seen & (found.labels.ravel() == j), :n_colors].mean(axis=0, dtype=np.float64)
         assert found.palette[j] == pytest.approx(mean, abs=0.5 + 1e-9 if full > 1 else 1e-6)
 
 
@@ -187,6 +188,27 @@ def test_other_layouts(photo):
         assert np.array_equal(found.image, expected.image)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_tensors_take_their_own_way(photo, dtype, channels, monkeypatch):
+    """What runs on a GPU, run with tensors on the host: the same bits as with arrays."""
+    torch = pytest.importorskip("torch")
+    picture = np.dstack([photo[::2, ::2]] * 2)[..., :channels].copy()
+    picture[:4, :, -1] = 0
+    full = {np.uint8: 1, np.uint16: np.uint16(257), np.float32: np.float32(1 / 255)}[dtype]
+    picture = (picture * full).astype(dtype)
+    expected = [segment(picture, 4, xy=xy) for xy in (0.0, 0.5)]
+    for module in ("segments", "colors"):
+        monkeypatch.setattr(
+            f"lloydia.images.{module}.on_gpu", lambda array: isinstance(array, torch.Tensor)
+        )
+    for xy, by_arrays in zip((0.0, 0.5), expected):
+        found = segment(torch.as_tensor(picture), 4, xy=xy)
+        for name in ("labels", "image", "palette", "centers"):
+            by_tensors = np.asarray(getattr(found, name))
+            assert by_tensors.tobytes() == getattr(by_arrays, name).tobytes()
+
+
 def test_every_colour_of_the_cube_has_its_place():
     codes = np.arange(1 << 24, dtype=np.uint32)[:: 4095 * 3 + 1]
     corners = np.array([0, 255, 255 << 8, 255 << 16, (1 << 24) - 1, 4096, 4095], dtype=np.uint32)
@@ -201,7 +223,7 @@ def test_every_colour_of_the_cube_has_its_place():
     ("pixels", "options", "message"),
     [
         (np.zeros(5), {}, r"an array of shape \(5,\) is no picture"),
-        (np.zeros((4, 4, 2), np.uint8), {}, r"an array of shape \(4, 4, 2\) is no picture"),
+        (np.zeros((4, 4, 5), np.uint8), {}, r"an array of shape \(4, 4, 5\) is no picture"),
         (np.zeros((0, 4, 3), np.uint8), {}, "the picture has no pixels"),
         (np.zeros((4, 4, 3), np.int32), {}, "pixels of type int32 are not known"),
         (np.full((4, 4), 7.0), {}, "floating pixels reach from 7 to 7"),

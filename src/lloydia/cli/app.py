@@ -12,6 +12,7 @@ from lloydia.cli.fit import fit
 from lloydia.cli.predict import predict
 from lloydia.cli.quantize import quantize
 from lloydia.cli.score import score
+from lloydia.cli.segment import segment
 
 HELP = """k-means that gives the same answer, to the last bit, on any number of threads.
 
@@ -19,7 +20,7 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 """
 
 app = App(name="lloydia", version=__version__, help=HELP)
-for command in (fit, predict, score, quantize, demo):
+for command in (fit, predict, score, segment, quantize, demo):
     app.command(command)
 bench.command(images)
 app.command(bench)

@@ -33,9 +33,12 @@ from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import load_torch, on_gpu
 from lloydia.imports import load
 
-__all__ = ["Colors", "distinct", "each"]
+__all__ = ["CHANNELS", "Colors", "distinct", "each"]
 
 BLOCK = 1 << 17  # pixels a thread takes at a time
+
+# The channels of a pixel, and how many of them are colour: the others are alpha.
+CHANNELS = {1: 1, 2: 1, 3: 3, 4: 3}
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
     Parameters
     ----------
     pixels : ndarray of shape (n, c), or tensor on a GPU
-        With c = 1, or 3 (RGB), or 4 (RGB and alpha); uint8, uint16 or floating.  In C order.
+        Grey or RGB, with alpha or without: c is 1 to 4.  uint8, uint16 or floating; in C order.
     n_threads : int
 
     Returns
@@ -122,7 +125,7 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
         return each(pixels)
     if on_gpu(pixels):
         return _on_device(pixels)
-    if pixels.dtype == np.uint8 and pixels.shape[1] > 1:
+    if pixels.dtype == np.uint8 and CHANNELS[pixels.shape[1]] == 3:
         return _in_cube(pixels, n_threads)
     return _sorted(pixels)
 
@@ -130,7 +133,8 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
 def each(pixels: Any) -> Colors:
     """Return the colours of pixels, which are as for :func:`distinct`, one for each pixel."""
     values = on_host(pixels)
-    return _counted(values[:, :3], _seen(values).astype(np.int64), None)
+    colors = values[:, : CHANNELS[values.shape[1]]]
+    return _counted(colors, _seen(values).astype(np.int64), None)
 
 
 def _counted(values: NDArray, counts: NDArray[np.int64], places: Any) -> Colors:
@@ -139,7 +143,10 @@ def _counted(values: NDArray, counts: NDArray[np.int64], places: Any) -> Colors:
 
 def _seen(pixels: NDArray) -> NDArray[np.bool_]:
     """Return which pixels have an alpha above 0, or none."""
-    return pixels[:, 3] > 0 if pixels.shape[1] == 4 else np.ones(len(pixels), dtype=bool)
+    n_channels = pixels.shape[1]
+    if n_channels == CHANNELS[n_channels]:
+        return np.ones(len(pixels), dtype=bool)
+    return pixels[:, -1] > 0
 
 
 def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
@@ -159,31 +166,31 @@ def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
 
 
 def _sorted(pixels: NDArray) -> Colors:
+    n_channels = CHANNELS[pixels.shape[1]]
     codes = pixels[:, 0].astype(np.uint64)
-    for channel in pixels.T[1:3]:
+    for channel in pixels.T[1:n_channels]:
         codes = codes << np.uint64(16) | channel
     found, inverse = np.unique(codes, return_inverse=True)
     places = inverse.astype(np.int32)
     counts = np.bincount(places, weights=_seen(pixels), minlength=len(found)).astype(np.int64)
-    return _counted(_decoded(found, pixels.shape[1] > 1, pixels.dtype), counts, places)
+    return _counted(_decoded(found, n_channels, pixels.dtype), counts, places)
 
 
-def _decoded(codes: NDArray, colored: bool, dtype: np.dtype) -> NDArray:
+def _decoded(codes: NDArray, n_channels: int, dtype: np.dtype) -> NDArray:
     """Return the colours of codes with 16 bits a channel."""
-    shifts = np.array([32, 16, 0] if colored else [0], dtype=codes.dtype)
+    shifts = np.array([32, 16, 0][-n_channels:], dtype=codes.dtype)
     return (codes[:, None] >> shifts & codes.dtype.type(0xFFFF)).astype(dtype)
 
 
 def _on_device(pixels: Any) -> Colors:
-    torch = load_torch()
-    seen = pixels[:, 3] > 0 if pixels.shape[1] == 4 else torch.ones_like(pixels[:, 0]) > 0
-    channels = pixels[:, :3].long()
+    torch, n_channels = load_torch(), CHANNELS[pixels.shape[1]]
+    channels = pixels.long()
     codes = channels[:, 0]
-    for j in range(1, channels.shape[1]):
+    for j in range(1, n_channels):
         codes = codes << 16 | channels[:, j]
     found, places = torch.unique(codes, return_inverse=True)
-    counts = torch.zeros(len(found), dtype=torch.int64, device=pixels.device)
-    counts.scatter_add_(0, places, seen.long())
+    seen = channels[:, -1] > 0 if n_channels < channels.shape[1] else torch.ones_like(codes) > 0
+    counts = torch.zeros_like(found).scatter_add_(0, places, seen.long())
     dtype = np.dtype(str(pixels.dtype).removeprefix("torch."))
-    values = _decoded(found.cpu().numpy(), channels.shape[1] > 1, dtype)
+    values = _decoded(found.cpu().numpy(), n_channels, dtype)
     return _counted(values, counts.cpu().numpy(), places)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
 from lloydia.images import color
-from lloydia.images.colors import Colors, distinct, each
+from lloydia.images.colors import CHANNELS, Colors, distinct, each
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import InvalidParameterError, check_choice, check_int, check_threads
@@ -100,10 +100,9 @@ def segment(
 
     Parameters
     ----------
-    pixels : array of shape (height, width), (height, width, 1), (height, width, 3) or \
-            (height, width, 4)
-        Grey, RGB, or RGB and alpha; uint8, uint16, or floating in [0, 1]; NumPy, torch, CuPy.
-        Alpha is kept, and pixels of alpha 0 count for nothing.
+    pixels : array of shape (height, width) or (height, width, c)
+        Grey (c = 1) or RGB (3), or either with alpha (2, 4); uint8, uint16, or floating in [0, 1];
+        NumPy, torch, CuPy.  Alpha is kept, and pixels of alpha 0 count for nothing.
     k : int
         Number of segments; a picture with fewer colours is given as many as it has, with a warning.
     space : str, default="oklab"
@@ -130,14 +129,10 @@ def segment(
     ValueError
         A parameter is out of range, the space is not known, or the pixels are no picture.
     """
-    check_int("k", k)
-    check_threads(n_threads)
-    if isinstance(init, str):
-        check_choice("init", init, SEEDINGS, ", or an array of colours")
-    if not isinstance(xy, Real) or not 0 <= float(xy) < math.inf:
-        raise InvalidParameterError(f"xy={xy!r} must be a number >= 0.")
+    _check(k, init, xy, n_threads)
     chosen, home = color.space(space), home_of(pixels)
     pixels, flat = _flat(pixels)
+    load("lloydia.images.cube")  # no part of the time
     threads = n_threads or load("lloydia.backends.cpu.pool").default_threads()
 
     clock = [time.perf_counter()]
@@ -151,14 +146,14 @@ def segment(
     k = _at_most(k, n_colors)
     model = KMeans(
         k,
-        init=init if isinstance(init, str) else _starts(init, k, chosen, colors.values, xy),
+        init=init if isinstance(init, str) else _starts(init, k, chosen, colors.values),
         n_init=1,
         max_iter=max_iter,
         tol=0,
         random_state=random_state,
         device=str(flat.device) if on_gpu(flat) and device == "auto" else device,
         n_threads=n_threads,
-    ).fit(points, sample_weight=_weights(colors.counts))
+    ).fit(points, sample_weight=None if (colors.counts == 1).all() else colors.counts)
     clock.append(time.perf_counter())
     found, centers = on_host(model.labels_), on_host(model.cluster_centers_)
     palette = _means(colors, found, centers, chosen)
@@ -166,19 +161,19 @@ def segment(
     clock.append(time.perf_counter())
     counting, fitting, painting = np.diff(clock).tolist()
     return Segments(
-        home(labels.reshape(pixels.shape[:2])),
-        palette[:, 0] if palette.shape[1] == 1 else palette,
-        home(image.reshape(pixels.shape)),
-        centers,
-        float(model.inertia_),
-        int(model.n_iter_),
-        bool(model.converged_),
-        n_colors,
-        model.device_,
-        counting,
-        model.seconds_seeding_,
-        fitting - model.seconds_seeding_,
-        painting,
+        labels=home(labels.reshape(pixels.shape[:2])),
+        palette=palette[:, 0] if palette.shape[1] == 1 else palette,
+        image=home(image.reshape(pixels.shape)),
+        centers=centers,
+        inertia=float(model.inertia_),
+        n_iter=int(model.n_iter_),
+        converged=bool(model.converged_),
+        n_colors=n_colors,
+        device=model.device_,
+        seconds_counting=counting,
+        seconds_seeding=model.seconds_seeding_,
+        seconds_iterating=fitting - model.seconds_seeding_,
+        seconds_painting=painting,
     )
 
 
@@ -200,14 +195,25 @@ def boundaries(labels: Any) -> Any:
     return edge
 
 
+def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
+    check_int("k", k)
+    check_threads(n_threads)
+    if not isinstance(xy, Real) or not 0 <= float(xy) < math.inf:
+        raise InvalidParameterError(f"xy={xy!r} must be a number >= 0.")
+    if isinstance(init, str):
+        check_choice("init", init, SEEDINGS, ", or an array of colours")
+    elif xy:
+        raise ValueError("init gives colours and xy needs places too: use the name of a seeding.")
+
+
 def _flat(pixels: Any) -> tuple[Any, Any]:
     """Return the picture as an ndarray or a tensor on a GPU, and its pixels, one a row."""
     pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
     shape = tuple(pixels.shape)
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
         raise ValueError(
             f"an array of shape {shape} is no picture: give (height, width), or (height, width, c) "
-            "with c = 1 (grey), 3 (RGB) or 4 (RGB and alpha)."
+            "with c = 1 (grey), 3 (RGB), or one more for alpha."
         )
     if 0 in shape:
         raise ValueError(f"the picture has no pixels: its shape is {shape}.")
@@ -255,14 +261,8 @@ def _at_most(k: int, n_colors: int) -> int:
     return min(k, n_colors)
 
 
-def _weights(counts: NDArray[np.int64]) -> NDArray | None:
-    return None if (counts == 1).all() else counts
-
-
-def _starts(init: Any, k: int, space: color.Space, values: NDArray, xy: float) -> NDArray:
+def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
     """Return the points of starting colours."""
-    if xy:
-        raise ValueError("init gives colours and xy needs places too: use the name of a seeding.")
     given = np.asarray(on_host(init))
     if given.dtype != values.dtype:
         raise ValueError(
