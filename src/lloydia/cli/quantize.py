@@ -274,13 +274,13 @@ def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:
     """Return PSNR and SSIM; None where the pictures are equal, or too small for SSIM's window."""
     import numpy as np
 
-    from lloydia.images.quality import WINDOW, psnr, shown, ssim
+    from lloydia.images.quality import TAPS, psnr, shown, ssim
 
     images = results[0].image if len(results) == 1 else np.stack([r.image for r in results])
     original, other = shown(pixels), shown(images)
     decibels = psnr(original, other)
     similarity = None
-    if min(pixels.shape[-3:-1]) >= len(WINDOW):
+    if min(pixels.shape[-3:-1]) >= TAPS:
         frames = (array.reshape(-1, *array.shape[-3:]) for array in (original, other))
         similarity = float(np.mean([ssim(x, y) for x, y in zip(*frames)]))
     return {"psnr": decibels if math.isfinite(decibels) else None, "ssim": similarity}

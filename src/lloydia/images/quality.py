@@ -18,13 +18,15 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d
 
-__all__ = ["psnr", "ssim"]
+from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.pool import default_threads, run
 
-RADIUS = 5
-_TAPS = np.exp(-0.5 * (np.arange(-RADIUS, RADIUS + 1) / 1.5) ** 2)
-WINDOW = _TAPS / _TAPS.sum()
+__all__ = ["TAPS", "psnr", "shown", "ssim"]
+
+TAPS = 11  # pixels along a side of the window
+DEVIATION = 1.5
+ROWS = 64  # rows of windows that a thread takes at a time
 
 
 def psnr(original: NDArray, other: NDArray) -> float:
@@ -39,43 +41,79 @@ def psnr(original: NDArray, other: NDArray) -> float:
     return 10 * math.log10(_peak(original) ** 2 / error) if error else math.inf
 
 
-def ssim(original: NDArray, other: NDArray) -> float:
+def ssim(original: NDArray, other: NDArray, n_threads: int | None = None) -> float:
     """Return the mean structural similarity: 1 for equal pictures.
 
     Parameters
     ----------
     original, other : ndarray of shape (height, width, channels)
         uint8, uint16, or floating in [0, 1]; at least 11 pixels high and wide.
+    n_threads : int or None
+        None: all processors.  The result does not depend on it.
 
     Raises
     ------
     ValueError
         The pictures are smaller than the window.
     """
-    if min(original.shape[:2]) < len(WINDOW):
-        height, width = original.shape[:2]
+    height, width, channels = original.shape
+    if min(height, width) < TAPS:
         raise ValueError(f"SSIM needs 11 x 11 pixels at least; the picture is {width} x {height}.")
     peak = _peak(original)
-    channels = range(original.shape[2])
-    return float(np.mean([_channel(original[..., c], other[..., c], peak) for c in channels]))
+    constants = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    window = _window()
+    sums = np.empty((channels, height - TAPS + 1))
+    for c in range(channels):
+        x, y = (np.ascontiguousarray(a[..., c], dtype=np.float64) for a in (original, other))
+
+        def add(_: int, start: int, stop: int, x: NDArray = x, y: NDArray = y, c: int = c) -> None:
+            similarities(x, y, window, *constants, sums[c], start, stop)
+
+        run(add, sums.shape[1], ROWS, n_threads or default_threads())
+    return float(sums.mean() / (width - TAPS + 1))
 
 
-def _channel(x: NDArray, y: NDArray, peak: float) -> float:
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
-    mean_x, mean_y = _blur(x), _blur(y)
-    products = mean_x * mean_y
-    squares = mean_x**2 + mean_y**2
-    variances = _blur(x * x + y * y) - squares
-    covariance = _blur(x * y) - products
-    upper = (2 * products + c1) * (2 * covariance + c2)
-    return float(np.mean(upper / ((squares + c1) * (variances + c2))))
+def _window() -> NDArray[np.float64]:
+    """Return the weights of the window along one side; they add up to 1."""
+    away = np.arange(TAPS) - TAPS // 2
+    weights = np.exp(-0.5 * (away / DEVIATION) ** 2)
+    return weights / weights.sum()
 
 
-def _blur(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weighted means of the windows that lie within the picture."""
-    inner = slice(RADIUS, -RADIUS)
-    return correlate1d(correlate1d(values, WINDOW, axis=0)[inner], WINDOW, axis=1)[:, inner]
+@kernel
+def similarities(x, y, window, c1, c2, sums, start, stop):
+    """Add up the similarity in each row of windows, those whose first rows are start to stop.
+
+    The window is a product, so its means are taken down the columns, then along the row: of x, y,
+    x^2 + y^2 and x y, which is what the formula needs.
+    """
+    taps = len(window)
+    inner = x.shape[1] - taps + 1
+    columns = np.empty((4, x.shape[1]))
+    means = np.empty((4, inner))
+    for top in range(start, stop):
+        columns[:] = 0
+        for i in range(taps):
+            weight = window[i]
+            for j in range(x.shape[1]):
+                a, b = x[top + i, j], y[top + i, j]
+                columns[0, j] += weight * a
+                columns[1, j] += weight * b
+                columns[2, j] += weight * (a * a + b * b)
+                columns[3, j] += weight * (a * b)
+        means[:] = 0
+        for m in range(4):
+            for i in range(taps):
+                weight = window[i]
+                for j in range(inner):
+                    means[m, j] += weight * columns[m, i + j]
+        total = 0.0
+        for j in range(inner):
+            product = means[0, j] * means[1, j]
+            squares = means[0, j] * means[0, j] + means[1, j] * means[1, j]
+            upper = (2 * product + c1) * (2 * (means[3, j] - product) + c2)
+            total += upper / ((squares + c1) * (means[2, j] - squares + c2))
+        sums[top] = total
 
 
 def _peak(picture: NDArray) -> float:
