@@ -181,6 +181,18 @@ def test_torch_tensors():
     np.testing.assert_array_equal(q.image, quantize(PHOTO, 5).image)
 
 
+@pytest.mark.parametrize("layout", ["grey", "RGBA", "16 bits", "a film"])
+def test_tensors_come_back_as_tensors(layout, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("lloydia.data.device_arrays.TORCH", ("cuda", "cpu"))
+    pixels = LAYOUTS[layout]
+    found, expected = quantize(torch.from_numpy(pixels), 9), quantize(pixels, 9)
+    assert isinstance(found.image, torch.Tensor)
+    assert isinstance(found.indices, torch.Tensor)
+    np.testing.assert_array_equal(found.image.numpy(), expected.image)
+    np.testing.assert_array_equal(found.indices.numpy(), expected.indices)
+
+
 BAD = {
     "k of 0": ((PHOTO, 0), {}, "k=0 must be an integer >= 1"),
     "space": ((PHOTO, 2), {"space": "CIE"}, "unknown colour space 'CIE': use one of RGB"),
