@@ -112,7 +112,9 @@ def test_more_colours_than_there_are(run, folder):
     ran = run("quantize", "flat.png", "-k", 16, "--json")
     facts = json.loads(ran.out)
     assert ran.status == 0
-    assert facts["note"] == "the picture has one colour, all of them in the palette"
+    assert facts["note"] == (
+        "the picture has one colour, all of them in the palette; every pixel is as it was"
+    )
     assert (facts["psnr"], facts["ssim"], facts["palette_size"]) == (None, None, 1)
 
 

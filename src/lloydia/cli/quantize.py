@@ -196,6 +196,9 @@ def _one(
     if palette is not None:
         results[0].palette.write(palette)
     notes += sorted({result.note for result in results if result.note})
+    likeness = _likeness(pixels, results)
+    if likeness["psnr"] is None:
+        notes.append("every pixel is as it was")
     return {
         "image": str(path),
         "width": pixels.shape[-2],
@@ -206,7 +209,7 @@ def _one(
         "space": results[0].palette.space,
         "dither": method.dither,
         "n_iter": max(result.n_iter for result in results),
-        **_likeness(pixels, results),
+        **likeness,
         "seconds": seconds,
         "bytes_before": path.stat().st_size or None,
         "bytes": target.stat().st_size,

@@ -4,13 +4,11 @@ The k-means centres of all pixels are the palette of least mean squared error th
 iterations find from their start, in the colour space they run in.  A picture has far fewer colours
 than pixels: its distinct colours are clustered, each weighing as much as it has pixels.
 
-With transparency a pixel is a point of four coordinates, its colour times its opacity and the
-opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984), so that
-a colour counts as much as it shows.  Fully transparent pixels are left out, and get an entry of
-their own, the last one.
+Fully transparent pixels are left out, and get an entry of their own, the last one; how much the
+others count by their opacity says :mod:`.histogram`.
 
-An entry is the mean of its cluster's stored values, as in :mod:`lloydia.images.segments`; each
-pixel gets the entry nearest to it in the colour space.
+An entry is the mean of its cluster's stored values, as in :mod:`.segments`; each pixel gets the
+entry nearest to it in the colour space.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ from lloydia.backends.cpu.pool import default_threads
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.functions import assign
-from lloydia.images.color import Space, checked, levels
+from lloydia.images.color import Space, checked
 from lloydia.images.color import space as space_of
-from lloydia.images.colors import distinct
+from lloydia.images.histogram import Histogram, histogram, points
 from lloydia.images.palettes import Palette
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_choice, check_int, check_threads
@@ -62,21 +60,6 @@ class Quantized:
     n_colors: int
     n_iter: int
     note: str | None
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """The n distinct colours of a picture that are not fully transparent."""
-
-    colors: NDArray  # (n, 3)
-    alpha: NDArray | None  # (n,)
-    counts: NDArray[np.int64]  # (n,): pixels of each
-    codes: NDArray[np.int32]  # (frames, height, width): the colour of each pixel, -1 transparent
-
-    @property
-    def hidden(self) -> bool:
-        """Whether there are fully transparent pixels."""
-        return int(self.counts.sum()) < self.codes.size
 
 
 def quantize(
@@ -122,7 +105,7 @@ def quantize(
     check_choice("dither", dither, DITHERS)
     chosen, home = space_of(space), home_of(image)
     pixels = np.asarray(on_host(image))
-    counted = _count(*_parted(pixels), n_threads or default_threads())
+    counted = histogram(*_parted(pixels), n_threads or default_threads())
     room = k - counted.hidden
     if room < 1 and len(counted.colors):
         raise ValueError("k=1 leaves no colour beside the transparent one: use 2 or more.")
@@ -187,89 +170,25 @@ def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
     return checked(np.broadcast_to(colors, (*layers.shape[:-1], 3))), alpha
 
 
-def _count(colors: NDArray, alpha: NDArray | None, n_threads: int) -> _Counted:
-    """Count the distinct colours, each with its alpha."""
-    shape = colors.shape[:-1]
-    rows = np.ascontiguousarray(colors).reshape(-1, 3)
-    if alpha is None:
-        found = distinct(rows, n_threads)
-        places = np.arange(len(rows), dtype=np.int32) if found.places is None else found.places
-        return _Counted(found.values, None, found.counts, places.reshape(shape))
-    opacity = alpha.ravel()
-    found = distinct(rows * (opacity > 0)[:, np.newaxis], n_threads)
-    places = np.arange(len(rows)) if found.places is None else found.places
-    keys = np.where(opacity > 0, _ranks(opacity).astype(np.int64) * len(found.values) + places, 0)
-    _, first, inverse, counts = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    hidden = int(opacity[first[0]] == 0)  # all of them are one, the first
-    first, counts = first[hidden:], counts[hidden:]
-    codes: NDArray[np.int32] = (inverse - hidden).astype(np.int32).reshape(shape)
-    return _Counted(found.values[places[first]], opacity[first], counts, codes)
-
-
-def _ranks(alpha: NDArray) -> NDArray:
-    """Return integers in the order of the alphas, 0 for transparent."""
-    return alpha if alpha.dtype.kind == "u" else np.unique(alpha, return_inverse=True)[1]
-
-
-def _points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
-    """Return what is clustered, shape (n, 3), or (n, 4) with alpha."""
-    points = space.points(colors)
-    if alpha is None:
-        return points
-    opacity = (alpha / levels(alpha.dtype)).astype(np.float32)[:, np.newaxis]
-    return np.hstack([points * opacity, opacity * _reach(space, colors.dtype)])
-
-
-def _reach(space: Space, dtype: np.dtype) -> np.float32:
-    """Return how far opaque is from transparent: as white from black along one coordinate."""
-    ends = space.points(np.array([[0] * 3, [levels(dtype)] * 3], dtype=dtype))
-    return np.abs(ends[1] - ends[0]).max()
-
-
 def _entries(
-    counted: _Counted, k: int, space: Space, random_state: Any, options: dict[str, Any]
+    counted: Histogram, k: int, space: Space, random_state: Any, options: dict[str, Any]
 ) -> tuple[NDArray, NDArray | None, int]:
     """Return the entries of the palette from dark to light, each once, and the iterations."""
     colors, alpha, n_iter = counted.colors, counted.alpha, 0
     if len(colors) > k:
         fitted = KMeans(k, random_state=random_state, **options).fit(
-            _points(colors, alpha, space), sample_weight=counted.counts
+            points(colors, alpha, space), sample_weight=counted.counts
         )
         n_iter = int(fitted.n_iter_)
-        colors, alpha = _means(counted, fitted.labels_)
+        colors, alpha = counted.means(fitted.labels_)
     light = colors @ np.array([0.2126, 0.7152, 0.0722])
     entries = np.column_stack([light, colors, *([] if alpha is None else [alpha])])
     _, first = np.unique(entries, axis=0, return_index=True)
     return colors[first], None if alpha is None else alpha[first], n_iter
 
 
-def _means(counted: _Counted, labels: NDArray[np.int32]) -> tuple[NDArray, NDArray | None]:
-    """Return the mean of each cluster's stored values, as `segment` does, and of their alpha.
-
-    Colours count by their pixels and by how opaque these are.
-    """
-    weights = counted.counts.astype(np.float64)
-    pixels = np.bincount(labels, weights)
-    if counted.alpha is not None:
-        weights = weights * counted.alpha
-    totals = np.bincount(labels, weights)
-    some = totals > 0  # a cluster may have lost all its colours
-    sums = [np.bincount(labels, weights * channel)[some] for channel in counted.colors.T]
-    colors = _stored(np.column_stack(sums) / totals[some, np.newaxis], counted.colors.dtype)
-    if counted.alpha is None:
-        return colors, None
-    alpha = _stored(totals[some] / pixels[some], counted.alpha.dtype)
-    return colors, np.maximum(alpha, counted.alpha.min())  # rounded, but not to transparent
-
-
-def _stored(values: NDArray[np.float64], dtype: np.dtype) -> NDArray:
-    return (np.rint(values) if dtype.kind == "u" else values).astype(dtype)
-
-
 def _indices(
-    counted: _Counted,
+    counted: Histogram,
     colors: NDArray,
     alpha: NDArray | None,
     space: Space,
@@ -279,16 +198,16 @@ def _indices(
     """Return each pixel's entry, shape (frames, height, width); transparent ones get the next."""
     if len(colors) == 0:
         return np.zeros(counted.codes.shape, np.uint8)
-    points = _points(counted.colors, counted.alpha, space)
-    entries = _points(colors, alpha, space)
+    rows = points(counted.colors, counted.alpha, space)
+    entries = points(colors, alpha, space)
     if dither == "none":
-        labels, _ = assign(points, entries, **options)
+        labels, _ = assign(rows, entries, **options)
         found = np.append(labels, np.int32(len(colors)))[counted.codes]
     else:
         from lloydia.images.dither import blue_noise, floyd_steinberg
 
         method = blue_noise if dither == "blue-noise" else floyd_steinberg
-        found = np.stack([method(frame, points, entries) for frame in counted.codes])
+        found = np.stack([method(frame, rows, entries) for frame in counted.codes])
     return found.astype(np.uint8) if len(colors) + counted.hidden <= 256 else found
 
 
