@@ -134,6 +134,7 @@ BAD = {
     "folder without out": ("full -k 4", "say --out FOLDER too"),
     "folder onto itself": ("full -k 4 --out full", "it holds the images"),
     "folder's palette": ("full -k 4 --out o --palette p.png", "--palette is of one image"),
+    "many palettes": ("film.gif -k 4 --per-frame --palette p.png", "leave out --per-frame"),
     "empty folder": ("empty -k 4 --out o", "empty has no images"),
     "two images": ("photo.png film.gif -k 4", "quantize takes one IMAGE"),
 }

@@ -180,6 +180,28 @@ def test_what_was_converted_is_said(tmp_path, name):
     assert picture.pixels.shape[2] == 3
 
 
+def test_cmyk_with_a_profile(tmp_path, monkeypatch):
+    Image.fromarray(RGB).convert("CMYK").save(
+        tmp_path / "print.jpg", icc_profile=b"no profile at all", dpi=(300, 300)
+    )
+    picture = read(tmp_path / "print.jpg")
+    assert "plain formula" in picture.note  # a profile that is none
+    assert picture.info == {"dpi": (300, 300)}
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+    def convert(image, profile, to, outputMode):
+        assert (image.mode, profile.read()) == ("CMYK", b"no profile at all")
+        converted = Image.new(outputMode, image.size, (1, 2, 3))
+        converted.info["icc_profile"] = srgb
+        return converted
+
+    monkeypatch.setattr(ImageCms, "profileToProfile", convert)
+    picture = read(tmp_path / "print.jpg")
+    assert picture.note.endswith("was converted from CMYK to sRGB by its colour profile.")
+    assert picture.info == {"dpi": (300, 300), "icc_profile": srgb}
+    assert (picture.pixels == [1, 2, 3]).all()
+
+
 def test_a_transparent_palette(tmp_path):
     image = Image.fromarray(np.array([[0, 1], [1, 2]], np.uint8)).convert("P")
     image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])

@@ -121,6 +121,8 @@ def quantize(
     from lloydia.data.files import STANDARD_INPUT
     from lloydia.images.color import space
 
+    if palette is not None and method.per_frame:
+        raise DataError("--palette is of one palette: leave out --per-frame.")
     space(method.space)  # an unknown one is refused before anything is read
     if image.is_dir():
         _folder(image, k, method, out, palette, json)
