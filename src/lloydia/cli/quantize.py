@@ -61,23 +61,19 @@ class Quantizing:
         ),
     ] = False
 
-    def of(self, pixels: NDArray, k: int) -> list[Any]:
-        """Quantise a picture, or a film: a result a palette."""
-        from lloydia.images.quantization import quantize
+    def options(self) -> dict[str, Any]:
+        """Return the options of :func:`lloydia.images.quantize`."""
+        return {
+            "space": self.space,
+            "dither": self.dither,
+            "random_state": self.seed,
+            "device": self.device,
+            "n_threads": self.threads,
+        }
 
-        parts = list(pixels) if self.per_frame and pixels.ndim == 4 else [pixels]
-        return [
-            quantize(
-                part,
-                k,
-                space=self.space,
-                dither=self.dither,
-                random_state=self.seed,
-                device=self.device,
-                n_threads=self.threads,
-            )
-            for part in parts
-        ]
+    def parts(self, pixels: NDArray) -> list[NDArray]:
+        """Return what gets a palette each: a picture, a film, or its frames."""
+        return list(pixels) if self.per_frame and pixels.ndim == 4 else [pixels]
 
 
 def quantize(
@@ -191,8 +187,10 @@ def _one(
     if palette is not None:
         check_output(palette, KINDS, others=[path, target])
     pixels, notes = _prepared(picture, target)
+    from lloydia.images.quantization import quantize as reduce  # after what may be refused: slow
+
     start = time.perf_counter()
-    results = method.of(pixels, k)
+    results = [reduce(part, k, **method.options()) for part in method.parts(pixels)]
     seconds = time.perf_counter() - start
     _write(target, results, film, picture.info)
     if palette is not None:
