@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_sample_image
 
 from lloydia import KMeans
+from lloydia.empty import EmptyClusterError
 from lloydia.images import boundaries, segment
 from lloydia.images.color import SPACES, space
 
@@ -54,6 +57,26 @@ def test_colours_are_clustered_as_pixels(name, which, request):
         assert found.centers.tobytes() == each.cluster_centers_.tobytes()
         assert found.n_iter == each.n_iter_
         assert found.inertia == pytest.approx(each.inertia_, rel=1e-14)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_picture_is_clustered_as_its_pixels(data):
+    full = data.draw(st.sampled_from([255, 65535]))
+    few = data.draw(st.lists(st.tuples(*[st.integers(0, full)] * 3), min_size=1, max_size=8))
+    colors = np.array(few, dtype=np.uint8 if full == 255 else np.uint16)
+    counts = data.draw(st.lists(st.integers(1, 400), min_size=len(few), max_size=len(few)))
+    picture = np.repeat(colors, counts, axis=0)[None]
+    distinct = np.unique(colors, axis=0)
+    k = data.draw(st.integers(1, len(distinct)))
+    name = data.draw(st.sampled_from(NAMES))
+    try:
+        each = pixelwise(picture, k, name, distinct[:k], empty="error")
+    except EmptyClusterError:
+        assume(False)
+    found = segment(picture, k, name, init=distinct[:k])
+    assert found.labels.tobytes() == each.labels_.tobytes()
+    assert found.centers.tobytes() == each.cluster_centers_.tobytes()
 
 
 @pytest.mark.parametrize("name", ["RGB", "Lab"])

@@ -111,9 +111,9 @@ class Outputs:
 
         assert self.out is not None  # since settle()
         channels = picture.pixels.shape[2]
-        write(self.out, found.image[..., :channels], picture.alpha, picture.info)
         if self.labels:
             _write_labels(self.labels, found)
+        write(self.out, found.image[..., :channels], picture.alpha, picture.info)
         if self.boundaries:
             write(self.boundaries, _outlined(picture.pixels, found.labels), picture.alpha)
 
@@ -243,8 +243,11 @@ def _write_labels(path: Path, found: Segments) -> None:
     from lloydia.data.outputs import write_table, writing
     from lloydia.images.files import write
 
+    k = len(found.palette)
     if path.suffix.lower() == ".png":
-        write(path, found.labels.astype(np.uint8 if len(found.palette) <= 256 else np.uint16))
+        if k > 1 << 16:
+            raise ValueError(f"{k:,} segments are more than a .png has levels: name {path} .npy.")
+        write(path, found.labels.astype(np.uint8 if k <= 256 else np.uint16))
         return
     with ExitStack() as renames, writing(path, renames) as to:
         write_table(to, found.labels, ["label"], ".npy")

@@ -140,8 +140,8 @@ def segment(
     n_colors = int(np.count_nonzero(colors.counts))
     points = chosen.points(_rgb(colors.values))
     if xy:
-        points = _placed(colors.per_pixel(points), pixels.shape, xy * _black_to_white(chosen, flat))
-        colors = each(flat)
+        reach = xy * _black_to_white(chosen, flat)
+        colors, points = each(flat), _placed(colors.per_pixel(points), pixels.shape, reach)
     clock.append(time.perf_counter())
     k = _at_most(k, n_colors)
     model = KMeans(
