@@ -3,9 +3,9 @@
 * :func:`floyd_steinberg`: R. W. Floyd and L. Steinberg, "An adaptive algorithm for spatial
   greyscale", *Proceedings of the SID* 17(2), 1976.  Each pixel takes the nearest entry to its
   colour plus the errors it was handed, and hands its own error on: 7/16 ahead, 3/16, 5/16 and 1/16
-  to the row below.  Rows run to and fro.  A colour with its errors is kept within the box of the
-  picture's colours, so that a colour beyond every entry does not pile up errors that nothing can
-  repay.
+  to the row below.  Rows run to and fro.  The errors a colour was handed are cut to the length of
+  its way to its second nearest entry: enough to mix the two, while a colour beyond all entries
+  piles up no errors that nothing can repay.
 * :func:`blue_noise`: each colour is mixed from its nearest entry a and one other, b: of the points
   of the segment from a to b take the nearest, ``a + t (b - a)``, and the entry b for which its
   squared distance plus `GRAIN` times the variance of the mixture, ``t (1 - t) |b - a|^2``, is
@@ -49,7 +49,7 @@ def floyd_steinberg(
         Entries of the palette, k for pixels left out, which neither take nor hand on errors.
     """
     entries = np.ascontiguousarray(palette.T)
-    return _diffuse(codes, points, entries, points.min(axis=0), points.max(axis=0))
+    return _diffuse(codes, points, entries, _second_distances(points, entries))
 
 
 def blue_noise(
@@ -82,7 +82,23 @@ def _nearest(color, entries, distances):
 
 
 @kernel
-def _diffuse(codes, points, entries, low, high):
+def _second_distances(points, entries):
+    """Return the squared distance of each colour to its second nearest entry."""
+    k = entries.shape[1]
+    out = np.empty(len(points), np.float32)
+    distances = np.empty(k, np.float32)
+    for i in range(len(points)):
+        best = _nearest(points[i], entries, distances)
+        second = distances[best]
+        if k > 1:
+            distances[best] = np.float32(np.inf)
+            second = distances.min()
+        out[i] = second
+    return out
+
+
+@kernel
+def _diffuse(codes, points, entries, limits):
     height, width = codes.shape
     n_features, k = entries.shape
     out = np.empty((height, width), np.int32)
@@ -99,9 +115,14 @@ def _diffuse(codes, points, entries, low, high):
             if code < 0:
                 out[y, x] = k
             else:
+                length = np.float32(0)
                 for f in range(n_features):
-                    wanted = points[code, f] + here[at, f]
-                    color[f] = min(max(wanted, low[f]), high[f])
+                    length += here[at, f] * here[at, f]
+                cut = np.float32(1)
+                if length > limits[code]:
+                    cut = np.sqrt(limits[code] / length)
+                for f in range(n_features):
+                    color[f] = points[code, f] + cut * here[at, f]
                 best = _nearest(color, entries, distances)
                 out[y, x] = best
                 for f in range(n_features):
