@@ -42,11 +42,12 @@ def test_json(tmp_path):
 
 
 def test_gimp(tmp_path):
-    made(OPACITY).write(tmp_path / "p.gpl")
-    with (tmp_path / "p.gpl").open("rb") as stream:
-        values, mode = GimpPaletteFile(stream).getpalette()
-    assert mode == "RGB"
-    assert values[: COLORS.size] == COLORS.tobytes()
+    made(OPACITY).write(tmp_path / "sunset.gpl")
+    lines = (tmp_path / "sunset.gpl").read_text().splitlines()
+    assert lines[:4] == ["GIMP Palette", "Name: sunset", "Columns: 16", "#"]
+    assert [[int(word) for word in line.split()[:3]] for line in lines[4:]] == COLORS.tolist()
+    with (tmp_path / "sunset.gpl").open("rb") as stream:
+        GimpPaletteFile(stream)  # Pillow takes it for one too
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float64])
