@@ -4,7 +4,7 @@ Where to look:
 
 * The engine: :mod:`engine`; :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`,
   :mod:`devices`; :mod:`run` (the state of a run), :mod:`flow` and :mod:`reports` (what its kernels
-  tell each other, and the host), :mod:`graphs`, :mod:`launching`.
+  tell each other, and the host), :mod:`recording`, :mod:`launching`.
 * The nearest centre, few features: :mod:`low_scan`, which runs whole iterations in one launch.
 * The nearest centre, more features: :mod:`halves` stores rows and centres in half precision,
   :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`certain` judges;
@@ -16,6 +16,6 @@ Where to look:
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, a recorded graph of a dozen.  A flag on the device turns what
-is queued past the end, or past an empty cluster, into nothing.
+persistent kernel; of more features, a dozen recorded kernels.  A flag on the device turns what is
+queued past the end, or past an empty cluster, into nothing.
 """

@@ -20,6 +20,7 @@ from lloydia.backends.cuda.exact_numbers import two_sum
 from lloydia.backends.cuda.flow import HALT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
 from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
@@ -28,7 +29,7 @@ __all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
 # Features that are worked on at a time where there are more than RESIDENT.
 CHUNK, RESIDENT = 64, 256
 # Numbers and rows that are sampled.
-SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**15, 128, 512
+SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**13, 128, 512
 # R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
 # float16 holds starts, in their unit, and near centres.
 REACH, MOST_RADIUS = 3.0, 8192.0
@@ -45,8 +46,8 @@ LOST = tl.constexpr(2.0**-50)
 START_WIDTH = tl.constexpr(16)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
-# Where `numbers` has the largest norm.
-FARTHEST = tl.constexpr(4)
+# What `numbers` has where.
+SHIFT, RADIUS, UNIT, FARTHEST = (tl.constexpr(i) for i in range(1, 5))
 
 
 def padded(n_features: int) -> int:
@@ -112,6 +113,22 @@ def rows_kernel(
 
 
 @triton.jit
+def reach_kernel(numbers):
+    """Write R, at most what stands there, the shift of scores and the unit of starts."""
+    largest = tl.load(numbers + FARTHEST) * GROW
+    radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)
+    # All are float32 numbers: kernels take them as such, too.
+    radius = radius.to(tl.float32).to(tl.float64)
+    tl.store(numbers + RADIUS, radius)
+    # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
+    shift = 0.5 * radius * radius * (1.0 + 2.0**-8)
+    tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
+    # Starts are at most 5 R^2: float16 holds them in the next power of two, which it holds as well.
+    above = (radius.to(tl.int64, bitcast=True) >> 52) + 1
+    tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
+
+
+@triton.jit
 def store_start(target, at, start, unit):
     """Store starts as sums of three float16 numbers times `unit`, a power of two."""
     rest = start / unit
@@ -136,9 +153,9 @@ def centers_kernel(
         return
     program = tl.program_id(0)
     scale = tl.load(numbers)
-    shift = tl.load(numbers + 1)
-    radius = tl.load(numbers + 2)
-    unit = tl.load(numbers + 3)
+    shift = tl.load(numbers + SHIFT)
+    radius = tl.load(numbers + RADIUS)
+    unit = tl.load(numbers + UNIT)
     largest = tl.zeros((GROUP,), tl.float64)
     residual = tl.zeros((GROUP,), tl.float64)
     start = tl.zeros((GROUP,), tl.float64)
@@ -210,9 +227,9 @@ class HalfRows:
     Attributes
     ----------
     origin : torch.Tensor of shape (d,), float64
-    scale, shift, radius, unit : float
-        s; what makes scores positive; R, in the frame's units; what starts are stored in.  On the
-        device: ``numbers``, then the largest of the rows' bounds.
+    numbers : torch.Tensor of shape (5,), float64
+        s; what makes scores positive; R, in the frame's units; what starts are stored in; the
+        largest of the rows' bounds.
     width : int
         Features of a stored row, the last ones 0.
     high, low : torch.Tensor of shape (n, width), float16
@@ -225,9 +242,10 @@ class HalfRows:
         n, d = rows.n_samples, rows.n_features
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(d)
-        offset, self.scale, usual = frame(rows.X)
-        numbers = np.concatenate([[self.scale, 0.0, 0.0, 0.0, 0.0], offset / self.scale, offset])
-        there = torch.from_numpy(numbers).to(rows.device)
+        offset, scale, usual = frame(rows.X)
+        most = min(REACH * usual, MOST_RADIUS)
+        numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0], offset / scale, offset])
+        there = torch.from_numpy(numbers).to(rows.device, non_blocking=True)
         self.numbers, self.origin, offsets = there[:5], there[5 : 5 + d], there[5 + d :]
         self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
         self.low = torch.empty_like(self.high)
@@ -239,13 +257,7 @@ class HalfRows:
             self.high, self.low, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
-        largest = float(self.numbers[FARTHEST.value]) * (1.0 + 2.0**-20)
-        self.radius = single(max(1.0, min(largest, REACH * usual, MOST_RADIUS)))
-        # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
-        self.shift = single(0.5 * self.radius**2 * (1.0 + 2.0**-8))
-        # Starts are at most 5 R^2: float16 holds them in this unit, which it holds as well.
-        self.unit = math.ldexp(1.0, math.frexp(self.radius)[1])
-        self.numbers[1:4] = torch.tensor([self.shift, self.radius, self.unit], dtype=torch.float64)
+        reach_kernel[(1,)](self.numbers, **EXACT)
 
     def renew(self) -> None:
         """Store the rows again, which have changed, in the same memory."""
@@ -253,13 +265,6 @@ class HalfRows:
         for name, value in vars(fresh).items():
             if isinstance(value, torch.Tensor):
                 getattr(self, name).copy_(value)
-            else:
-                setattr(self, name, value)
-
-
-def single(x: float) -> float:
-    """Return x rounded to float32: kernels take it as such, too."""
-    return float(np.float32(x))
 
 
 def frame(X: torch.Tensor) -> tuple[NDArray[np.float64], float, float]:
@@ -326,7 +331,8 @@ class HalfCenters:
     def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
-        centers_kernel[(min(PACKERS, n_groups),)](
+        launch(
+            centers_kernel, (min(PACKERS, n_groups),),
             centers, self.k, halves.rows.n_features, halves.width, n_groups,
             halves.origin, halves.numbers,
             self.high, self.low, self.start, self.pair_start, self.columns, self.size,

@@ -15,6 +15,7 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import SHIFT, product_error, whole
 from lloydia.backends.cuda.flow import HALT, N_CHANGED
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["Moves"]
@@ -297,18 +298,21 @@ class Moves:
         _, n_limbs, k, m = sums.shape
         wide = 8 * processors(X.device)
         size = len(self.counts)
-        count_kernel[(wide,)](
-            labels, changed_rows, changed_old, self.counts, flow, REPLICAS=self.replicas
-        )
-        place_kernel[(1,)](self.counts, self.ends, size, flow, num_warps=8)
-        sort_kernel[(wide,)](
+        launch(
+            count_kernel, (wide,),
+            labels, changed_rows, changed_old, self.counts, flow, REPLICAS=self.replicas,
+        )  # fmt: skip
+        launch(place_kernel, (1,), self.counts, self.ends, size, flow, num_warps=8)
+        launch(
+            sort_kernel, (wide,),
             labels, changed_rows, changed_old, self.ends, self.entries, self.clusters, flow,
             REPLICAS=self.replicas,
         )  # fmt: skip
         columns = min(LANE_COLUMNS, next_power(m - 1))
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
-            add_kernel[(RESIDENT * processors(X.device), ceil_div(m - 1, columns))](
+            launch(
+                add_kernel, (RESIDENT * processors(X.device), ceil_div(m - 1, columns)),
                 X, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
                 self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
                 SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,

@@ -12,6 +12,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_RECHECKED
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
 
 __all__ = ["Settle", "shares_of"]
@@ -110,7 +111,8 @@ class Settle:
         """
         k, d = centers.shape
         columns = min(COLUMNS, next_power(k, 32))
-        settle_kernel[(self.n_programs,)](
+        launch(
+            settle_kernel, (self.n_programs,),
             X, centers, k, d, centers.stride(0), centers.stride(1), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, flow,
             ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,

@@ -12,8 +12,9 @@ import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import HalfCenters, HalfRows
+from lloydia.backends.cuda.halves import RADIUS, SHIFT, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import shares_of
 from lloydia.backends.cuda.two_least import add_tile, begin, end
@@ -46,8 +47,8 @@ def split_kernel(
     if tl.load(flow + HALT) != 0:
         return
     n_listed = tl.load(flow + N_DOUBT)
-    shift = tl.load(numbers + 1).to(tl.float32)
-    radius = tl.load(numbers + 2).to(tl.float32)
+    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    radius = tl.load(numbers + RADIUS).to(tl.float32)
     largest = tl.load(maxima)
     low_largest = tl.load(maxima + 3)
     residual = low_largest * LEFT_OUT + smallest + largest * LOST
@@ -134,7 +135,8 @@ class SplitScan:
         """Queue the second stage: labels of the rows in `doubts`, or their listing in `doubts2`."""
         halves, centers, width = self.halves, self.centers, self.halves.width
         chunk, columns = min(width, CHUNK), min(centers.tile, MOST_COLUMNS)
-        split_kernel[(self.n_programs,)](
+        launch(
+            split_kernel, (self.n_programs,),
             halves.high, halves.low, halves.norm, halves.rest, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
             halves.numbers,

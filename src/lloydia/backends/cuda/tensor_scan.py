@@ -10,9 +10,19 @@ import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
+from lloydia.backends.cuda.halves import (
+    CHUNK,
+    RADIUS,
+    RESIDENT,
+    SHIFT,
+    START_WIDTH,
+    UNIT,
+    HalfCenters,
+    HalfRows,
+)
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.split_scan import SplitScan
@@ -50,7 +60,7 @@ def scan_kernel(
     y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
     if not WIDE:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, tl.load(numbers + 3), 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
@@ -91,7 +101,7 @@ def judge_kernel(
         tl.load(rival_ptr + rows, mask=mask, other=0.0),
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(numbers + 1).to(tl.float32), tl.load(numbers + 2).to(tl.float32),
+        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
         summed, LAST_STEP, canonical, 0.0,
     )  # fmt: skip
@@ -166,7 +176,8 @@ class TensorScan:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         wide = halves.width > RESIDENT
-        scan_kernel[(ceil_div(n, cut.rows),)](
+        launch(
+            scan_kernel, (ceil_div(n, cut.rows),),
             halves.high, n, halves.width,
             packed.high, packed.start, packed.size // cut.columns, halves.numbers,
             self.least, self.rival, self.found, flow,
@@ -184,7 +195,8 @@ class TensorScan:
     ) -> None:
         """Queue the verdict on the first stage's labels."""
         halves, n = self.halves, self.rows.n_samples
-        judge_kernel[(ceil_div(n, JUDGED),)](
+        launch(
+            judge_kernel, (ceil_div(n, JUDGED),),
             self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
             halves.numbers, summation(halves.width, halves.width), canonical_error(halves.width),
             labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
