@@ -15,7 +15,7 @@ from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
 
-__all__ = ["Settle", "shares_of"]
+__all__ = ["Settle"]
 
 # D of a tile, and the most columns and rows of one: few rows, since few are listed.
 TILE, COLUMNS, MOST_ROWS = 2048, 512, 8

@@ -8,7 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.certain import certain
+from lloydia.backends.cuda.candidates import COUNT, nominate
+from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
 from lloydia.backends.cuda.halves import (
     CHUNK,
@@ -21,13 +22,12 @@ from lloydia.backends.cuda.halves import (
     HalfRows,
 )
 from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import Settle
-from lloydia.backends.cuda.split_scan import SplitScan
 from lloydia.backends.cuda.two_least import add_tile, begin, end
-from lloydia.exact import half_certificate
 from lloydia.exact.half_certificate import canonical_error, summation
 
 __all__ = ["TensorScan"]
@@ -35,7 +35,6 @@ __all__ = ["TensorScan"]
 
 # Rows that a program judges.
 JUDGED = 2048
-LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
@@ -85,8 +84,9 @@ def scan_kernel(
 
 @triton.jit(do_not_specialize=["n"])
 def judge_kernel(
-    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, n, maxima, numbers, summed, canonical,
-    labels, changed_rows, changed_old, doubts, flow, ROWS: tl.constexpr,
+    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
+    usual, n, numbers, summed, canonical, labels, changed_rows, changed_old, doubts, flow,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others.
 
@@ -96,15 +96,12 @@ def judge_kernel(
         return
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
-    sure = certain(
-        tl.load(least_ptr + rows, mask=mask, other=0.0),
-        tl.load(rival_ptr + rows, mask=mask, other=0.0),
-        tl.load(norm_ptr + rows, mask=mask, other=0.0),
-        tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
-        tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
-        summed, LAST_STEP, canonical, 0.0,
+    top = limit_of(
+        rows, mask, least_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
+        usual, tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
+        summed, canonical,
     )  # fmt: skip
+    sure = tl.load(rival_ptr + rows, mask=mask, other=0.0) > top
     new = tl.load(found + rows, mask=mask, other=0)
     relabel(rows, new, mask & sure, labels, changed_rows, changed_old, flow)
     append(rows, mask & ~sure, doubts, flow + N_DOUBT)
@@ -153,7 +150,8 @@ class TensorScan:
         self.found, self.doubts, self.doubts2 = torch.empty(
             (3, n), device=device, dtype=torch.int32
         )
-        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(device)
+        self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
+        self.settle = Settle(device)
 
     def scan(
         self,
@@ -168,7 +166,11 @@ class TensorScan:
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
         self.judge(*lists, flow)
-        self.split(self.doubts, self.doubts2, *lists, flow)
+        nominate(
+            self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
+            self.candidates, flow,
+        )  # fmt: skip
+        duel(self.rows.X, centers, self.doubts, self.candidates, *lists, flow)
         by_column = self.centers.columns.T[: len(centers)]
         self.settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
@@ -194,10 +196,11 @@ class TensorScan:
         flow: torch.Tensor,
     ) -> None:
         """Queue the verdict on the first stage's labels."""
-        halves, n = self.halves, self.rows.n_samples
+        halves, centers, n = self.halves, self.centers, self.rows.n_samples
         launch(
             judge_kernel, (ceil_div(n, JUDGED),),
-            self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
-            halves.numbers, summation(halves.width, halves.width), canonical_error(halves.width),
+            self.least, self.rival, self.found, halves.norm, halves.rest,
+            centers.norm, centers.rest, centers.lowered, centers.usual, n,
+            halves.numbers, summation(halves.width), canonical_error(self.rows.n_features),
             labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
         )  # fmt: skip
