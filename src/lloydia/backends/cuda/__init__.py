@@ -7,9 +7,9 @@ Where to look:
   tell each other, and the host), :mod:`recording`, :mod:`launching`.
 * The nearest centre, few features: :mod:`low_scan`, which runs whole iterations in one launch.
 * The nearest centre, more features: :mod:`halves` stores rows and centres in half precision,
-  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`certain` judges;
-  :mod:`split_scan` scores the rows in doubt in pairs of halves, :mod:`settle` the rest by
-  canonical D; :mod:`row_lists`.
+  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`limits` says what the
+  scores prove; :mod:`candidates` names the few centres that a row in doubt can have, :mod:`duel`
+  decides between them by canonical D, :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
   :mod:`exact_numbers`.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
