@@ -22,6 +22,7 @@ TAKES = {
     "fit": "one DATA",
     "predict": "one MODEL and one DATA",
     "score": "one DATA and one LABELS",
+    "segment": "IMAGE MODE K ITERATIONS display",
     "demo": "options alone",
     "bench peers": "options alone",
     "bench seeding": "options alone",

@@ -10,6 +10,7 @@ from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
 from lloydia.cli.predict import predict
 from lloydia.cli.score import score
+from lloydia.cli.segment import segment
 
 HELP = """k-means that gives the same answer, to the last bit, on any number of threads.
 
@@ -17,6 +18,6 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 """
 
 app = App(name="lloydia", version=__version__, help=HELP)
-for command in (fit, predict, score, demo):
+for command in (fit, predict, score, segment, demo):
     app.command(command)
 app.command(bench)

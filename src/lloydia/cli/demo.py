@@ -93,7 +93,8 @@ def _cases() -> Iterator[Case]:
     photo = load_sample_image("china.jpg")
 
     def draw_photo(fitted: Any, to: Path) -> None:
-        picture = side_by_side(photo, fitted.labels_, fitted.cluster_centers_)
+        found = fitted.labels_, fitted.cluster_centers_
+        picture = side_by_side(photo, *found, n_colors=len(np.unique(photo.reshape(-1, 3), axis=0)))
         picture.save(to, optimize=True)
 
     def draw_plane(X: Any, title: str) -> Callable[[Any, Path], None]:

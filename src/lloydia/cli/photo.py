@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -9,11 +11,16 @@ from PIL import Image, ImageDraw, ImageFont
 MARGIN = 20
 CAPTION = 44
 SWATCH = 22
+NARROWEST = 260  # of a column, for its caption
 INK = (40, 40, 40)
 
 
 def side_by_side(
-    photo: NDArray[np.uint8], labels: NDArray[np.integer], centers: NDArray[np.floating]
+    photo: NDArray[np.uint8],
+    labels: NDArray[np.integer],
+    centers: NDArray[Any],
+    *,
+    n_colors: int,
 ) -> Image.Image:
     """Draw a photograph beside the same photograph in its k mean colours.
 
@@ -24,6 +31,8 @@ def side_by_side(
         Cluster of each pixel.
     centers : ndarray of shape (k, 3)
         Mean colours, from 0 to 255.
+    n_colors : int
+        Colours of the photograph, for its caption.
 
     Returns
     -------
@@ -33,15 +42,15 @@ def side_by_side(
     """
     height, width, _ = photo.shape
     palette = np.rint(centers).clip(0, 255).astype(np.uint8)
-    before = f"{len(np.unique(photo.reshape(-1, 3), axis=0)):,} colours"
-    left, right, top = MARGIN, 2 * MARGIN + width, MARGIN
-    sheet = Image.new("RGB", (right + width + MARGIN, top + height + CAPTION + MARGIN), "white")
+    column = max(width, NARROWEST)
+    left, right, top = MARGIN, 2 * MARGIN + column, MARGIN
+    sheet = Image.new("RGB", (right + column + MARGIN, top + height + CAPTION + MARGIN), "white")
     sheet.paste(Image.fromarray(photo), (left, top))
     sheet.paste(Image.fromarray(palette[labels].reshape(photo.shape)), (right, top))
-    strip = _strip(palette, np.bincount(labels, minlength=len(palette)), width - 130)
+    strip = _strip(palette, np.bincount(labels, minlength=len(palette)), column - 130)
     sheet.paste(strip, (right + 130, top + height + 16))
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=20)
-    for x, text in ((left, before), (right, f"{len(palette)} colours")):
+    for x, text in ((left, f"{n_colors:,} colours"), (right, f"{len(palette)} colours")):
         draw.text((x, top + height + 16 + SWATCH // 2), text, INK, font, anchor="lm")
     return sheet
 

@@ -1,0 +1,299 @@
+"""`lloydia segment`: a picture in k colours, found in a colour space."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, READING, SEED, Json
+from lloydia.cli.progress import fit_progress, spinner
+from lloydia.cli.report import print_json, print_pairs, sizes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    from lloydia.images.files import Picture
+    from lloydia.images.segments import Segments
+
+SHOWN = 1200  # pixels: the longer side of each of two pictures side by side
+
+
+@Parameter(name="*", group=METHOD)
+@dataclass(frozen=True)
+class Segmenting:
+    """How the segments are found."""
+
+    init: Annotated[
+        Literal["k-means++", "random", "farthest", "k-means||"],
+        Parameter(help="How the starting colours are drawn."),
+    ] = "k-means++"
+    seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
+    xy: Annotated[
+        float,
+        Parameter(
+            validator=Number(gte=0),
+            help="Weigh places too: with 1 the ends of the longer side are as far apart as black "
+            "and white.",
+        ),
+    ] = 0.0
+    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto"
+    threads: Annotated[
+        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
+    ] = None
+
+    def of(self, pixels: NDArray, k: int, space: str, max_iter: int) -> Segments:
+        """Segment a picture."""
+        from lloydia.images import segments
+
+        return segments.segment(
+            pixels,
+            k,
+            space,
+            init=self.init,
+            random_state=self.seed,
+            max_iter=max_iter,
+            xy=self.xy,
+            device=self.device,
+            n_threads=self.threads,
+        )
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write; each appears whole or not at all."""
+
+    out: Annotated[
+        Path | None,
+        FILE,
+        Parameter(help="The picture in k colours; by default NAMECLUSTERIZED beside the image."),
+    ] = None
+    labels: Annotated[
+        Path | None, FILE, Parameter(help="The segment of each pixel: .npy, or .png of levels.")
+    ] = None
+    boundaries: Annotated[
+        Path | None, FILE, Parameter(help="The image with the ends of its segments drawn in.")
+    ] = None
+
+    def settle(self, image: Path, picture: Picture) -> Outputs:
+        """Name what is not named, and refuse what could not be written, before any work is done."""
+        from lloydia.data.files import STANDARD_INPUT
+        from lloydia.data.outputs import check_output
+        from lloydia.images.files import WRITABLE
+
+        out = self.out or image.parent
+        if out.is_dir():
+            if str(image) in STANDARD_INPUT:
+                raise ValueError("an image on standard input has no name: give --out FILE.")
+            plain = image.suffix.lower() in WRITABLE and picture.pixels.dtype == "uint8"
+            out = out / f"{image.stem}CLUSTERIZED{image.suffix if plain else '.png'}"
+        known = {"out": WRITABLE, "labels": (".npy", ".png"), "boundaries": WRITABLE}
+        settled, used = replace(self, out=out), [image]
+        for field in fields(settled):
+            if (path := getattr(settled, field.name)) is not None:
+                check_output(path, known[field.name], others=used)
+                used.append(path)
+        return settled
+
+    def write(self, found: Segments, picture: Picture) -> None:
+        """Write all files."""
+        from lloydia.images.files import write
+
+        assert self.out is not None  # since settle()
+        channels = picture.pixels.shape[2]
+        if self.labels:
+            _write_labels(self.labels, found)
+        write(self.out, found.image[..., :channels], picture.alpha, picture.info)
+        if self.boundaries:
+            write(self.boundaries, _outlined(picture.pixels, found.labels), picture.alpha)
+
+
+def displayed(_: type, tokens: Sequence[Any]) -> bool:
+    """Convert the word after ITERATIONS: there is but one."""
+    if tokens[0].value != "display":
+        raise ValueError(f"{tokens[0].value!r} is not the word display")
+    return True
+
+
+def segment(
+    image: Annotated[Path, FILE, Parameter(help="An image; - is standard input.")],
+    /,
+    mode: Annotated[
+        str,
+        Parameter(
+            name=["--mode", "--space"],
+            group=METHOD,
+            help="Colour space: RGB, sRGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab.",
+        ),
+    ] = "Oklab",
+    k: Annotated[
+        int, POSITIVE, Parameter(name=["-k", "--k"], group=METHOD, help="Number of segments.")
+    ] = 8,
+    iterations: Annotated[
+        int, POSITIVE, Parameter(group=METHOD, help="Most iterations; fewer once nothing changes.")
+    ] = 300,
+    display: Annotated[
+        bool,
+        Parameter(
+            converter=displayed,
+            group=OUTPUT,
+            negative="",
+            show_default=False,
+            help="Show the original beside the result; without a screen, write them as "
+            "NAMESIDEBYSIDE.png.",
+        ),
+    ] = False,
+    *,
+    method: Segmenting = Segmenting(),
+    outputs: Outputs = Outputs(),
+    allow_huge: Annotated[
+        bool,
+        Parameter(
+            group=READING,
+            negative="",
+            show_default=False,
+            help="Read images beyond the limit that guards the memory.",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Paint an image in the mean colours of its k segments.
+
+    Example: lloydia segment photo.jpg HSV 7 200 display
+
+    Example: lloydia segment photo.jpg -k 12 --xy 0.5 --boundaries outlined.png
+    """
+    import numpy as np
+
+    from lloydia.data.outputs import check_output
+    from lloydia.images.color import space
+    from lloydia.images.files import read
+
+    space(mode)  # an unknown one is refused before anything is read
+    with spinner(f"reading {image}"):
+        picture = read(image, allow_huge=allow_huge)
+    if picture.note:
+        warnings.warn(picture.note, stacklevel=2)
+    outputs = outputs.settle(image, picture)
+    assert outputs.out is not None
+    beside = outputs.out.with_name(f"{image.stem}SIDEBYSIDE.png")
+    if display and not _has_screen():
+        check_output(beside, (".png",), others=[image, outputs.out])
+    parts = [picture.pixels] if picture.alpha is None else [picture.pixels, picture.alpha]
+    with fit_progress(f"{k} segments", iterations):
+        found = method.of(np.dstack(parts), k, mode, iterations)
+    outputs.write(found, picture)
+    facts = _facts(image, mode, found, picture, outputs)
+    facts["display"] = _show(picture, found, beside) if display else None
+    if json:
+        print_json(facts)
+    else:
+        print_pairs({**facts, "sizes": sizes(found.labels.ravel(), len(found.palette))})
+
+
+def _facts(
+    image: Path, mode: str, found: Segments, picture: Picture, outputs: Outputs
+) -> dict[str, Any]:
+    from lloydia.images.color import space
+
+    seconds = {name: value for name, value in vars(found).items() if name.startswith("seconds_")}
+    return {
+        "image": str(image),
+        "height": picture.pixels.shape[0],
+        "width": picture.pixels.shape[1],
+        "n_colors": found.n_colors,
+        "space": space(mode).name,
+        "n_clusters": len(found.palette),
+        "palette": " ".join(f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _bytes(found.palette)),
+        "device": found.device,
+        "n_iter": found.n_iter,
+        "converged": found.converged,
+        "inertia": found.inertia,
+        "seconds": sum(seconds.values()),
+        **seconds,
+        **{name: str(path) if path else None for name, path in vars(outputs).items()},
+    }
+
+
+def _bytes(values: NDArray) -> NDArray:
+    """Return grey or RGB levels as RGB in 8 bits, shape (..., 3)."""
+    import numpy as np
+
+    from lloydia.images.color import levels
+
+    eight = np.rint(values * (255 / levels(values.dtype))).astype(np.uint8)
+    if eight.ndim > 1 and eight.shape[-1] == 3:
+        return eight
+    return np.repeat(eight.reshape(*values.shape[:2], 1), 3, axis=-1)
+
+
+def _write_labels(path: Path, found: Segments) -> None:
+    import numpy as np
+
+    from lloydia.data.outputs import write_table, writing
+    from lloydia.images.files import write
+
+    k = len(found.palette)
+    if path.suffix.lower() == ".png":
+        if k > 1 << 16:
+            raise ValueError(f"{k:,} segments are more than a .png has levels: name {path} .npy.")
+        write(path, found.labels.astype(np.uint8 if k <= 256 else np.uint16))
+        return
+    with ExitStack() as renames, writing(path, renames) as to:
+        write_table(to, found.labels, ["label"], ".npy")
+
+
+def _outlined(pixels: NDArray, labels: NDArray) -> NDArray:
+    """Return a picture with yellow lines where its segments end."""
+    import numpy as np
+
+    from lloydia.images.color import levels
+    from lloydia.images.segments import boundaries
+
+    full = levels(pixels.dtype)
+    drawn = np.repeat(pixels, 3, axis=-1) if pixels.shape[2] == 1 else pixels.copy()
+    drawn[boundaries(labels)] = (full, full, 0)
+    return drawn
+
+
+def _has_screen() -> bool:
+    """Return whether there is a screen to show a picture on."""
+    on_x = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return sys.platform in ("darwin", "win32") or on_x
+
+
+def _show(picture: Picture, found: Segments, beside: Path) -> str:
+    """Show the picture and its segments, or write them to `beside`; say which."""
+    from PIL import ImageShow
+
+    from lloydia.data.outputs import writing
+
+    sheet = _side_by_side(picture, found)
+    if _has_screen() and ImageShow.show(sheet):
+        return "shown"
+    with ExitStack() as renames, writing(beside, renames) as to:
+        sheet.save(to, "PNG", optimize=True)
+    return str(beside)
+
+
+def _side_by_side(picture: Picture, found: Segments) -> Image:
+    from lloydia.cli.photo import side_by_side
+
+    step = -(-max(found.labels.shape) // SHOWN)
+    thin = (slice(None, None, step), slice(None, None, step))
+    return side_by_side(
+        _bytes(picture.pixels[thin]),
+        found.labels[thin].ravel(),
+        _bytes(found.palette),
+        n_colors=found.n_colors,
+    )

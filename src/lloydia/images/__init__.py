@@ -1,0 +1,22 @@
+"""Pictures: colour spaces, segments, and what they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lloydia.imports import load
+
+__all__ = ["Segments", "boundaries", "segment"]
+
+_HOME = dict.fromkeys(__all__, "lloydia.images.segments")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name where it is first used."""
+    if name in _HOME:
+        return getattr(load(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

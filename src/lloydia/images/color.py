@@ -1,0 +1,278 @@
+r"""Colour spaces: there, back, and where their colours lie for clustering.
+
+====== ======================================= ====================================================
+name   channels                                what it is
+====== ======================================= ====================================================
+RGB    R, G, B in [0, 1]                       the values as stored
+sRGB   R, G, B in [0, 1]                       the curve of sRGB applied to the stored values
+linear R, G, B in [0, 1]                       the curve undone: linear light
+HSV    H in [0, 360), S and V in [0, 1]        hue, saturation, value
+HSL    H in [0, 360), S and L in [0, 1]        hue, saturation, lightness
+HSI    H in [0, 360), S and I in [0, 1]        hue, saturation, intensity
+CMY    C, M, Y in [0, 1]                       ``1 - RGB``: the same clusters as RGB
+Lab    L in [0, 100], a and b in [-128, 128]   CIELAB, white D65
+Oklab  L in [0, 1], a and b in [-0.5, 0.5]     Ottosson's, near to how the eye tells colours apart
+====== ======================================= ====================================================
+
+**sRGB beside RGB.**  The numbers in an ordinary picture file are sRGB values already; RGB takes
+them as they are, and so do linear, Lab and Oklab.  The mode named sRGB reads the stored values as
+linear light and applies the curve, as libraries that name a conversion "RGB to sRGB" do: right for
+a rendering or a scan that holds linear light; in a photograph it spreads the shadows.
+
+**Points.**  k-means clusters :meth:`Space.points`, in float32.  In RGB and CMY they are the stored
+values themselves (0 to 255 for uint8).  In the other spaces they are computed in float64 and
+rounded to multiples of `step`.  Mathematical libraries disagree in digits far below it, and no
+colour of the 8-bit cube lies near enough to the middle of two multiples for that to matter: such a
+picture has the same points on every machine.  And a grey has exactly no colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.images import curves, hues
+
+__all__ = ["SPACES", "Channel", "Space", "levels", "space"]
+
+Map = Callable[[NDArray], NDArray]
+
+BLOCK = 1 << 13  # colours at a time: what is computed on the way stays in the cache
+FINE = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel: its name and range; an angle is in degrees, and `high` is 0 again."""
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    is_angle: bool = False
+
+
+def _same(values: NDArray) -> NDArray:
+    return values
+
+
+@dataclass(frozen=True)
+class Space:
+    """A colour space.
+
+    Attributes
+    ----------
+    name : str
+    channels : tuple of 3 Channel
+    encode, decode : callable
+        From stored RGB values in [0, 1] to the channels and back: float64 arrays of shape (3, m).
+    embed, lift : callable
+        From the channels to the points that are clustered, and back.
+    step : float or None
+        Points are multiples of it; None where they are the stored values.
+    """
+
+    name: str
+    channels: tuple[Channel, Channel, Channel]
+    encode: Map
+    decode: Map
+    embed: Map = _same
+    lift: Map = _same
+    step: float | None = FINE
+
+    def from_rgb(self, pixels: Any) -> NDArray:
+        """Return the channels of RGB pixels.
+
+        Parameters
+        ----------
+        pixels : array-like of shape (..., 3)
+            uint8, uint16, or floating in [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (..., 3)
+            float64 for float64, else float32; computed in float64 and rounded once.
+
+        Raises
+        ------
+        ValueError
+            The shape or the type is another, or a float is not in [0, 1].
+        """
+        pixels = checked(pixels)
+        wide = np.float64 if pixels.dtype == np.float64 else np.float32
+        return in_blocks(lambda part: self.encode(unit(part)), pixels, np.dtype(wide))
+
+    def to_rgb(self, values: Any, dtype: Any = None) -> NDArray:
+        """Return the RGB pixels of channels; colours outside the RGB cube are clipped to it.
+
+        Parameters
+        ----------
+        values : array-like of shape (..., 3)
+            As from :meth:`from_rgb`; angles may be any number of degrees.
+        dtype : dtype, default=None
+            uint8 or uint16 (rounded to the nearest level), or a floating type, whose values are in
+            [0, 1]; by default that of `values` where it is floating, else float64.
+
+        Returns
+        -------
+        ndarray of shape (..., 3)
+        """
+        values = np.asarray(values)
+        if dtype is None:
+            dtype = values.dtype if values.dtype.kind == "f" else np.float64
+        dtype = np.dtype(dtype)
+        return in_blocks(
+            lambda part: stored(self.decode(part.astype(np.float64)), dtype), values, dtype
+        )
+
+    def points(self, pixels: Any) -> NDArray[np.float32]:
+        """Return what k-means clusters: near points are near colours in this space.
+
+        Parameters
+        ----------
+        pixels : array-like of shape (..., 3)
+            As for :meth:`from_rgb`.
+
+        Returns
+        -------
+        ndarray of shape (..., 3), float32
+            In RGB and CMY on the scale of the stored values, else that of the channels.
+        """
+        pixels = checked(pixels)
+        if self.step is None:
+            scale, step = levels(pixels.dtype), 1.0 if pixels.dtype.kind == "u" else None
+        else:
+            scale, step = 1.0, self.step
+
+        def of(part: NDArray) -> NDArray:
+            values = self.embed(self.encode(unit(part))) * scale
+            # + 0.0: a point has no negative zero.
+            return values if step is None else np.rint(values / step) * step + 0.0
+
+        return in_blocks(of, pixels, np.dtype(np.float32))
+
+    def colors(self, points: Any, dtype: Any) -> NDArray:
+        """Return the RGB pixels of points, such as centres of clusters.
+
+        Parameters
+        ----------
+        points : array-like of shape (..., 3)
+        dtype : dtype
+            That of the pixels the points came from, and of the result.
+        """
+        dtype, values = np.dtype(dtype), np.asarray(points)
+        scale = levels(dtype) if self.step is None else 1.0
+        return in_blocks(
+            lambda part: stored(self.decode(self.lift(part / scale)), dtype), values, dtype
+        )
+
+
+def space(name: str) -> Space:
+    """Return the colour space of this name, in capitals or not.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message lists all.
+    """
+    for known in SPACES:
+        if str(name).lower() == known.name.lower():
+            return known
+    listed = ", ".join(known.name for known in SPACES)
+    raise ValueError(f"unknown colour space {name!r}: use one of {listed}.")
+
+
+def levels(dtype: np.dtype) -> float:
+    """Return the stored value of full light: 255, 65535, or 1.0 for floating types."""
+    return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
+
+
+def checked(pixels: Any) -> NDArray:
+    """Return pixels as an array of a type that is known here.
+
+    Raises
+    ------
+    ValueError
+        The shape or the type is another, or a float is not in [0, 1].
+    """
+    pixels = np.asarray(pixels)
+    if pixels.ndim == 0 or pixels.shape[-1] != 3:
+        raise ValueError(f"pixels of shape {pixels.shape} have no three channels: give (..., 3).")
+    if pixels.dtype.kind == "f":
+        if pixels.size and not (pixels.min() >= 0 and pixels.max() <= 1):
+            raise ValueError(
+                f"floating pixels reach from {pixels.min():g} to {pixels.max():g}: scale them to "
+                "[0, 1], or give uint8 or uint16."
+            )
+    elif pixels.dtype not in (np.uint8, np.uint16):
+        raise ValueError(
+            f"pixels of type {pixels.dtype} are not known: use uint8, uint16 or floats in [0, 1]."
+        )
+    return pixels
+
+
+def unit(pixels: NDArray) -> NDArray[np.float64]:
+    """Return pixels as float64 in [0, 1]."""
+    return np.true_divide(pixels, levels(pixels.dtype), dtype=np.float64)
+
+
+def stored(values: NDArray, dtype: np.dtype) -> NDArray:
+    """Return values as pixels of a type, clipped to [0, 1] and rounded to its levels."""
+    values = values.clip(0.0, 1.0)
+    return np.rint(values * levels(dtype)) if dtype.kind == "u" else values
+
+
+def in_blocks(function: Map, values: NDArray, dtype: np.dtype) -> NDArray:
+    """Apply a function of colours of shape (3, m) to colours of shape (..., 3), in blocks."""
+    flat = values.reshape(-1, 3)
+    out = np.empty(flat.shape, dtype=dtype)
+    for start in range(0, len(flat), BLOCK):
+        part = np.ascontiguousarray(flat[start : start + BLOCK].T)
+        out[start : start + BLOCK] = function(part).T
+    return out.reshape(values.shape)
+
+
+def _complement(values: NDArray) -> NDArray:
+    return 1.0 - values
+
+
+def _channels(names: str, *ranges: tuple[float, float]) -> tuple[Channel, Channel, Channel]:
+    first, second, third = (
+        Channel(name, *bounds) for name, bounds in zip(names, ranges or ((0.0, 1.0),) * 3)
+    )
+    return first, second, third
+
+
+def _with_hue(name: str, encode: Map, decode: Map) -> Space:
+    channels = (Channel("H", 0.0, 360.0, is_angle=True), Channel("S"), Channel(name[2]))
+    chroma = hues.CHROMAS[name]
+    embed, lift = partial(hues.embed, chroma=chroma), partial(hues.lift, chroma=chroma)
+    return Space(name, channels, encode, decode, embed, lift)
+
+
+SPACES = (
+    Space("RGB", _channels("RGB"), _same, _same, step=None),
+    Space("sRGB", _channels("RGB"), curves.bend, curves.straighten),
+    Space("linear", _channels("RGB"), curves.straighten, curves.bend),
+    _with_hue("HSV", hues.to_hsv, hues.from_hsv),
+    _with_hue("HSL", hues.to_hsl, hues.from_hsl),
+    _with_hue("HSI", hues.to_hsi, hues.from_hsi),
+    Space("CMY", _channels("CMY"), _complement, _complement, step=None),
+    Space(
+        "Lab",
+        _channels("Lab", (0.0, 100.0), (-128.0, 128.0), (-128.0, 128.0)),
+        curves.to_lab,
+        curves.from_lab,
+        step=256 * FINE,
+    ),
+    Space(
+        "Oklab",
+        _channels("Lab", (0.0, 1.0), (-0.5, 0.5), (-0.5, 0.5)),
+        curves.to_oklab,
+        curves.from_oklab,
+    ),
+)

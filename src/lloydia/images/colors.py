@@ -1,0 +1,196 @@
+"""The distinct colours of a picture, each with the number of its pixels.
+
+A label depends on the colour alone, and a sum over pixels is one over colours, each times its
+count.  So clustering the colours with their counts as weights is clustering every pixel: a picture
+of ten million pixels has some hundred thousand colours.
+
+**To the last bit.**  From the same centres, labels and centres are those of every pixel.  The
+nearest centre of a colour is that of its pixels by definition.  A cluster's sum is exact in both
+cases: points are multiples of a step with at most 21 bits (:mod:`lloydia.images.color`), times a
+count; the grid of :mod:`lloydia.exact.sums`, which differs (it knows of more rows, or of weights),
+has room for all of these bits in pictures of up to 2**24 pixels, and beyond that wherever counts
+do not all have more than 8 bits.  A mean is one rounded quotient of two exact numbers.  Three
+things do know of pixels, and differ:
+
+* a seeding draws among colours, by their counts, in the order of their codes: with the same
+  probabilities as among pixels, and other random numbers.  So a picture that is turned, mirrored
+  or shuffled keeps its segments;
+* a cluster that ran empty takes a colour with all its pixels, not one of them;
+* the inertia rounds count times D once, so its last bits may differ.
+
+Floating pixels are hardly ever equal: each counts as a colour of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import load_torch, on_gpu
+from lloydia.imports import load
+
+__all__ = ["CHANNELS", "Colors", "distinct", "each"]
+
+BLOCK = 1 << 17  # pixels a thread takes at a time
+
+# The channels of a pixel, and how many of them are colour: the others are alpha.
+CHANNELS = {1: 1, 2: 1, 3: 3, 4: 3}
+
+
+@dataclass(frozen=True)
+class Colors:
+    """The colours of n pixels.
+
+    Attributes
+    ----------
+    values : ndarray of shape (u, c), of the type of the pixels
+        On the host, with c = 1 or 3.
+    counts : ndarray of shape (u,), int64
+        Pixels that can be seen; 0 for a colour that only pixels of alpha 0 have.  Where no pixel
+        can be seen, all are counted.
+    places : array of shape (n,), or None
+        The colour of each pixel, where the pixels are; None where pixel i has colour i.
+    """
+
+    values: NDArray
+    counts: NDArray[np.int64]
+    places: Any
+
+    def per_pixel(self, rows: NDArray) -> Any:
+        """Return the row of each pixel, of rows of shape (u, ...): where the pixels are."""
+        if self.places is None:
+            return rows
+        if on_gpu(self.places):
+            return load_torch().as_tensor(rows, device=self.places.device)[self.places]
+        return rows[self.places]
+
+    def paint(
+        self, pixels: Any, found: NDArray[np.int32], palette: NDArray, n_threads: int
+    ) -> tuple[Any, Any]:
+        """Return the label of each pixel, and the pixels in the colours of a palette.
+
+        Parameters
+        ----------
+        pixels : array of shape (n, c)
+            Those the colours were taken from; their alpha is kept.
+        found : ndarray of shape (u,), int32
+            The label of each colour.
+        palette : ndarray of shape (k, 1) or (k, 3), of the type of the pixels
+        n_threads : int
+        """
+        channels = palette.shape[1]
+        if on_gpu(pixels):
+            torch = load_torch()
+            labels = torch.as_tensor(found, device=pixels.device)
+            labels = labels if self.places is None else labels[self.places]
+            image = pixels.clone()
+            same = image.view(torch.int16) if image.dtype == torch.uint16 else image
+            rows = torch.as_tensor(palette.view(np.int16) if same is not image else palette)
+            same[:, :channels] = rows.to(pixels.device)[labels]
+            return labels, image
+        image = pixels.copy()
+        if self.places is None:
+            image[:, :channels] = palette[found]
+            return found, image
+        labels = np.empty(len(pixels), dtype=np.int32)
+
+        def paint(_: int, start: int, stop: int) -> None:
+            load("lloydia.images.cube").paint(
+                self.places, found, palette, labels, image, start, stop
+            )
+
+        load("lloydia.backends.cpu.pool").run(paint, len(pixels), BLOCK, n_threads)
+        return labels, image
+
+
+def distinct(pixels: Any, n_threads: int) -> Colors:
+    """Count the colours of pixels.
+
+    Parameters
+    ----------
+    pixels : ndarray of shape (n, c), or tensor on a GPU
+        Grey or RGB, with alpha or without: c is 1 to 4.  uint8, uint16 or floating; in C order.
+    n_threads : int
+
+    Returns
+    -------
+    Colors
+        Ascending by R, then G, then B; floating pixels in their order.
+    """
+    if "float" in str(pixels.dtype):
+        return each(pixels)
+    if on_gpu(pixels):
+        return _on_device(pixels)
+    if pixels.dtype == np.uint8 and CHANNELS[pixels.shape[1]] == 3:
+        return _in_cube(pixels, n_threads)
+    return _sorted(pixels)
+
+
+def each(pixels: Any) -> Colors:
+    """Return the colours of pixels, which are as for :func:`distinct`, one for each pixel."""
+    values = on_host(pixels)
+    colors = values[:, : CHANNELS[values.shape[1]]]
+    return _counted(colors, _seen(values).astype(np.int64), None)
+
+
+def _counted(values: NDArray, counts: NDArray[np.int64], places: Any) -> Colors:
+    return Colors(values, counts if counts.any() else np.ones_like(counts), places)
+
+
+def _seen(pixels: NDArray) -> NDArray[np.bool_]:
+    """Return which pixels have an alpha above 0, or none."""
+    n_channels = pixels.shape[1]
+    if n_channels == CHANNELS[n_channels]:
+        return np.ones(len(pixels), dtype=bool)
+    return pixels[:, -1] > 0
+
+
+def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
+    cube, pool = load("lloydia.images.cube"), load("lloydia.backends.cpu.pool")
+    table, touched = np.zeros(cube.COLORS, dtype=np.uint32), np.zeros(cube.SHELVES, dtype=np.bool_)
+    cube.count(pixels, table, touched)
+    most = min(len(pixels), cube.COLORS)
+    values, counts = np.empty((most, 3), dtype=np.uint8), np.empty(most, dtype=np.int64)
+    size = cube.gather(table, touched, values, counts)
+    places = np.empty(len(pixels), dtype=np.int32)
+
+    def locate(_: int, start: int, stop: int) -> None:
+        cube.locate(pixels, table, places, start, stop)
+
+    pool.run(locate, len(pixels), BLOCK, n_threads)
+    return _counted(values[:size].copy(), counts[:size].copy(), places)
+
+
+def _sorted(pixels: NDArray) -> Colors:
+    n_channels = CHANNELS[pixels.shape[1]]
+    codes = pixels[:, 0].astype(np.uint64)
+    for channel in pixels.T[1:n_channels]:
+        codes = codes << np.uint64(16) | channel
+    found, inverse = np.unique(codes, return_inverse=True)
+    places = inverse.astype(np.int32)
+    counts = np.bincount(places, weights=_seen(pixels), minlength=len(found)).astype(np.int64)
+    return _counted(_decoded(found, n_channels, pixels.dtype), counts, places)
+
+
+def _decoded(codes: NDArray, n_channels: int, dtype: np.dtype) -> NDArray:
+    """Return the colours of codes with 16 bits a channel."""
+    shifts = np.array([32, 16, 0][-n_channels:], dtype=codes.dtype)
+    return (codes[:, None] >> shifts & codes.dtype.type(0xFFFF)).astype(dtype)
+
+
+def _on_device(pixels: Any) -> Colors:
+    torch, n_channels = load_torch(), CHANNELS[pixels.shape[1]]
+    channels = pixels.long()
+    codes = channels[:, 0]
+    for j in range(1, n_channels):
+        codes = codes << 16 | channels[:, j]
+    found, places = torch.unique(codes, return_inverse=True)
+    seen = channels[:, -1] > 0 if n_channels < channels.shape[1] else torch.ones_like(codes) > 0
+    counts = torch.zeros_like(found).scatter_add_(0, places, seen.long())
+    dtype = np.dtype(str(pixels.dtype).removeprefix("torch."))
+    values = _decoded(found.cpu().numpy(), n_channels, dtype)
+    return _counted(values, counts.cpu().numpy(), places)

@@ -1,0 +1,279 @@
+"""Image files: read as arrays whatever they hold, and written under a temporary name.
+
+Pillow decodes and encodes.  What is read is upright (the EXIF orientation is applied), grey or RGB
+with the transparency apart, 8 or 16 bits a channel as the file has them (:mod:`.deep` does what
+Pillow does not there), in the file's own colours: a profile is kept in `Picture.info`, to be
+written again.  Whatever could not be kept as it was is said in `Picture.note`.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+
+from lloydia.data.columns import DataError
+from lloydia.data.files import DAMAGE, STANDARD_INPUT, open_input
+from lloydia.data.outputs import writing
+from lloydia.images import deep
+
+__all__ = ["WRITABLE", "Picture", "fitting", "read", "sound", "write"]
+
+# By extension: what Pillow calls the format, and what it is asked for.  A JPEG keeps its colours
+# at full resolution: flat segments have sharp edges.
+_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".png": ("PNG", {"optimize": True}),
+    ".jpg": ("JPEG", {"quality": 95, "subsampling": 0, "optimize": True}),
+    ".jpeg": ("JPEG", {"quality": 95, "subsampling": 0, "optimize": True}),
+    ".webp": ("WEBP", {"lossless": True}),
+    ".tif": ("TIFF", {"compression": "tiff_lzw"}),
+    ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
+    ".bmp": ("BMP", {}),
+}
+WRITABLE = tuple(_FORMATS)
+_OPAQUE = ("JPEG", "BMP")
+
+# Modes of Pillow that are arrays as they are, and what the others become.
+_PLAIN = ("L", "LA", "RGB", "RGBA")
+_KIN = {"1": "L", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "PA": "RGBA"}
+_NAMES = {
+    "P": "a palette",
+    "PA": "a palette",
+    "CMYK": "CMYK",
+    "LAB": "Lab",
+    "YCbCr": "YCbCr",
+    "HSV": "HSV",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as it was read.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8 or uint16, shape (height, width, 1) or (height, width, 3)
+        Grey or RGB, from 0 to 255 or 65,535, in the file's own colour profile.
+    alpha : ndarray of the same type, shape (height, width), or None
+        How opaque each pixel is; None where the file has no transparency.
+    note : str or None
+        One sentence where something was converted or left out.
+    info : dict
+        What to hand to :func:`write`: "dpi", a pair, and "icc_profile", bytes, where there are any.
+    """
+
+    pixels: NDArray[Any]
+    alpha: NDArray[Any] | None = None
+    note: str | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
+    """Read an image; of an animation or a file of several pages, the first.
+
+    Parameters
+    ----------
+    path : str or Path
+        Any file that Pillow reads; "-" is standard input.
+    allow_huge : bool
+        Read an image beyond ``PIL.Image.MAX_IMAGE_PIXELS`` too.  That limit guards against small
+        files that expand to fill the memory, and is lifted for the process while this one is read.
+
+    Returns
+    -------
+    Picture
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it is no image, damaged, cut short, without pixels, too large, or
+        of numbers that are not 8 or 16 bits a channel.
+    """
+    where = "standard input" if str(path) in STANDARD_INPUT else str(path)
+    with open_input(path) as (stream, _):
+        data = stream.read()
+    with sound(where, data, allow_huge):
+        image = Image.open(io.BytesIO(data))
+        notes = [_pages(image)]
+        size, found = image.size, image.info
+        if deep.rawmode(image) in deep.KEPT:
+            samples = deep.samples(data)
+        else:
+            samples, note, found = _samples(image, where)
+            notes.append(note)
+        info = _info(found, samples, size)
+    pixels, alpha = _parted(samples)
+    told = "; ".join(note for note in notes if note)
+    return Picture(pixels, alpha, f"{where} {told}." if told else None, info)
+
+
+def write(
+    path: str | Path,
+    pixels: NDArray[Any],
+    alpha: NDArray[Any] | None = None,
+    info: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an image; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The extension says the format, one of `WRITABLE`.
+    pixels : ndarray of uint8 or uint16, shape (height, width), (height, width, 1 or 3)
+    alpha : ndarray of the same type, shape (height, width), or None
+    info : mapping or None
+        As in :class:`Picture`.
+
+    Raises
+    ------
+    DataError
+        The extension is unknown, or the format has no transparency or no 16 bits a channel.
+    OSError
+        The file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise DataError(f"cannot write {path}: its extension must be one of {', '.join(WRITABLE)}.")
+    form, options = _FORMATS[path.suffix.lower()]
+    samples = pixels.reshape(*pixels.shape[:2], -1)
+    if alpha is not None:
+        if form in _OPAQUE:
+            raise DataError(f"cannot write {path}: {form} has no transparency; name it .png.")
+        samples = np.dstack([samples, alpha])
+    kept = fitting(info or {}, samples.shape[2])
+    with ExitStack() as renames, writing(path, renames) as to:
+        if samples.dtype == np.uint16:
+            if form != "PNG":
+                raise DataError(f"cannot write {path}: 16 bits a channel need .png.")
+            deep.write(to, samples, kept)
+        else:
+            flat = samples[..., 0] if samples.shape[2] == 1 else samples
+            Image.fromarray(np.ascontiguousarray(flat)).save(to, form, **options, **kept)
+
+
+@contextmanager
+def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
+    """Turn what Pillow raises on bytes that are no sound image into one sentence.
+
+    Raises
+    ------
+    DataError
+        As :func:`read`.
+    """
+    limit = Image.MAX_IMAGE_PIXELS
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            if allow_huge:
+                Image.MAX_IMAGE_PIXELS = None
+            yield
+    except DataError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise DataError(
+            f"{where} has more than {limit:,} pixels, the limit that guards against files made to "
+            "fill the memory; --allow-huge (allow_huge=True) reads it."
+        ) from None
+    except UnidentifiedImageError:
+        what = "is empty"
+        if data:
+            what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
+        raise DataError(f"{where} {what}.") from None
+    except DAMAGE as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise DataError(f"{where} is damaged or cut short: {reason}.") from None
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
+
+
+def fitting(info: Mapping[str, Any], channels: int) -> dict[str, Any]:
+    """Return `info` without a colour profile that is not of grey or of RGB, as the channels are.
+
+    Bytes 16 to 19 of a profile name its colour space (ICC.1:2022, section 7.2.6).
+    """
+    space = b"GRAY" if channels <= 2 else b"RGB "
+    profile = info.get("icc_profile")
+    foreign = profile is not None and profile[16:20] != space
+    return {name: value for name, value in info.items() if not (foreign and name == "icc_profile")}
+
+
+def _pages(image: Image.Image) -> str | None:
+    """Say that an image is one of several; a phone's MPO is one picture with its previews."""
+    n = getattr(image, "n_frames", 1)
+    return f"holds {n} images, and the first is taken" if n > 1 and image.format != "MPO" else None
+
+
+def _samples(image: Image.Image, where: str) -> tuple[NDArray[Any], str | None, dict[Any, Any]]:
+    """Return the upright samples, shape (height, width, 1 to 4), a note, and Pillow's info."""
+    mode, note = image.mode, None
+    if "16" in (deep.rawmode(image) or ""):
+        note = "has 16 bits a channel, of which 8 are read"
+    image = ImageOps.exif_transpose(image)
+    if mode.startswith(("I", "F")):
+        key = image.info.get("transparency")
+        return _integers(np.asarray(image), where, key), None, image.info
+    if mode == "CMYK" and (profiled := _by_profile(image)):
+        note, image = "was converted from CMYK to sRGB by its colour profile", profiled
+    elif mode not in _PLAIN:
+        if mode in _NAMES:
+            note = f"was converted from {_NAMES[mode]} to RGB"
+        if mode == "CMYK":
+            note = f"{note} by the plain formula, for want of a colour profile"
+        image = image.convert(_KIN.get(mode, "RGBA" if _keyed(image) else "RGB"))
+    elif mode in ("L", "RGB") and _keyed(image):
+        image = image.convert("LA" if mode == "L" else "RGBA")
+    values = np.asarray(image)
+    return values.reshape(*values.shape[:2], -1), note, image.info
+
+
+def _keyed(image: Image.Image) -> bool:
+    return "transparency" in image.info
+
+
+def _by_profile(image: Image.Image) -> Image.Image | None:
+    """Return a CMYK image in sRGB by its own profile; None where there is none, or none usable."""
+    if not (profile := image.info.get("icc_profile")):
+        return None
+    srgb = ImageCms.createProfile("sRGB")
+    try:
+        converted = ImageCms.profileToProfile(image, io.BytesIO(profile), srgb, outputMode="RGB")
+    except ImageCms.PyCMSError:
+        return None
+    assert converted is not None  # it is None where the image is converted in place
+    converted.info = image.info | converted.info
+    return converted
+
+
+def _integers(values: NDArray[Any], where: str, key: int | None) -> NDArray[np.uint16]:
+    """Return grey values of more than 8 bits as uint16, with alpha where one is transparent."""
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "f" or low < 0 or high > 65_535:
+        raise DataError(
+            f"{where} has values from {low:g} to {high:g}: 8 or 16 bits a channel are read, whole "
+            "numbers from 0 to 255 or 65,535."
+        )
+    return deep.keyed(values.astype(np.uint16)[..., np.newaxis], key)
+
+
+def _info(found: Mapping[Any, Any], samples: NDArray[Any], size: tuple[int, int]) -> dict[str, Any]:
+    """Return what to keep: the resolution, turned like the picture, and the colour profile."""
+    kept = {name: found[name] for name in ("dpi", "icc_profile") if found.get(name)}
+    if "dpi" in kept:
+        x, y = (float(value) for value in kept["dpi"])
+        kept["dpi"] = (x, y) if samples.shape[1] == size[0] else (y, x)
+    return fitting(kept, samples.shape[2])
+
+
+def _parted(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Split the samples into pixels and alpha."""
+    if samples.shape[2] in (2, 4):
+        return np.ascontiguousarray(samples[..., :-1]), np.ascontiguousarray(samples[..., -1])
+    return np.ascontiguousarray(samples), None

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image, ImageShow
+
+from lloydia.images import boundaries, segment
+from lloydia.images.color import SPACES
+
+
+@pytest.fixture
+def photo(folder, monkeypatch):
+    """A small picture of four hues in a gradient, as photo.png; there is no screen."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    y, x = np.indices((30, 40))
+    hues = np.array([[210, 60, 40], [40, 180, 70], [30, 70, 200], [220, 210, 60]])
+    pixels = hues[(x // 20) + 2 * (y // 15)] + (x + y)[..., None] // 3
+    pixels = pixels.astype(np.uint8)
+    Image.fromarray(pixels).save(folder / "photo.png")
+    return pixels
+
+
+@pytest.mark.parametrize("mode", [known.name for known in SPACES])
+def test_as_the_original_had_it(run, folder, photo, mode):
+    ran = run("segment", "photo.png", mode, 4, 200, "display")
+    assert (ran.status, ran.err) == (0, "")
+    for line in ("seconds seeding", "seconds iterating", f"space              {mode}"):
+        assert line in ran.out
+    found = segment(photo, 4, mode, max_iter=200)
+    assert np.array_equal(np.asarray(Image.open("photoCLUSTERIZED.png")), found.image)
+    assert Image.open("photoSIDEBYSIDE.png").size[0] > 2 * 40
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "photo.png",
+        "photoCLUSTERIZED.png",
+        "photoSIDEBYSIDE.png",
+    ]
+
+
+def test_options_instead(run, photo):
+    ran = run(
+        *("segment", "photo.png", "--space", "LAB", "-k", 5, "--iterations", 3, "--init", "random"),
+        *("--seed", 2, "--xy", 0.3, "--out", "out.png", "--labels", "labels.npy"),
+        *("--boundaries", "ends.png", "--threads", 1, "--json"),
+    )
+    assert (ran.status, ran.err) == (0, "")
+    facts = json.loads(ran.out)
+    found = segment(photo, 5, "Lab", init="random", random_state=2, xy=0.3, max_iter=3)
+    assert facts["n_iter"] == found.n_iter <= 3
+    assert (facts["space"], facts["n_clusters"], facts["n_colors"]) == ("Lab", 5, found.n_colors)
+    assert facts["palette"].split()[0] == "#" + bytes(found.palette[0]).hex()
+    parts = ("counting", "seeding", "iterating", "painting")
+    assert facts["seconds"] == pytest.approx(sum(facts[f"seconds_{part}"] for part in parts))
+    assert np.array_equal(np.load("labels.npy"), found.labels)
+    assert np.array_equal(np.asarray(Image.open("out.png")), found.image)
+    ends = np.asarray(Image.open("ends.png"))
+    edge = boundaries(found.labels)
+    assert (ends[edge] == (255, 255, 0)).all()
+    assert np.array_equal(ends[~edge], photo[~edge])
+
+
+def test_labels_as_a_picture(run, photo):
+    assert run("segment", "photo.png", "-k", 3, "--labels", "labels.png").status == 0
+    labels = np.asarray(Image.open("labels.png"))
+    assert np.array_equal(labels, segment(photo, 3, "oklab").labels)
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "written"),
+    [
+        ("L", "a.png", "aCLUSTERIZED.png"),
+        ("LA", "a.png", "aCLUSTERIZED.png"),
+        ("RGBA", "a.webp", "aCLUSTERIZED.webp"),
+        ("RGB", "a.JPG", "aCLUSTERIZED.JPG"),
+        ("RGB", "a.ppm", "aCLUSTERIZED.png"),
+        ("I;16", "a.tif", "aCLUSTERIZED.png"),
+    ],
+)
+def test_kinds_of_images(run, photo, mode, name, written):
+    image = Image.fromarray(photo)
+    if mode.endswith("A"):
+        image.putalpha(Image.fromarray(np.where(np.indices((30, 40))[0] < 9, 0, 128).astype("u1")))
+        image = image.convert(mode)
+    elif mode == "I;16":
+        image = Image.fromarray(photo[..., 0].astype(np.uint16) * 200)
+    else:
+        image = image.convert(mode)
+    image.save(name, **({"lossless": True, "exact": True} if name.endswith("webp") else {}))
+    ran = run("segment", name, "RGB", 3, 20, "display", "--boundaries", "ends.png")
+    assert (ran.status, ran.err) == (0, "")
+    assert Image.open("ends.png").mode == ("RGBA" if mode.endswith("A") else "RGB")
+    result = Image.open(written)
+    assert result.size == image.size
+    assert result.mode == image.mode
+    if mode.endswith("A"):
+        assert np.array_equal(np.asarray(result.getchannel("A")), np.asarray(image.getchannel("A")))
+
+
+def test_a_folder_as_out(run, folder, photo):
+    (folder / "results").mkdir()
+    assert run("segment", "photo.png", "-k", 2, "--out", "results").status == 0
+    assert (folder / "results" / "photoCLUSTERIZED.png").exists()
+
+
+def test_display_uses_a_screen(run, folder, photo, monkeypatch):
+    shown = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(ImageShow, "show", lambda sheet: shown.append(sheet.size) or True)
+    assert "shown" in run("segment", "photo.png", "RGB", 2, 10, "display").out
+    assert len(shown) == 1
+    assert not (folder / "photoSIDEBYSIDE.png").exists()
+    assert run("segment", "photo.png", "--display").status == 0
+    assert len(shown) == 2
+
+
+def test_a_large_picture_is_thinned_for_the_screen(run, folder, photo):
+    Image.fromarray(np.tile(photo, (1, 80, 1))).save("long.png")
+    facts = json.loads(run("segment", "long.png", "-k", 2, "--display", "--json").out)
+    assert Image.open(facts["display"]).width < 2500
+    assert Image.open(facts["out"]).width == 3200
+
+
+def test_fewer_colours_than_segments_is_said(run, folder):
+    Image.fromarray(np.array([[[0, 0, 0], [255, 0, 0]]], dtype=np.uint8)).save("two.png")
+    ran = run("segment", "two.png", "-k", 8)
+    assert ran.status == 0
+    assert "warning: the picture has 2 colours and k is 8" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("photo.png YUV 3 10", "unknown colour space 'YUV': use one of RGB, sRGB, linear, HSV"),
+        ("photo.png RGB 0 10", 'Invalid value "0" for K'),
+        ("photo.png RGB two", "'two' is not a whole number"),
+        ("photo.png RGB 3 10 show", "'show' is not the word display"),
+        ("photo.png RGB 3 10 display now", "segment takes IMAGE MODE K ITERATIONS display"),
+        ("none.png", "no such file: none.png"),
+        ("photo.png --xy -1", "must be >= 0"),
+        ("photo.png --out photo.png", "cannot write photo.png"),
+        ("photo.png --out no/where.png", "cannot write no/where.png"),
+        ("photo.png --out x.gif", "cannot write x.gif: its extension must be one of .png"),
+        ("photo.png --labels x.csv", "cannot write x.csv: its extension must be one of .npy, .png"),
+        ("photo.png --labels a.png --boundaries a.png", "the command uses that file already"),
+        ("photo.png --device tpu", "Unknown device 'tpu'"),
+        ("text.png", "is no image that Pillow reads"),
+        ("cut.png", "damaged or cut short"),
+    ],
+)
+def test_bad_input(run, folder, photo, arguments, message):
+    (folder / "text.png").write_text("no picture")
+    (folder / "cut.png").write_bytes((folder / "photo.png").read_bytes()[:100])
+    before = {path.name for path in folder.iterdir()}
+    ran = run("segment", *arguments.split())
+    assert ran.status == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_standard_input_needs_a_name(run, folder, photo):
+    ran = run("segment", "-", stdin=(folder / "photo.png").read_bytes())
+    assert ran.status == 2
+    assert "an image on standard input has no name: give --out FILE" in ran.err
+    ran = run("segment", "-", "--out", "x.png", stdin=(folder / "photo.png").read_bytes())
+    assert (ran.status, ran.err) == (0, "")
