@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
-from lloydia.backends.cpu.low_points import LOW, scan_low
+from lloydia.backends.cpu.low_points import scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
@@ -120,8 +120,9 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
 def score_panels(y, d, groups, panels, halves, best, second, which, shape):
     """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
 
-    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW, when
-    `which` receives a centre instead; True for more than DEEP; None in between.
+    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW, True
+    for more than DEEP, or None.  Returns the centres that `which` counts by: with a tuple that is
+    1, and no score holds a name.
     """
     raise NotImplementedError("compiled code only")
 
@@ -144,6 +145,7 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
                         second.ctypes.data + at,
                         which.ctypes.data + at,
                     )
+            return 1
 
         return low
     scan = scan_panel if isinstance(shape, types.NoneType) else scan_deep_panel
@@ -158,6 +160,7 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
                 b = second.ctypes.data + g * GROUP * 4
                 c = which.ctypes.data + g * GROUP * 4
                 scan(points, d, panel, half, a, b, c, number)
+        return PANEL
 
     return any_number
 
@@ -220,10 +223,7 @@ def panel_scan(
         return 0
     panels, starts, _ = packed
     origin, scale = frame
-    d = X.shape[1]
-    # The scan of few features leaves no names in the scores.
-    line, width = (errors[3], 1) if d <= LOW else (errors[2], PANEL)
-    far = errors[0]
+    far, d = errors[0], X.shape[1]
     most = max(2, min(16, BLOCK_BYTES // (4 * GROUP * d))) * GROUP
     block = min(most, -(-(stop - start) // GROUP) * GROUP)
     y = aligned(block * d).reshape(block // GROUP, d, GROUP)
@@ -234,7 +234,8 @@ def panel_scan(
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
-        score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which, shape)
+        width = score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which, shape)
+        line = errors[3] if width == 1 else errors[2]
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         places = doubtful[n_doubtful:]
         # Panels' errors do not depend on what is in the place of `rests`.

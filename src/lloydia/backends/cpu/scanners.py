@@ -64,7 +64,9 @@ def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
     d = X.shape[1]
     lead = amx.lead(d)
     # What a kernel must know to compile no more than it needs.
-    shape: Any = tuple(range(d)) if d <= LOW else True if d > DEEP else None
+    shape: Any = True if d > DEEP else None
+    if d <= LOW and not tiled:
+        shape = tuple(range(d))
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         doubtful = np.empty(stop - start, dtype=np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 
 from lloydia.backends.cpu.changes import WIDTH, list_differing
 from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
+from lloydia.backends.cpu.limbs import WIDTH as PADDED
 from lloydia.backends.cpu.limbs import move_limb
 from lloydia.exact.sums import DEKKER
 
@@ -20,8 +21,9 @@ __all__ = ["accumulate", "extent", "total_terms"]
 # Rows whose changes are listed at a time.
 LISTED = 1024
 
-# Numbers of theirs that are computed before they are moved.
-HELD = 2048
+# Rows of few features whose products are computed before they are moved: what is stored a number
+# at a time cannot be loaded as a vector at once.  Of more features, vectors are stored.
+HELD = 64
 
 
 @kernel
@@ -142,9 +144,8 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
     """
     scale, quantum, inverse, step, recover = grid
     d, m = X.shape[1], len(scale)
-    # What is stored a number at a time is loaded as vectors: not at once, or the processor waits.
-    held = max(1, min(64, HELD // m))
-    rests, trash = floats(held * m), integers(m)
+    held = HELD if m == PADDED else 1
+    rests, trash = floats(held * m).reshape(held, m), integers(m)
     rests[:] = 0.0
     listed = np.empty(LISTED + WIDTH, np.int32)
     changed = 0
@@ -157,10 +158,9 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
                 at = first + listed[q]
                 i = rows[at] if len(rows) else at
                 w = weights[i] if len(weights) else 1.0
-                place = (q - begin) * m
                 for f in range(d):
-                    rests[place + f] = np.float64(X[i, f]) * scale[f] * w
-                rests[place + d] = scale[d] * w
+                    rests[q - begin, f] = np.float64(X[i, f]) * scale[f] * w
+                rests[q - begin, d] = scale[d] * w
             for q in range(begin, end):
                 at = first + listed[q]
                 i = rows[at] if len(rows) else at
@@ -169,16 +169,15 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
                 touched[new] = True
                 if old >= 0:
                     touched[old] = True
-                place = (q - begin) * m
-                rest = rests.ctypes.data + 8 * place
+                rest = rests.ctypes.data + 8 * m * (q - begin)
                 move_limbs(sums, old, new, rest, quantum, inverse, step, trash)
                 if recover:
                     w = weights[i]
                     # |error| <= 2**-53 |p| is less than half a step of limb 0.
                     for f in range(d):
                         a = np.float64(X[i, f]) * scale[f]
-                        rests[place + f] = product_error(a, w, a * w) * step
-                    rests[place + d] = 0.0
+                        rests[q - begin, f] = product_error(a, w, a * w) * step
+                    rests[q - begin, d] = 0.0
                     move_limbs(sums[1:], old, new, rest, quantum, inverse, step, trash)
     return changed
 
