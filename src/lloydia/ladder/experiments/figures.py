@@ -54,7 +54,7 @@ def line(found: Measurement) -> str:
     told = f"{what}: {name(found)} at {shape}: "
     if found.seconds is None:
         return told + f"{found.status}: {found.reason}"
-    return told + f"{seconds(found.seconds)}, {found.n_iter} iterations"
+    return told + seconds(found.seconds) + (f", {found.n_iter} iterations" if found.n_iter else "")
 
 
 def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:

@@ -171,7 +171,7 @@ class Lab:
             On the processor, and wanted also beside a GPU.
         blocks : sequence of int
         threads : sequence of int or None
-            None: 2, 4, 8 and 12, as many as there are cores, and all cores.
+            Of rungs; None: 2, 4, 8 and 12, as many as there are cores, and all cores.
         """
         names = [*hosts, *(cpu if self.cpu else ()), *(cuda if self.cuda else ())]
         some: list[Contender] = []
@@ -180,7 +180,8 @@ class Lab:
                 some.append(Contender(name, threads=cores()))
                 continue
             uses = ladder.named(name).ABOUT.uses
-            teams = (threads or team_sizes()) if "threads" in uses else (None,)
+            several = [cores()] if name in ENGINES else threads or team_sizes()
+            teams = several if "threads" in uses else (None,)
             grids = (self.blocks or blocks) if "block" in uses else (None,)
             some += [Contender(name, team, grid) for team in teams for grid in grids]
         return some
