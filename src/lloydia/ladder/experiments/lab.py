@@ -23,6 +23,7 @@ __all__ = ["ENGINES", "PEERS", "Contender", "Lab", "cores", "gpu"]
 
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
 ENGINES = ("r30_engine_cpu", "r31_engine_cuda")
+SIMULATOR = "CUDA simulator"
 PATIENCE = 5.0  # seconds after which a run is not repeated
 
 
@@ -48,7 +49,7 @@ def gpu() -> str:
     from numba import cuda
 
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        return "CUDA simulator"
+        return SIMULATOR
     if not cuda.is_available():
         raise ValueError("--where cuda needs an NVIDIA GPU, and numba-cuda finds none here.")
     name = cuda.get_current_device().name
@@ -233,6 +234,8 @@ class Lab:
             "scale": self.scale,
             "device": self.device,
         }
+        if contender.name == "r31_engine_cuda" and self.device == SIMULATOR:
+            return Measurement(**told, status="skipped", reason="Triton has another simulator")
         try:
             figures, reason = _checked(trial, contender)
         except ImportError as error:

@@ -46,7 +46,7 @@ BEFORE = {  # which rung each one changes
     "r19_chunked_lloyd": "r16_tree_lloyd",
     "r20_chunked_elkan": "r17_tree_elkan",
     "r21_chunked_hamerly": "r18_tree_hamerly",
-    "r22_masked_trees": "r14_shared_centers",
+    "r22_masked_trees": "r15_all_on_gpu",
     "r23_unrolled": "r22_masked_trees",
 }
 
