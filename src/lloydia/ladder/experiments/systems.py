@@ -139,15 +139,13 @@ def scores(found: Found) -> str:
 
 
 def gains(found: Found) -> str:
-    """Tell what the best rung and Lloydia gain over one thread."""
+    """Tell what an iteration of the best rung and of Lloydia gains over one thread."""
     rungs = [each for each in found if each.rung not in (*PEERS, *ENGINES, "r01_lloyd")]
     one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=ENGINES)
     if not (one and rungs and ours):
         return ""
-    of = _best(one).seconds or 0.0
-    told = [
-        f"{name(each)} {speedup(of / (each.seconds or 1))}" for each in map(_best, (rungs, ours))
-    ]
+    of, best = _best(one).per_iteration, map(_best, (rungs, ours))
+    told = [f"{name(each)} {speedup(of / each.per_iteration)}" for each in best]
     return f"{_shape(found[0])}: {', '.join(told)} over one thread"
 
 
