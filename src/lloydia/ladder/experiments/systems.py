@@ -141,7 +141,7 @@ def scores(found: Found) -> str:
 def gains(found: Found) -> str:
     """Tell what the best rung and Lloydia gain over one thread."""
     rungs = [each for each in found if each.rung not in (*PEERS, *ENGINES, "r01_lloyd")]
-    one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=ENGINES)
+    one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=tuple(ENGINES))
     if not (one and rungs and ours):
         return ""
     of = _best(one).seconds or 0.0
