@@ -139,15 +139,16 @@ def scores(found: Found) -> str:
 
 
 def gains(found: Found) -> str:
-    """Tell what the best rung and Lloydia gain over one thread."""
+    """Tell the gains of the best rung and Lloydia over one thread, of whole runs if all are long."""
     rungs = [each for each in found if each.rung not in (*PEERS, *ENGINES, "r01_lloyd")]
     one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=tuple(ENGINES))
     if not (one and rungs and ours):
         return ""
-    of = _best(one).seconds or 0.0
-    told = [
-        f"{name(each)} {speedup(of / (each.seconds or 1))}" for each in map(_best, (rungs, ours))
-    ]
+    alike = len({each.max_iter for each in (*one, *rungs, *ours)}) == 1
+    told = []
+    for each in map(_best, (rungs, ours)):
+        times = [(of.seconds or 0.0) if alike else of.per_iteration for of in (_best(one), each)]
+        told.append(f"{name(each)} {speedup(times[0] / times[1])}")
     return f"{_shape(found[0])}: {', '.join(told)} over one thread"
 
 
