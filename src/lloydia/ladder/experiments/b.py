@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.figures import blank, compared, name, speedup
+from lloydia.ladder.experiments.figures import blank, compared, excuses, name, seconds, speedup
 from lloydia.ladder.experiments.lab import Lab
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
@@ -31,7 +31,7 @@ BLOCKS = (32, 64, 128, 256, 512, 1024)
 HOSTS = ("r01_lloyd", "scikit-learn lloyd")
 CPU = ("r04_threaded_lloyd", "r30_engine_cpu")
 VERSIONS = ("r10_naive", "r13_transposed", "r14_shared_centers", "r15_all_on_gpu")
-PHASES = {"upload": 0, "kernels": 25, "download": 19, "host": 56}  # the source's, in per cent
+PHASES = {"upload": 0.0, "kernels": 0.25, "download": 0.19, "host": 0.56}  # the source's
 
 
 def run(lab: Lab) -> Iterator[Measurement]:
@@ -49,25 +49,35 @@ def run(lab: Lab) -> Iterator[Measurement]:
 
 
 def sheets(found: Sequence[Measurement]) -> list[Sheet]:
-    """Return a table for each shape, and one of the phases."""
-    shapes = dict.fromkeys((each.n, each.d) for each in found)
-    tables = [
-        compared(
-            f"{n:,} x {d}, k = {K}",
-            [each for each in found if (each.n, each.d) == (n, d)],
-            "r01_lloyd",
-        )
-        for n, d in shapes
-    ]
-    for each in _phased(found):
-        parts = _shares(each)
-        line = [f"{each.n:,} x {each.d}", *(f"{parts.get(phase, 0):.0%}" for phase in PHASES)]
-        tables.append(Sheet(f"Phases of {name(each)}", ["", *PHASES], [line, _source()]))
+    """Return two tables for each shape, the versions by block size apart, and one of the phases."""
+    tables = []
+    for n, d in dict.fromkeys((each.n, each.d) for each in found):
+        shape = [each for each in found if (each.n, each.d) == (n, d)]
+        others = [each for each in shape if each.rung not in VERSIONS]
+        tables.append(compared(f"{n:,} x {d}, k = {K}", others, "r01_lloyd"))
+        if versions := [each for each in shape if each.rung in VERSIONS]:
+            tables.append(_by_block(f"{n:,} x {d}: the versions by block size", versions, others))
+    if phased := _phased(found):
+        shares = [(f"{each.n:,} x {each.d}, {name(each)}", _shares(each)) for each in phased]
+        shares.append(("the source's (V100)", PHASES))
+        lines = [
+            [what, *(f"{part.get(phase, 0):.0%}" for phase in PHASES)] for what, part in shares
+        ]
+        tables.append(Sheet("Where the naive version's time goes", ["", *PHASES], lines))
     return tables
 
 
-def _source() -> list[str]:
-    return ["source", *(f"{share} %" for share in PHASES.values())]
+def _by_block(title: str, found: Sequence[Measurement], others: Sequence[Measurement]) -> Sheet:
+    """Return a line a version: its time with each block size, and the best gain over one thread."""
+    sizes = sorted({each.block or 0 for each in found})
+    one = min((each.seconds or 0.0 for each in pick(others, rung="r01_lloyd")), default=None)
+    lines = []
+    for rung in dict.fromkeys(each.rung for each in pick(found)):
+        times = {each.block: each.seconds or 0.0 for each in pick(found, rung=rung)}
+        gain = one / min(times.values()) if one else None
+        called = rung[1:].replace("_", " ")
+        lines.append([called, *(seconds(times.get(size)) for size in sizes), speedup(gain)])
+    return Sheet(title, ["", *map(str, sizes), "gain"], lines, excuses(found))
 
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
@@ -93,11 +103,12 @@ def _speedups(found: Sequence[Measurement]) -> Figure:
         some = pick(found, rung=rung)
         at = [BLOCKS.index(each.block) + 0.2 * place for each in some if each.block in BLOCKS]
         gains = [one / (each.seconds or 1) for each in some if each.block in BLOCKS]
-        ax.bar(at, gains, 0.18, color=hue, label=rung[1:].replace("_", " "))
+        drawn = ax.bar(at, gains, 0.18, color=hue, label=rung[1:].replace("_", " "))
+        ax.bar_label(drawn, [f"{gain:.3g}" for gain in gains], fontsize=6.5)
     for each in pick(found, rung="r31_engine_cuda"):
         gain = one / (each.seconds or 1)
-        ax.bar(len(BLOCKS) + 0.3, gain, 0.4, color="black", label="Lloydia")
-        ax.text(len(BLOCKS) + 0.3, gain, speedup(gain), ha="center", va="bottom")
+        ax.bar(len(BLOCKS) + 0.3, gain, 0.4, color="black", label="Lloydia on the GPU")
+        ax.text(len(BLOCKS) + 0.3, gain, f"{gain:.3g}", ha="center", va="bottom", fontsize=6.5)
     ax.set_yscale("log")
     ax.set_xticks([*(i + 0.3 for i in range(len(BLOCKS)))], [str(block) for block in BLOCKS])
     ax.set_xlabel("threads a block")
@@ -123,9 +134,11 @@ def _shares(found: Measurement) -> dict[str, float]:
 def _pies(found: Sequence[Measurement]) -> Figure:
     from lloydia.plots import BRIGHT
 
-    figure, axes = blank("Where the naive version's time goes", "", columns=1 + len(found))
-    titles = [f"{each.n:,} x {each.d}, blocks of {each.block}" for each in found]
-    pies = [*map(_shares, found), {phase: share / 100 for phase, share in PHASES.items()}]
+    figure, axes = blank(
+        "Where the naive version's time goes", "", height=3.4, columns=1 + len(found)
+    )
+    titles = [f"{each.n:,} x {each.d}" for each in found]
+    pies = [*map(_shares, found), PHASES]
     hues = dict(zip(PHASES, BRIGHT))
     for ax, title, parts in zip(axes, [*titles, "the source's (V100)"], pies):
         some = {phase: part for phase, part in parts.items() if part >= 0.005}

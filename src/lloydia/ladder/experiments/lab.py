@@ -22,7 +22,7 @@ from lloydia.stopping import Labels, Rule
 __all__ = ["ENGINES", "PEERS", "Contender", "Lab", "cores", "gpu"]
 
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
-ENGINES = ("r30_engine_cpu", "r31_engine_cuda")
+ENGINES = {"r30_engine_cpu": "Lloydia", "r31_engine_cuda": "Lloydia on the GPU"}
 SIMULATOR = "CUDA simulator"
 PATIENCE = 5.0  # seconds after which a run is not repeated
 
@@ -145,9 +145,11 @@ class Lab:
         return self.where != "cpu"
 
     def size(self, n: int, k: int) -> tuple[int, int]:
-        """Return n and k at this scale: at least 64 rows, and at least 4 for each cluster."""
-        n = max(round(n * self.scale), min(n, 64))
-        return n, min(k, max(2, n // 4))
+        """Return n and k at this scale: at least 32 rows, and where n shrank 8 for each cluster."""
+        if self.scale == 1:
+            return n, k
+        n = max(round(n * self.scale), min(n, 32))
+        return n, min(k, max(2, n // 8))
 
     def iterations(self, most: int) -> int:
         """Return the number of iterations to allow where the source has `most`."""

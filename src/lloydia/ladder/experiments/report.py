@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
-from lloydia.ladder.experiments import EXPERIMENTS, experiment, findings, systems
+from lloydia.ladder.experiments import experiment, findings, systems
 from lloydia.ladder.experiments.measurement import Measurement, of_machines
 
 if TYPE_CHECKING:
@@ -48,16 +48,9 @@ def write(results: Path, page: Path) -> list[Path]:
         raise ValueError(f"{page} has no place for tables: <!-- ladder: T --> ... <!-- end -->.")
     machines = of_machines(results)
     figures: dict[str, Figure] = {}
-    blocks = {name: _experiment(name, machines, page.stem, figures) for name in EXPERIMENTS}
-    blocks["findings"] = "\n".join(
-        f"**{_where(found)}**\n\n{markdown(sheet)}"
-        for found in machines.values()
-        if (sheet := findings.sheet([each for each in found if each.experiment == "T"]))
-    )
-    blocks["systems"] = markdown(systems.sheet(each for some in machines.values() for each in some))
-    if unknown := {name for _, name, *_ in MARKED.findall(text)} - blocks.keys():
-        known = ", ".join(blocks)
-        raise ValueError(f"{page} has a place for {min(unknown)!r}: there are {known}.")
+    blocks = {
+        name: _block(name, machines, page.stem, figures) for _, name, *_ in MARKED.findall(text)
+    }
     text = MARKED.sub(lambda found: found[1] + blocks[found[2]] + found[4], text)
     folder = page.parent / page.stem
     folder.mkdir(exist_ok=True)
@@ -70,10 +63,14 @@ def write(results: Path, page: Path) -> list[Path]:
     return [page, *(folder / name for name in figures)]
 
 
-def _experiment(
+def _block(
     name: str, machines: dict[str, list[Measurement]], folder: str, figures: dict[str, Figure]
 ) -> str:
-    """Return what an experiment has to show, one machine after the other; add its figures."""
+    """Return what belongs in a place of the page; add its figures."""
+    if name == "systems":
+        return markdown(systems.sheet(each for some in machines.values() for each in some))
+    if name == "findings":
+        return _findings(machines)
     module = experiment(name)
     parts = []
     for shelf, every in machines.items():
@@ -86,6 +83,15 @@ def _experiment(
             figures[file] = figure
             parts.append(f"![{figure.get_suptitle()}]({folder}/{file})\n")
         parts += [markdown(sheet) for sheet in module.sheets(found)]
+    return "\n".join(parts)
+
+
+def _findings(machines: dict[str, list[Measurement]]) -> str:
+    parts = []
+    for every in machines.values():
+        found = [each for each in every if each.experiment == "T"]
+        if sheet := findings.sheet(found):
+            parts.append(f"**{_where(found)}**\n\n{markdown(sheet)}")
     return "\n".join(parts)
 
 

@@ -139,13 +139,16 @@ def scores(found: Found) -> str:
 
 
 def gains(found: Found) -> str:
-    """Tell what an iteration of the best rung and of Lloydia gains over one thread."""
+    """Tell the gains of the best rung and Lloydia over one thread, of whole runs if all are long."""
     rungs = [each for each in found if each.rung not in (*PEERS, *ENGINES, "r01_lloyd")]
-    one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=ENGINES)
+    one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=tuple(ENGINES))
     if not (one and rungs and ours):
         return ""
-    of, best = _best(one).per_iteration, map(_best, (rungs, ours))
-    told = [f"{name(each)} {speedup(of / each.per_iteration)}" for each in best]
+    alike = len({each.max_iter for each in (*one, *rungs, *ours)}) == 1
+    told = []
+    for each in map(_best, (rungs, ours)):
+        times = [(of.seconds or 0.0) if alike else of.per_iteration for of in (_best(one), each)]
+        told.append(f"{name(each)} {speedup(times[0] / times[1])}")
     return f"{_shape(found[0])}: {', '.join(told)} over one thread"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments import seedings
-from lloydia.ladder.experiments.figures import blank, excuses, lines, name, seconds
+from lloydia.ladder.experiments.figures import blank, excuses, lines, name, ordered, seconds
 from lloydia.ladder.experiments.lab import ENGINES, PEERS, Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
@@ -71,7 +71,7 @@ def _times(dtype: str, found: Sequence[Measurement]) -> Sheet:
     """Return a line a contender, a column an n."""
     sizes = sorted({each.n for each in found})
     rows: dict[str, dict[int, Measurement]] = {}
-    for each in pick(found):
+    for each in ordered(pick(found)):
         rows.setdefault(name(each), {})[each.n] = each
     table = [
         [called, *(seconds(row[n].seconds) if n in row else "" for n in sizes)]
@@ -102,7 +102,7 @@ def _threads(dtype: str, series: Sequence[Measurement]) -> Figure:
     axes[0].set_title("one thread", loc="left")
     for ax, team in zip(axes[1:], teams):
         _draw_kinds(ax, series, {THREADED: {"threads": team}})
-        ax.set_title(f"{team} threads", loc="left")
+        ax.set_title(f"{team} thread{'s' * (team > 1)}, OpenMP", loc="left")
     return _legended(figure, axes)
 
 
@@ -132,13 +132,12 @@ def _draw_kinds(
     for peer, style in zip(PEERS, (":", "-.")):
         several[peer] = pick(series, rung=peer)
         looks[peer] = {"color": "0.45", "linestyle": style}
-    several["Lloydia"] = pick(series, rung=ENGINES)
+    several["Lloydia"] = pick(series, rung=tuple(ENGINES))
     looks["Lloydia"] = {"color": "black", "linewidth": 2.2}
     lines(ax, {label: some for label, some in several.items() if some}, looks)
 
 
 def _legended(figure: Figure, axes: Sequence[Axes]) -> Figure:
-    axes[0].set_ylabel("seconds")
     low = min(ax.get_ylim()[0] for ax in axes)
     high = max(ax.get_ylim()[1] for ax in axes)
     for ax in axes:
