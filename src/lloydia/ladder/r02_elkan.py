@@ -58,38 +58,34 @@ def moves(seen, centers):
 
 
 @subroutine
-def holds(i, a, moved, upper, lower):
-    """Let the bounds of a point of cluster a follow the centres; return whether they say enough."""
-    upper[i] += moved[a]
-    safe = True
-    for j in range(len(moved)):
-        lower[i, j] -= moved[j]
-        # A tie is no safety: a lower number might be as near.
-        safe &= (j == a) | (upper[i] < lower[i, j])
-    return safe
-
-
-@subroutine
-def visit(X, i, centers, moved, labels, upper, lower):
-    """Give a point its nearest centre, and return whether its label changed."""
-    a = labels[i]
-    if a >= 0 and holds(i, a, moved, upper, lower):
-        return False
-    best = 0
-    for j in range(len(centers)):
-        lower[i, j] = np.sqrt(squared_distance(X, i, centers, j))
-        if lower[i, j] < lower[i, best]:
-            best = j
-    upper[i], labels[i] = lower[i, best], best
-    return best != a
+def visit(X, start, stop, centers, moved, labels, upper, lower):
+    """Give some points their nearest centres, and return how many labels changed."""
+    n_changed = 0
+    for i in range(start, stop):
+        a = labels[i]
+        if a >= 0:
+            upper[i] += moved[a]
+            safe = True
+            for j in range(len(centers)):
+                lower[i, j] -= moved[j]
+                # A tie is no safety: a lower number might be as near.
+                safe &= (j == a) | (upper[i] < lower[i, j])
+            if safe:
+                continue
+        best = 0
+        for j in range(len(centers)):
+            lower[i, j] = np.sqrt(squared_distance(X, i, centers, j))
+            if lower[i, j] < lower[i, best]:
+                best = j
+        upper[i], labels[i] = lower[i, best], best
+        n_changed += best != a
+    return n_changed
 
 
 @kernel
 def assign(X, centers, seen, labels, upper, lower):
     """Visit every point, and return how many labels changed; `seen` becomes the centres."""
     moved = moves(seen, centers)
-    n_changed = 0
-    for i in range(len(X)):
-        n_changed += visit(X, i, centers, moved, labels, upper, lower)
+    n_changed = visit(X, 0, len(X), centers, moved, labels, upper, lower)
     seen[:] = centers
     return n_changed

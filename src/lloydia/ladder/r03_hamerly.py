@@ -60,27 +60,28 @@ def two_nearest(X, i, centers):
 
 
 @subroutine
-def visit(X, i, centers, moved, farthest, labels, upper, lower):
-    """Give a point its nearest centre, and return whether its label changed."""
-    a = labels[i]
-    if a >= 0:
-        upper[i] += moved[a]
-        lower[i] -= farthest
-        # A tie is no safety: a lower number might be as near.
-        if upper[i] < lower[i]:
-            return False
-    best, least, second = two_nearest(X, i, centers)
-    upper[i], lower[i], labels[i] = np.sqrt(least), np.sqrt(second), best
-    return best != a
+def visit(X, start, stop, centers, moved, labels, upper, lower):
+    """Give some points their nearest centres, and return how many labels changed."""
+    farthest = moved.max()
+    n_changed = 0
+    for i in range(start, stop):
+        a = labels[i]
+        if a >= 0:
+            upper[i] += moved[a]
+            lower[i] -= farthest
+            # A tie is no safety: a lower number might be as near.
+            if upper[i] < lower[i]:
+                continue
+        best, least, second = two_nearest(X, i, centers)
+        upper[i], lower[i], labels[i] = np.sqrt(least), np.sqrt(second), best
+        n_changed += best != a
+    return n_changed
 
 
 @kernel
 def assign(X, centers, seen, labels, upper, lower):
     """Visit every point, and return how many labels changed; `seen` becomes the centres."""
     moved = moves(seen, centers)
-    farthest = moved.max()
-    n_changed = 0
-    for i in range(len(X)):
-        n_changed += visit(X, i, centers, moved, farthest, labels, upper, lower)
+    n_changed = visit(X, 0, len(X), centers, moved, labels, upper, lower)
     seen[:] = centers
     return n_changed

@@ -1,7 +1,7 @@
 """Rung 5: Elkan's method on several threads, as T describes it.
 
-What changed from rung 2: the loop over points, with their bounds, is parallel, and so are the means
-(rung 4).
+What changed from rung 2: the loop over points, with their bounds, is parallel: each thread visits
+one equal range of them.  The means are those of rung 4.
 
 Why it should help: as in rung 4.  Here each thread also streams its part of the n k lower bounds
 through memory, which all threads share: it scales worse than Lloyd's method.
@@ -40,7 +40,7 @@ def fit(
         return descend(
             X,
             centers,
-            lambda centers, labels: assign(X, centers, seen, labels, upper, lower),
+            lambda centers, labels: assign(X, centers, seen, labels, upper, lower, threads),
             lambda labels, old: means(X, labels, old, threads),
             rule,
             max_iter,
@@ -48,11 +48,12 @@ def fit(
 
 
 @kernel(parallel=True)
-def assign(X, centers, seen, labels, upper, lower):
+def assign(X, centers, seen, labels, upper, lower, threads):
     """Visit every point, and return how many labels changed; `seen` becomes the centres."""
-    moved = moves(seen, centers)
+    n, moved = len(X), moves(seen, centers)
     n_changed = 0
-    for i in prange(len(X)):
-        n_changed += visit(X, i, centers, moved, labels, upper, lower)
+    for t in prange(threads):
+        start, stop = t * n // threads, (t + 1) * n // threads
+        n_changed += visit(X, start, stop, centers, moved, labels, upper, lower)
     seen[:] = centers
     return n_changed
