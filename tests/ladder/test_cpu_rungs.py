@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.ladder import names, rung
+from lloydia.ladder import named, names, where
 from lloydia.ladder.openmp import openmp
 from lloydia.stopping import Centers, Inertia, Labels
 from table import blobs
 
-RUNGS = [name for name in names() if rung(name).ABOUT.where == "cpu"]
+RUNGS = [name for name in names() if where(name) == "cpu"]
 ABOVE = RUNGS[1:]
 THREADED = [name for name in RUNGS if "threaded" in name]
 TYPES = [np.float64, np.float32]
@@ -39,7 +39,7 @@ def data(n, d, k, dtype, seed=3):
 
 def climb(name, X, centers, rule, max_iter):
     threads = min(2, numba.config.NUMBA_NUM_THREADS)
-    return rung(name).fit(X, centers, rule=rule, max_iter=max_iter, threads=threads)
+    return named(name).fit(X, centers, rule=rule, max_iter=max_iter, threads=threads)
 
 
 def same(found, wanted, dtype):
@@ -143,7 +143,7 @@ def test_threads_are_as_before_afterwards(name):
 def test_more_threads_than_there_are_is_an_error(threads):
     X, start = data(40, 2, 2, np.float64)
     with pytest.raises(ValueError, match=f"threads={threads} must be from 1 to "):
-        rung("r04_threaded_lloyd").fit(X, start, rule=None, max_iter=1, threads=threads)
+        named("r04_threaded_lloyd").fit(X, start, rule=None, max_iter=1, threads=threads)
 
 
 @pytest.mark.parametrize(

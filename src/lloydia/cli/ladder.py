@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -79,16 +80,17 @@ def run(
     from lloydia.ladder.experiments.figures import line
     from lloydia.ladder.experiments.lab import Lab
 
-    rows: list[dict[str, Any]] = []
     with bar(counted=False) as shown:
         task = shown.add_task("", total=None, note="")
         lab = Lab(where, scale, lambda what: shown.update(task, description=what))
-        for found, path in all_experiments.run(experiments, lab, out or RESULTS):
-            rows.append({**found.row(), "path": str(path)})
-            if not json:
-                shown.console.print(line(found)) if shown.live.is_started else print(line(found))
+        kept = list(all_experiments.run(experiments, lab, out or RESULTS))
     if json:
-        print_json({"rows": rows})
+        print_json({"rows": [found.row() for found, _ in kept]})
+    else:
+        for found, _ in kept:
+            print(line(found))
+    for path in dict.fromkeys(path for _, path in kept):
+        print(f"kept in {path}", file=sys.stderr)
 
 
 @ladder.command

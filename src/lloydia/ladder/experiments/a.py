@@ -28,18 +28,18 @@ TITLE = "A: atomics, shared memory, masked trees"
 K, ITERATIONS, MEANS = 5, 300, 5
 HOSTS = ("r01_lloyd", "scikit-learn lloyd", "r30_engine_cpu")
 CPU = ("r00_reference",)
-CUDA = ("r12_atomics", "r14_shared_centers", "r22_masked_trees", "r31_engine_cuda")
+CUDA = ("r12_atomics", "r15_all_on_gpu", "r22_masked_trees", "r31_engine_cuda")
 THEIRS = {  # seconds of 300 iterations
     100: {
         "r01_lloyd": 0.54e-3,
         "r12_atomics": 9.6e-3,
-        "r14_shared_centers": 8.8e-3,
+        "r15_all_on_gpu": 8.8e-3,
         "r22_masked_trees": 8.2e-3,
     },
     100_000: {
         "r01_lloyd": 0.268,
         "r12_atomics": 75.2e-3,
-        "r14_shared_centers": 61.1e-3,
+        "r15_all_on_gpu": 61.1e-3,
         "r22_masked_trees": 17.1e-3,
     },
 }

@@ -6,38 +6,57 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.lab import ENGINES
+from lloydia.ladder.experiments.lab import ENGINES, PEERS
 from lloydia.ladder.experiments.measurement import Measurement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["bars", "blank", "color", "compared", "line", "lines", "name", "seconds", "speedup"]
+__all__ = [
+    "bars",
+    "blank",
+    "color",
+    "compared",
+    "line",
+    "lines",
+    "name",
+    "ordered",
+    "seconds",
+    "speedup",
+]
 
-THEIRS = "0.75"  # the source's bars are grey
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def name(found: Measurement, *, options: bool = True) -> str:
     """Return what people call it: ``12 atomics, blocks of 256``."""
-    called = "Lloydia" if found.rung in ENGINES else found.rung
+    called = ENGINES.get(found.rung, found.rung)
     if called[0] == "r" and called[1:3].isdigit():
         called = f"{called[1:3]} {called[4:].replace('_', ' ')}"
     if options and found.rung not in ENGINES and not found.rung.startswith("scikit"):
-        called += f", {found.threads} threads" if found.threads else ""
+        called += f", {found.threads} thread{'s' * (found.threads > 1)}" if found.threads else ""
         called += f", blocks of {found.block}" if found.block else ""
     return called
 
 
-def seconds(value: float | None) -> str:
-    """Return a time with three digits and its unit; nothing for None."""
+def ordered(found: Iterable[Measurement]) -> list[Measurement]:
+    """Return them in the order of every figure: peers, rungs by number, Lloydia last."""
+
+    def rank(each: Measurement) -> tuple[int, str, int, int]:
+        kind = 2 if each.rung in ENGINES else 0 if each.rung in PEERS else 1
+        return kind, each.rung, each.threads or 0, each.block or 0
+
+    return sorted(found, key=rank)
+
+
+def seconds(value: float | None, digits: int = 3) -> str:
+    """Return a time with so many digits, or those before the point, and its unit."""
     if value is None:
         return ""
     size, unit = next(((size, unit) for size, unit in UNITS if value >= size), UNITS[-1])
     scaled = value / size
-    digits = 0 if scaled >= 100 else 1 if scaled >= 10 else 2
-    return f"{scaled:,.{digits}f} {unit}"
+    return f"{scaled:,.{max(0, digits - len(str(int(scaled))))}f} {unit}"
 
 
 def speedup(value: float | None) -> str:
@@ -54,7 +73,7 @@ def line(found: Measurement) -> str:
     told = f"{what}: {name(found)} at {shape}: "
     if found.seconds is None:
         return told + f"{found.status}: {found.reason}"
-    return told + f"{seconds(found.seconds)}, {found.n_iter} iterations"
+    return told + seconds(found.seconds) + (f", {found.n_iter} iterations" if found.n_iter else "")
 
 
 def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:
@@ -68,20 +87,22 @@ def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:
     base : str
         The rung whose time the others' are compared with.
     """
-    timed = [each for each in found if each.seconds]
+    timed = ordered(each for each in found if each.seconds)
     ours = next((each for each in timed if each.rung == base), None)
+    heads = ["", "time", "iterations", "gain"]
     lines = [
         [
             name(each),
             seconds(each.seconds),
             str(each.n_iter),
             speedup(_ratio(ours, each, "seconds")),
-            seconds(each.theirs),
-            speedup(_ratio(ours, each, "theirs")),
         ]
         for each in timed
     ]
-    heads = ["", "time", "iterations", "gain", "source: time", "gain"]
+    if any(each.theirs for each in timed):
+        heads += ["the source's time", "gain"]
+        for line_, each in zip(lines, timed):
+            line_ += [seconds(each.theirs), speedup(_ratio(ours, each, "theirs"))]
     return Sheet(title, heads, lines, excuses(found))
 
 
@@ -111,7 +132,8 @@ def blank(title: str, note: str, *, height: float = 4.6, columns: int = 1) -> tu
 
 
 def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], float]) -> None:
-    """Draw a horizontal bar each on a logarithmic axis, the source's own in grey behind."""
+    """Draw a horizontal bar each on a logarithmic axis, and the source's own time as a diamond."""
+    found = ordered(found)
     for place, each in enumerate(found):
         ax.barh(place, value(each), height=0.62, color=color(each))
         ax.text(value(each), place, f" {seconds(value(each))}", va="center", fontsize="small")
@@ -121,8 +143,9 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     ax.set_yticks(range(len(found)), [name(each) for each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    low, high = ax.get_xlim()
-    ax.set_xlim(low, high * 3)
+    every = [value(each) for each in found] + [each.theirs for each in found if each.theirs]
+    ax.set_xlim(min(every) / 2, max(every) * 4)  # room for the times beside the bars
+    ax.xaxis.set_major_formatter(lambda x, _: seconds(x, digits=0))
     ax.grid(axis="x", color="0.9", linewidth=0.8)
 
 
@@ -146,5 +169,6 @@ def lines(ax: Axes, series: Mapping[str, Sequence[Measurement]], looks: Mapping[
         ax.plot(x, y, label=label, **looks.get(label, {}))
     ax.set_xscale("log")
     ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(lambda y, _: seconds(y, digits=0))
     ax.set_xlabel("points")
     ax.grid(color="0.9", linewidth=0.8)

@@ -22,7 +22,8 @@ from lloydia.stopping import Labels, Rule
 __all__ = ["ENGINES", "PEERS", "Contender", "Lab", "cores", "gpu"]
 
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
-ENGINES = ("r30_engine_cpu", "r31_engine_cuda")
+ENGINES = {"r30_engine_cpu": "Lloydia", "r31_engine_cuda": "Lloydia on the GPU"}
+SIMULATOR = "CUDA simulator"
 PATIENCE = 5.0  # seconds after which a run is not repeated
 
 
@@ -48,7 +49,7 @@ def gpu() -> str:
     from numba import cuda
 
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        return "CUDA simulator"
+        return SIMULATOR
     if not cuda.is_available():
         raise ValueError("--where cuda needs an NVIDIA GPU, and numba-cuda finds none here.")
     name = cuda.get_current_device().name
@@ -144,9 +145,11 @@ class Lab:
         return self.where != "cpu"
 
     def size(self, n: int, k: int) -> tuple[int, int]:
-        """Return n and k at this scale: at least 64 rows, and at least 4 for each cluster."""
-        n = max(round(n * self.scale), min(n, 64))
-        return n, min(k, max(2, n // 4))
+        """Return n and k at this scale: at least 32 rows, and where n shrank 8 for each cluster."""
+        if self.scale == 1:
+            return n, k
+        n = max(round(n * self.scale), min(n, 32))
+        return n, min(k, max(2, n // 8))
 
     def iterations(self, most: int) -> int:
         """Return the number of iterations to allow where the source has `most`."""
@@ -171,7 +174,7 @@ class Lab:
             On the processor, and wanted also beside a GPU.
         blocks : sequence of int
         threads : sequence of int or None
-            None: 2, 4, 8 and 12, as many as there are cores, and all cores.
+            Of rungs; None: 2, 4, 8 and 12, as many as there are cores, and all cores.
         """
         names = [*hosts, *(cpu if self.cpu else ()), *(cuda if self.cuda else ())]
         some: list[Contender] = []
@@ -180,7 +183,8 @@ class Lab:
                 some.append(Contender(name, threads=cores()))
                 continue
             uses = ladder.named(name).ABOUT.uses
-            teams = (threads or team_sizes()) if "threads" in uses else (None,)
+            several = [cores()] if name in ENGINES else threads or team_sizes()
+            teams = several if "threads" in uses else (None,)
             grids = (self.blocks or blocks) if "block" in uses else (None,)
             some += [Contender(name, team, grid) for team in teams for grid in grids]
         return some
@@ -232,6 +236,8 @@ class Lab:
             "scale": self.scale,
             "device": self.device,
         }
+        if contender.name == "r31_engine_cuda" and self.device == SIMULATOR:
+            return Measurement(**told, status="skipped", reason="Triton has another simulator")
         try:
             figures, reason = _checked(trial, contender)
         except ImportError as error:

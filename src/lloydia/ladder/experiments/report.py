@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
-from lloydia.ladder.experiments import EXPERIMENTS, experiment
+from lloydia.ladder.experiments import experiment, findings, systems
 from lloydia.ladder.experiments.measurement import Measurement, of_machines
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
+VERSIONS = ("lloydia", "numba", "numba-cuda", "scikit-learn", "triton")
 MARKED = re.compile(r"(<!-- ladder: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -39,15 +41,17 @@ def write(results: Path, page: Path) -> list[Path]:
     Raises
     ------
     ValueError
-        If there is no measurement, or the page has no markers.
+        If there is no measurement, or the page has no markers, or one with an unknown name.
     """
     text = page.read_text(encoding="utf-8")
     if not MARKED.search(text):
         raise ValueError(f"{page} has no place for tables: <!-- ladder: T --> ... <!-- end -->.")
     machines = of_machines(results)
     figures: dict[str, Figure] = {}
-    blocks = {name: _experiment(name, machines, page.stem, figures) for name in EXPERIMENTS}
-    text = MARKED.sub(lambda found: found[1] + blocks.get(found[2], found[3]) + found[4], text)
+    blocks = {
+        name: _block(name, machines, page.stem, figures) for _, name, *_ in MARKED.findall(text)
+    }
+    text = MARKED.sub(lambda found: found[1] + blocks[found[2]] + found[4], text)
     folder = page.parent / page.stem
     folder.mkdir(exist_ok=True)
     with ExitStack() as renames:
@@ -59,23 +63,45 @@ def write(results: Path, page: Path) -> list[Path]:
     return [page, *(folder / name for name in figures)]
 
 
-def _experiment(
+def _block(
     name: str, machines: dict[str, list[Measurement]], folder: str, figures: dict[str, Figure]
 ) -> str:
-    """Return what an experiment has to show, one machine after the other; add its figures."""
+    """Return what belongs in a place of the page; add its figures."""
+    if name == "systems":
+        return markdown(systems.sheet(each for some in machines.values() for each in some))
+    if name == "findings":
+        return _findings(machines)
     module = experiment(name)
     parts = []
     for shelf, every in machines.items():
         found = [each for each in every if each.experiment == name]
         if not found:
             continue
-        parts.append(f"**{found[-1].machine}**\n")
+        parts.append(f"**{_where(found)}**\n")
         for short, figure in module.draw(found).items():
             file = f"{shelf}-{name.lower()}-{short}.png"
             figures[file] = figure
             parts.append(f"![{figure.get_suptitle()}]({folder}/{file})\n")
         parts += [markdown(sheet) for sheet in module.sheets(found)]
     return "\n".join(parts)
+
+
+def _findings(machines: dict[str, list[Measurement]]) -> str:
+    parts = []
+    for every in machines.values():
+        found = [each for each in every if each.experiment == "T"]
+        if sheet := findings.sheet(found):
+            parts.append(f"**{_where(found)}**\n\n{markdown(sheet)}")
+    return "\n".join(parts)
+
+
+def _where(found: Sequence[Measurement]) -> str:
+    """Return which machine and versions these are of, from the newest."""
+    newest = max(found, key=lambda each: str(each.facts.get("when", "")))
+    facts = newest.facts
+    beside = f"{newest.device}, beside " if newest.device else ""
+    versions = ", ".join(f"{name} {facts[name]}" for name in VERSIONS if name in facts)
+    return f"{beside}{facts['cores']} cores of {facts['cpu']}; {versions}; {facts['when'][:10]}"
 
 
 def markdown(sheet: Sheet) -> str:

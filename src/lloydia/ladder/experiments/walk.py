@@ -14,7 +14,7 @@ import numpy as np
 
 from lloydia import ladder
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.figures import bars, blank, excuses, name, seconds, speedup
+from lloydia.ladder.experiments.figures import bars, blank, excuses, name, ordered, seconds, speedup
 from lloydia.ladder.experiments.lab import Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
@@ -36,17 +36,17 @@ BEFORE = {  # which rung each one changes
     "r06_threaded_hamerly": "r03_hamerly",
     "r10_naive": "r01_lloyd",
     "r11_distance_matrix": "r10_naive",
-    "r12_atomics": "r10_naive",
+    "r12_atomics": "r11_distance_matrix",
     "r13_transposed": "r10_naive",
     "r14_shared_centers": "r13_transposed",
     "r15_all_on_gpu": "r14_shared_centers",
     "r16_tree_lloyd": "r12_atomics",
     "r17_tree_elkan": "r16_tree_lloyd",
-    "r18_tree_hamerly": "r16_tree_lloyd",
+    "r18_tree_hamerly": "r17_tree_elkan",
     "r19_chunked_lloyd": "r16_tree_lloyd",
     "r20_chunked_elkan": "r17_tree_elkan",
     "r21_chunked_hamerly": "r18_tree_hamerly",
-    "r22_masked_trees": "r14_shared_centers",
+    "r22_masked_trees": "r15_all_on_gpu",
     "r23_unrolled": "r22_masked_trees",
 }
 
@@ -67,7 +67,7 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
     """Return one table: the time of an iteration, and the gain over the rung that each changes."""
     timed = {each.rung: each.per_iteration for each in pick(found)}  # the last team is the largest
     lines = []
-    for each in sorted(pick(found), key=lambda each: each.rung):
+    for each in ordered(pick(found)):
         before = BEFORE.get(each.rung, "")
         gain = timed[before] / each.per_iteration if before in timed else None
         first = timed["r01_lloyd"] / each.per_iteration if "r01_lloyd" in timed else None
@@ -81,7 +81,7 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     """Draw the time of an iteration, a bar a rung."""
-    some = sorted(pick(found), key=lambda each: each.rung)
+    some = pick(found)
     figure, (ax,) = blank("Up the ladder: one iteration", _shape(some), height=1 + 0.3 * len(some))
     bars(ax, some, lambda each: each.per_iteration)
     return {"steps": figure}
