@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 
 from lloydia import ladder
-from lloydia.ladder.experiments import EXPERIMENTS, experiment, findings, report, run, systems
+from lloydia.ladder.experiments import (
+    EXPERIMENTS,
+    experiment,
+    findings,
+    report,
+    run,
+    summits,
+    systems,
+)
 from lloydia.ladder.experiments.b import VERSIONS
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs, cores
@@ -233,7 +241,23 @@ def test_findings_hold_or_do_not():
     assert {holds for *_, holds in table.lines} == {"yes"}
     table = findings.sheet(list(_gpu_series(lambda *what: 20 / _as_the_thesis_found(*what))))
     assert "yes" not in {holds for *_, holds in table.lines}
-    assert findings.sheet([]) is None
+    assert findings.sheet([]).lines == []
+
+
+def test_the_largest_problems_are_summed_up():
+    series = list(_gpu_series(_as_the_thesis_found))
+    small = [replace(each, n=10, seconds=1e-3) for each in series]
+    engine = replace(series[0], rung="r31_engine_cuda", block=None, seconds=0.1)
+    short = replace(series[0], rung="r01_lloyd", max_iter=-1, seconds=1e-6)
+    first, second = summits.sheet([*small, *series, engine, short]).lines
+    assert first[0] == "T: 1,000 x 2, k = 64, float64"
+    assert first[1] == "10.0 s"
+    assert first[2:4] == [
+        "16 tree lloyd, blocks of 64: 1.63 s (6.14x)",
+        "21 chunked hamerly, blocks of 64: 1.06 s (9.40x)",
+    ]
+    assert first[4] == "100 ms (10.6x)"
+    assert second[4] == ""
 
 
 def test_every_part_of_the_systems_has_its_files():
