@@ -23,6 +23,7 @@ from lloydia.ladder.experiments import (
     summits,
     systems,
 )
+from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import VERSIONS
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs, cores
@@ -194,6 +195,7 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     """B's alone, as the simulator is slow; in a process of its own, as it replaces numba.cuda."""
     pytest.importorskip("numba_cuda")
     program = (
+        "import sys; sys.modules.update(cyclopts=None, rich=None)  # as on a bare machine\n"
         "from pathlib import Path; from lloydia.ladder.experiments import b, run\n"
         "from lloydia.ladder.experiments.lab import Lab\n"
         "b.SHAPES = b.SHAPES[2:3]\n"
@@ -210,6 +212,28 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     assert rows["r15_all_on_gpu"]["block"] == 32
     assert rows["r10_naive"]["phases"]["kernels"] > 0
     assert rows["scikit-learn lloyd"]["where"] == "cpu"
+
+
+def test_experiments_run_without_the_command_line(tmp_path, monkeypatch, capsys):
+    arguments = ["A", "--scale", "0.001", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
+    main()
+    assert "A 300 iterations: 01 lloyd at 100 x 2, k = 5, float32: " in capsys.readouterr().out
+    assert list(tmp_path.glob("*/ladder/A.jsonl"))
+    monkeypatch.setattr(sys, "argv", ["experiments", "E", *arguments[1:]])
+    with pytest.raises(SystemExit):
+        main()
+    assert "There is no experiment 'E'" in capsys.readouterr().err
+
+
+def test_a_page_can_be_made_of_what_has_no_time(tmp_path, page):
+    pytest.importorskip("matplotlib")
+    for letter in EXPERIMENTS:
+        shape = ("cpu", 10, 2, 2, "float64")
+        part = {"status": "differs", "reason": "it is wrong"}
+        keep(Measurement(letter, "300 iterations", "r01_lloyd", *shape, **part), tmp_path)
+    assert report.write(tmp_path, page) == [page]
+    assert "01 lloyd: differs, it is wrong." in page.read_text(encoding="utf-8")
 
 
 # -- what is said of it ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
 from lloydia.ladder.experiments import experiment, findings, summits, systems
-from lloydia.ladder.experiments.measurement import Measurement, of_machines
+from lloydia.ladder.experiments.measurement import Measurement, of_machines, pick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,8 @@ def _block(
         if not found:
             continue
         parts.append(f"**{_where(found)}**\n")
-        for short, figure in module.draw(found).items():
+        drawn = module.draw(found) if pick(found) else {}
+        for short, figure in drawn.items():
             file = f"{shelf}-{name.lower()}-{short}.png"
             figures[file] = figure
             parts.append(f"![{figure.get_suptitle()}]({folder}/{file})\n")
