@@ -67,10 +67,13 @@ def test_a_report_of_nothing_is_one_sentence(run, folder):
 def test_no_gpu_is_one_sentence(run, monkeypatch):
     cuda = pytest.importorskip("numba.cuda")
     pytest.importorskip("numba_cuda")
+    monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
     monkeypatch.setattr(cuda, "is_available", lambda: False)
     ran = run("ladder", "run", "A", "--where", "cuda")
     assert ran.status == 2
-    assert ran.err == "lloydia: GPU rungs need an NVIDIA GPU, and numba-cuda finds none here.\n"
+    assert (
+        ran.err == "lloydia: Rungs on a GPU need an NVIDIA GPU, and numba-cuda finds none here.\n"
+    )
 
 
 def test_no_numba_cuda_is_one_sentence(run, monkeypatch):

@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 from lloydia import ladder
-from lloydia.ladder.experiments import EXPERIMENTS, experiment, findings, report, run, systems
+from lloydia.ladder.experiments import (
+    EXPERIMENTS,
+    experiment,
+    findings,
+    report,
+    run,
+    summits,
+    systems,
+)
+from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import VERSIONS
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs, cores
@@ -186,6 +195,7 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     """B's alone, as the simulator is slow; in a process of its own, as it replaces numba.cuda."""
     pytest.importorskip("numba_cuda")
     program = (
+        "import sys; sys.modules.update(cyclopts=None, rich=None)  # as on a bare machine\n"
         "from pathlib import Path; from lloydia.ladder.experiments import b, run\n"
         "from lloydia.ladder.experiments.lab import Lab\n"
         "b.SHAPES = b.SHAPES[2:3]\n"
@@ -202,6 +212,28 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     assert rows["r15_all_on_gpu"]["block"] == 32
     assert rows["r10_naive"]["phases"]["kernels"] > 0
     assert rows["scikit-learn lloyd"]["where"] == "cpu"
+
+
+def test_experiments_run_without_the_command_line(tmp_path, monkeypatch, capsys):
+    arguments = ["A", "--scale", "0.001", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
+    main()
+    assert "A 300 iterations: 01 lloyd at 100 x 2, k = 5, float32: " in capsys.readouterr().out
+    assert list(tmp_path.glob("*/ladder/A.jsonl"))
+    monkeypatch.setattr(sys, "argv", ["experiments", "E", *arguments[1:]])
+    with pytest.raises(SystemExit):
+        main()
+    assert "There is no experiment 'E'" in capsys.readouterr().err
+
+
+def test_a_page_can_be_made_of_what_has_no_time(tmp_path, page):
+    pytest.importorskip("matplotlib")
+    for letter in EXPERIMENTS:
+        shape = ("cpu", 10, 2, 2, "float64")
+        part = {"status": "differs", "reason": "it is wrong"}
+        keep(Measurement(letter, "300 iterations", "r01_lloyd", *shape, **part), tmp_path)
+    assert report.write(tmp_path, page) == [page]
+    assert "01 lloyd: differs, it is wrong." in page.read_text(encoding="utf-8")
 
 
 # -- what is said of it ----------------------------------------------------------------------
@@ -233,7 +265,23 @@ def test_findings_hold_or_do_not():
     assert {holds for *_, holds in table.lines} == {"yes"}
     table = findings.sheet(list(_gpu_series(lambda *what: 20 / _as_the_thesis_found(*what))))
     assert "yes" not in {holds for *_, holds in table.lines}
-    assert findings.sheet([]) is None
+    assert findings.sheet([]).lines == []
+
+
+def test_the_largest_problems_are_summed_up():
+    series = list(_gpu_series(_as_the_thesis_found))
+    small = [replace(each, n=10, seconds=1e-3) for each in series]
+    engine = replace(series[0], rung="r31_engine_cuda", block=None, seconds=0.1)
+    short = replace(series[0], rung="r01_lloyd", max_iter=-1, seconds=1e-6)
+    first, second = summits.sheet([*small, *series, engine, short]).lines
+    assert first[0] == "T: 1,000 x 2, k = 64, float64"
+    assert first[1] == "10.0 s"
+    assert first[2:4] == [
+        "16 tree lloyd, blocks of 64: 1.63 s (6.14x)",
+        "21 chunked hamerly, blocks of 64: 1.06 s (9.40x)",
+    ]
+    assert first[4] == "100 ms (10.6x)"
+    assert second[4] == ""
 
 
 def test_every_part_of_the_systems_has_its_files():

@@ -116,7 +116,7 @@ def _begin(X, labels, flags, sums, counts):
     k = counts.shape[0] - 1
     for j in range(cuda.blockIdx.y, k + 1, cuda.gridDim.y):
         member = i < X.shape[0] and (flags[i] if j == k else labels[i] == j)
-        count = cuda.syncthreads_count(member)
+        count = cuda.syncthreads_count(np.int32(member))
         if cuda.threadIdx.x == 0:
             counts[j, b] = count
         for f in range(d if j < k else 0):

@@ -51,6 +51,6 @@ def two_nearest(X, i, centers):
 @cuda.jit(device=True)
 def tally(moved, changed):
     """Add to `changed` the threads of this block that moved; all of its threads come here."""
-    total = cuda.syncthreads_count(moved)
+    total = cuda.syncthreads_count(np.int32(moved))
     if cuda.threadIdx.x == 0 and total > 0:
         cuda.atomic.add(changed, 0, total)

@@ -65,7 +65,7 @@ def compare(X, centers, held, marked, lower, nearest, least, second):
     staged = cuda.shared.array(0, X.dtype)
     i, c = cuda.grid(1), cuda.blockIdx.y
     doubt = i < X.shape[0] and marked[i]
-    if not cuda.syncthreads_or(doubt):
+    if not cuda.syncthreads_or(np.int32(doubt)):
         return
     first = c * held
     count = min(held, centers.shape[0] - first)
@@ -87,7 +87,7 @@ def settle(nearest, least, second, lanes, marked, upper, labels, flags):
     numbers = cuda.shared.array(0, upper.dtype)
     i, lane = mine(lanes)
     doubt = i < labels.shape[0] and marked[i]
-    if not cuda.syncthreads_or(doubt):
+    if not cuda.syncthreads_or(np.int32(doubt)):
         if lane == 0 and i < labels.shape[0]:
             flags[i] = False
         return

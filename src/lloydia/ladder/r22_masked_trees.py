@@ -64,14 +64,14 @@ def fine(X, labels, flags, sums, counts):
     inside = i < X.shape[0]
     for j in range(k):
         member = inside and labels[i] == j
-        count = cuda.syncthreads_count(member)
+        count = cuda.syncthreads_count(np.int32(member))
         if t == 0:
             counts[j, b] = count
         for f in range(d):
             total = block_sum(part, X[i, f] if member else X.dtype.type(0))
             if t == 0:
                 sums[j * d + f, b] = total
-    moved = cuda.syncthreads_count(inside and flags[i])
+    moved = cuda.syncthreads_count(np.int32(inside and flags[i]))
     if t == 0:
         counts[k, b] = moved
 

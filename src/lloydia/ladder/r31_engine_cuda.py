@@ -37,6 +37,7 @@ def fit(
     block: int = 256,
 ) -> Outcome:
     """Run the engine on points that are on the GPU."""
+    choose("cuda", X[:1], None, None)  # It says what is missing, if anything is.
     torch = load("torch")
     placed = torch.from_numpy(X).to("cuda")
     torch.cuda.synchronize()

@@ -23,7 +23,7 @@ def capacity(centers: NDArray, most: int | None = None) -> int:
         If not even one fits.
     """
     k, d = centers.shape
-    fit = SHARED_BYTES // (d * centers.itemsize)
+    fit = SHARED_BYTES // (d * centers.dtype.itemsize)
     if fit == 0:
         raise ValueError(
             f"A centre of {d} features in {centers.dtype} takes more than the {SHARED_BYTES} bytes "

@@ -6,7 +6,6 @@ python -m lloydia.ladder.experiments T --where cuda --out DIR
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from lloydia.ladder.experiments import EXPERIMENTS, run
@@ -23,8 +22,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     lab = Lab(asked.where, asked.scale)
-    for found, _ in run(asked.experiments, lab, asked.out):
-        print(line(found), file=sys.stdout, flush=True)
+    try:
+        for found, _ in run(asked.experiments, lab, asked.out):
+            print(line(found), flush=True)
+    except (ImportError, ValueError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

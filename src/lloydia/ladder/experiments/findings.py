@@ -18,17 +18,15 @@ __all__ = ["sheet"]
 FASTER_SHARED = {"float64": (1.4, 1.6), "float32": (1.8, 2.0)}
 
 
-def sheet(found: Sequence[Measurement]) -> Sheet | None:
-    """Return the findings of the thesis beside ours; None without a GPU's series."""
-    series = pick(found, part="series")
+def sheet(found: Sequence[Measurement]) -> Sheet:
+    """Return the findings of the thesis beside ours; no lines without a GPU's series."""
+    series = pick(found, experiment="T", part="series")
     largest = max((each.n for each in pick(series, rung=GLOBAL)), default=0)
     lines = []
     for dtype in ("float64", "float32"):
         some = pick(series, n=largest, dtype=dtype)
         if all(pick(some, rung=rung) for rung in (*GLOBAL, *SHARED)):
             lines += [[f"{dtype}: {told}", *line] for told, *line in _asked(dtype, some)]
-    if not lines:
-        return None
     heads = ["the thesis found", "here", "holds"]
     return Sheet(f"T's findings at n = {largest:,}", heads, lines)
 

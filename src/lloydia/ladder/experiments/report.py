@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
-from lloydia.ladder.experiments import experiment, findings, systems
-from lloydia.ladder.experiments.measurement import Measurement, of_machines
+from lloydia.ladder.experiments import experiment, findings, summits, systems
+from lloydia.ladder.experiments.measurement import Measurement, of_machines, pick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,8 @@ def write(results: Path, page: Path) -> list[Path]:
         The folder with one folder a machine.
     page : Path
         Markdown with ``<!-- ladder: NAME -->`` and ``<!-- end -->``, where NAME is an experiment,
-        "findings" or "systems".  Pictures go to the folder beside it with its stem as name.
+        "findings", "summits" or "systems".  Pictures go to the folder beside it that has its stem
+        as name.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def _block(
     """Return what belongs in a place of the page; add its figures."""
     if name == "systems":
         return markdown(systems.sheet(each for some in machines.values() for each in some))
-    if name == "findings":
-        return _findings(machines)
+    if name in ("findings", "summits"):
+        return _by_machine(findings.sheet if name == "findings" else summits.sheet, machines)
     module = experiment(name)
     parts = []
     for shelf, every in machines.items():
@@ -78,7 +79,8 @@ def _block(
         if not found:
             continue
         parts.append(f"**{_where(found)}**\n")
-        for short, figure in module.draw(found).items():
+        drawn = module.draw(found) if pick(found) else {}
+        for short, figure in drawn.items():
             file = f"{shelf}-{name.lower()}-{short}.png"
             figures[file] = figure
             parts.append(f"![{figure.get_suptitle()}]({folder}/{file})\n")
@@ -86,13 +88,14 @@ def _block(
     return "\n".join(parts)
 
 
-def _findings(machines: dict[str, list[Measurement]]) -> str:
-    parts = []
-    for every in machines.values():
-        found = [each for each in every if each.experiment == "T"]
-        if sheet := findings.sheet(found):
-            parts.append(f"**{_where(found)}**\n\n{markdown(sheet)}")
-    return "\n".join(parts)
+def _by_machine(
+    sheet: Callable[[Sequence[Measurement]], Sheet], machines: dict[str, list[Measurement]]
+) -> str:
+    """Return a table for each machine that has one."""
+    tables = ((found, sheet(found)) for found in machines.values())
+    return "\n".join(
+        f"**{_where(found)}**\n\n{markdown(table)}" for found, table in tables if table.lines
+    )
 
 
 def _where(found: Sequence[Measurement]) -> str:

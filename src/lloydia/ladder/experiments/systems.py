@@ -139,7 +139,7 @@ def scores(found: Found) -> str:
 
 
 def gains(found: Found) -> str:
-    """Tell the gains of the best rung and Lloydia over one thread, of whole runs if all are long."""
+    """Tell what the best rung and Lloydia gain over one thread, in whole runs if all are long."""
     rungs = [each for each in found if each.rung not in (*PEERS, *ENGINES, "r01_lloyd")]
     one, ours = pick(found, rung="r01_lloyd"), pick(found, rung=tuple(ENGINES))
     if not (one and rungs and ours):
