@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,6 +26,14 @@ if find_spec("numba_cuda") is None:
     )
 
 from numba import cuda
+
+if not hasattr(np, "row_stack"):
+    # NumPy 2.5 removed it, and numba-cuda up to 0.30.4 asks for it when it first compiles.
+    np.row_stack = np.vstack  # type: ignore[attr-defined]
+    try:
+        import_module("numba.cuda.np.arrayobj")
+    finally:
+        del np.row_stack  # type: ignore[attr-defined]
 
 __all__ = ["SHARED_BYTES", "Placed", "Stopwatch", "ceil_div", "cuda", "zeros"]
 
@@ -127,7 +136,7 @@ class Placed:
         began = time.perf_counter()
         with warnings.catch_warnings():
             # Small problems are part of the experiments.
-            warnings.filterwarnings("ignore", message="Grid size")
+            warnings.filterwarnings("ignore", message=".*Grid size")
             over = False
             while not over:
                 assign()
