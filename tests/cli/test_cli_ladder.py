@@ -70,7 +70,7 @@ def test_no_gpu_is_one_sentence(run, monkeypatch):
     monkeypatch.setattr(cuda, "is_available", lambda: False)
     ran = run("ladder", "run", "A", "--where", "cuda")
     assert ran.status == 2
-    assert ran.err == "lloydia: --where cuda needs an NVIDIA GPU, and numba-cuda finds none here.\n"
+    assert ran.err == "lloydia: GPU rungs need an NVIDIA GPU, and numba-cuda finds none here.\n"
 
 
 def test_no_numba_cuda_is_one_sentence(run, monkeypatch):

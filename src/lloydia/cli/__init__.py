@@ -27,6 +27,7 @@ TAKES = {
     "bench seeding": "options alone",
     "bench auto": "options alone",
     "bench report": "at most one FILE",
+    "ladder dump": "options alone",
     "ladder list": "options alone",
     "ladder report": "options alone",
 }

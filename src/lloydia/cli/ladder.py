@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.options import FILE, OUTPUT, Json
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
 from lloydia.cli.progress import bar
 from lloydia.cli.report import print_json
 
@@ -118,6 +118,49 @@ def report(
 
     for path in write(results, page):
         print(path)
+
+
+@ladder.command
+def dump(
+    *,
+    rows: Annotated[int, POSITIVE, Parameter(help="Points in the unit square.")] = 2346,
+    clusters: Annotated[
+        int, POSITIVE, Parameter(("--clusters", "-k"), help="The first points are the start.")
+    ] = 16,
+    rung: Annotated[
+        str, Parameter(help="One that keeps no bounds; see ladder list.")
+    ] = "r01_lloyd",
+    every: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Write after every iteration.")
+    ] = False,
+    out: Annotated[Path, FILE, Parameter(group=OUTPUT, help="Folder for the text files.")] = Path(
+        "dump"
+    ),
+    json: Json = False,
+) -> None:
+    """Write C's centres, labels and points to text, at convergence or after every iteration.
+
+    Example: lloydia ladder dump --rows 732 -k 8 --every
+    """
+    from lloydia.ladder import named, where
+    from lloydia.ladder.experiments.c import MOST, RULE
+    from lloydia.ladder.experiments.dump import dump as written
+    from lloydia.ladder.experiments.lab import gpu
+    from lloydia.ladder.experiments.uniform import square
+
+    if clusters > rows:
+        raise ValueError(f"-k {clusters} asks for more clusters than the {rows} points.")
+    named(rung)
+    if on_gpu := where(rung) == "cuda":
+        gpu()
+    X = square(rows, on_gpu=on_gpu)
+    paths = []
+    for path in written(out, X, X[:clusters], rung=rung, rule=RULE, max_iter=MOST, every=every):
+        paths.append(str(path))
+        if not json:
+            print(path)
+    if json:
+        print_json({"files": paths})
 
 
 def _rungs() -> list[dict[str, str]]:

@@ -46,23 +46,22 @@ def run(lab: Lab) -> Iterator[Measurement]:
         hosts=("r01_lloyd", "scikit-learn lloyd"),
     )
     for sizes, part in ((THEIRS, "convergence"), (PICTURED, "pictures")):
-        for source in sizes:
-            _, one, gpu = THEIRS.get(source, (None, None, None))
+        for n, k in dict.fromkeys(lab.size(*source) for source in sizes):
+            _, one, gpu = THEIRS.get((n, k), (None, None, None))
             theirs = {"r01_lloyd": one, MATRIX: gpu} if one and gpu else {}
-            yield from lab.measure(_trial(lab, part, *source), contenders, theirs=theirs)
+            yield from lab.measure(_trial(lab, part, n, k), contenders, theirs=theirs)
     if lab.cuda:
         yield _shares(lab)
 
 
 def _trial(lab: Lab, part: str, n: int, k: int) -> Trial:
-    n, k = lab.size(n, k)
     X = square(n, on_gpu=lab.cuda)
     return Trial("C", part, X, X[:k], RULE, lab.iterations(MOST))
 
 
 def _shares(lab: Lab) -> Measurement:
     """Time the kernels of a run apart."""
-    trial = _trial(lab, "kernels", *SHARED)
+    trial = _trial(lab, "kernels", *lab.size(*SHARED))
     lab.step(f"C kernels: {len(trial.X):,} x 2, k = {len(trial.start)}")
     fit = ladder.named(MATRIX).fit
     fit(trial.X, trial.start, rule=None, max_iter=1, by_kernel=True)
@@ -90,7 +89,7 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
         if (n, k) in THEIRS:
             table.notes.append(f"the source took {THEIRS[n, k][0]} iterations.")
         tables.append(table)
-    for each in pick(found, part="kernels"):
+    for each in _timed_kernels(found):
         whole = sum(each.phases.values())
         rows = [[what, seconds(t), f"{t / whole:.0%}"] for what, t in each.phases.items()]
         title = f"Kernels at {each.n:,} x 2, k = {each.k}, {each.n_iter} iterations"
@@ -98,10 +97,16 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
     return tables
 
 
+def _timed_kernels(found: Sequence[Measurement]) -> list[Measurement]:
+    """Return the measurements of kernels; numba-cuda's simulator has no clock for them."""
+    some = pick(found, part="kernels")
+    return [each for each in some if min(each.phases.values(), default=0) > 0]
+
+
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     """Draw time and speed-up by size, the kernels' shares, and the clusters."""
     figures = {"times": _times(pick(found, part="convergence"))}
-    if shares := pick(found, part="kernels"):
+    if shares := _timed_kernels(found):
         figures["kernels"] = _pie(shares[-1])
     if pictured := pick(found, part="pictures"):
         figures["clusters"] = _clusters(sorted({(each.n, each.k) for each in pictured}))

@@ -49,13 +49,12 @@ def run(lab: Lab) -> Iterator[Measurement]:
         cuda=(ATOMICS, TREES, "r31_engine_cuda"),
         hosts=("scikit-learn lloyd",),
     )
-    for n in SIZES:
-        for k in FEW_COLORS:
-            theirs = THEIRS.get((n, k), {})
-            long = _trial(lab, "sizes", n, k, ITERATIONS)
-            alone = long if lab.cpu else _trial(lab, "sizes", n, k, SHORT)
-            yield from lab.measure(alone, one, theirs=theirs if lab.cpu else {})
-            yield from lab.measure(long, rest, theirs=theirs)
+    for n, k in dict.fromkeys(lab.size(n, k) for n in SIZES for k in FEW_COLORS):
+        theirs = THEIRS.get((n, k), {})
+        long = _trial(lab, "sizes", n, k, ITERATIONS)
+        alone = long if lab.cpu else _trial(lab, "sizes", n, k, SHORT)
+        yield from lab.measure(alone, one, theirs=theirs if lab.cpu else {})
+        yield from lab.measure(long, rest, theirs=theirs)
     if lab.cuda:
         yield from _series(lab, "clusters", *CROSSING, (ATOMICS, TREES, "r31_engine_cuda"))
     if lab.cpu:
@@ -66,12 +65,11 @@ def _series(
     lab: Lab, part: str, n: int, several: Sequence[int], most: int, names: Sequence[str]
 ) -> Iterator[Measurement]:
     contenders = lab.contenders(hosts=names)
-    for k in several:
-        yield from lab.measure(_trial(lab, part, n, k, most), contenders)
+    for size in dict.fromkeys(lab.size(n, k) for k in several):
+        yield from lab.measure(_trial(lab, part, *size, most), contenders)
 
 
 def _trial(lab: Lab, part: str, n: int, k: int, most: int) -> Trial:
-    n, k = lab.size(n, k)
     return Trial("D", part, pixels(n), colors(k), None, lab.iterations(most))
 
 

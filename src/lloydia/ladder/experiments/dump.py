@@ -37,7 +37,7 @@ def dump(
     Parameters
     ----------
     folder : Path
-        Which is there; files are called ``iteration-001.txt`` and so on.
+        Made if it is not there; files are called ``iteration-001.txt`` and so on.
     X : ndarray of shape (n, d)
     start : ndarray of shape (k, d)
     rung : str
@@ -61,6 +61,7 @@ def dump(
     """
     if ladder.named(rung).ABOUT.solves != "lloyd":
         raise ValueError(f"{rung} keeps bounds between iterations: take a rung that does not.")
+    folder.mkdir(parents=True, exist_ok=True)
     for number, outcome, last in iterations(X, start, rung, rule, max_iter):
         if every or last:
             path = folder / f"iteration-{number:03}.txt"

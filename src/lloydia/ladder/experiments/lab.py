@@ -51,7 +51,7 @@ def gpu() -> str:
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
         return SIMULATOR
     if not cuda.is_available():
-        raise ValueError("--where cuda needs an NVIDIA GPU, and numba-cuda finds none here.")
+        raise ValueError("GPU rungs need an NVIDIA GPU, and numba-cuda finds none here.")
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)
 
