@@ -87,9 +87,9 @@ RULES = [Inertia(drop=2.0), Labels(fraction=0.2), Centers(atol=0.2), Inertia(1.0
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("name", ["r10_naive", "r12_atomics", "r17_tree_elkan"])
+@pytest.mark.parametrize("name", ["r10_naive", "r12_atomics", "r16_tree_lloyd"])
 def test_stop_rules(name, rule):
-    X, centers = normal(70, 2, 3)
+    X, centers = normal(45, 2, 3)
     wanted = r00_reference.fit(X, centers, rule=rule, max_iter=20)
     assert 1 < wanted.n_iter < 20
     same(climb(name, X, centers, rule, 20, block=32), wanted)
@@ -148,7 +148,7 @@ def test_a_matrix_that_does_not_fit(monkeypatch):
     context = type("Context", (), {"get_memory_info": lambda self: info})
     monkeypatch.setattr(cuda, "current_context", context)
     X, centers = normal(64, 2, 3)
-    with pytest.raises(MemoryError, match="64 x 3 distances take 0.0 GiB"):
+    with pytest.raises(MemoryError, match=r"64 x 3 distances take 0\.0 GiB"):
         climb("r11_distance_matrix", X, centers, None, 1)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lloydia.imports import load
 from lloydia.ladder.rung import Outcome, Watch
 from lloydia.stopping import Rule
 
@@ -25,15 +25,15 @@ if find_spec("numba_cuda") is None:
         "The rungs on a GPU need numba-cuda: pip install 'lloydia[ladder]', or take one of the CPU."
     )
 
-from numba import cuda
+cuda: Any = load("numba.cuda")
 
 if not hasattr(np, "row_stack"):
     # NumPy 2.5 removed it, and numba-cuda up to 0.30.4 asks for it when it first compiles.
-    np.row_stack = np.vstack  # type: ignore[attr-defined]
+    vars(np)["row_stack"] = np.vstack
     try:
-        import_module("numba.cuda.np.arrayobj")
+        load("numba.cuda.np.arrayobj")
     finally:
-        del np.row_stack  # type: ignore[attr-defined]
+        del vars(np)["row_stack"]
 
 __all__ = ["SHARED_BYTES", "Placed", "Stopwatch", "ceil_div", "cuda", "zeros"]
 
