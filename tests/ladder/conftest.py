@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+import sys
 import threading
 
 import numba
+import pytest
 
 
 def has_gpu():
@@ -40,3 +42,12 @@ if not has_gpu():
         pass  # Without numba-cuda the tests of its rungs are skipped.
     else:
         FakeCUDAModule.shfl_down_sync = shfl_down_sync
+
+
+@pytest.fixture
+def swift():
+    """Have threads of the host take turns sooner: the simulator polls for those at a barrier."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)

@@ -1,7 +1,7 @@
 """The ladder's rungs on a GPU, each against rung 0; in the simulator where there is no GPU.
 
-In the simulator a thread of the host stands for a thread of the GPU: problems are tiny there, and
-the rungs with many barriers, which take seconds an iteration, get fewer of them.
+In the simulator a thread of the host stands for a thread of the GPU, and a barrier takes
+milliseconds: problems are tiny there.
 """
 
 import sys
@@ -15,10 +15,11 @@ from lloydia.stopping import Centers, Inertia, Labels
 
 pytest.importorskip("numba_cuda")
 pytest.importorskip("cuda.bindings")
+pytestmark = pytest.mark.usefixtures("swift")
 
 RUNGS = [name for name in ladder.names() if ladder.where(name) == "cuda"]
 KERNELS = [name for name in RUNGS if name != "r31_engine_cuda"]
-STAGED = ["r14_shared_centers", "r15_all_on_gpu", "r20_chunked_elkan", "r21_chunked_hamerly"]
+STAGED = ["r14_shared_centers", "r15_all_on_gpu", "r21_chunked_hamerly"]
 CLOSE = {np.float64: 1e-12, np.float32: 1e-5}
 
 
@@ -52,11 +53,13 @@ def test_all_are_there():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", KERNELS)
 def test_rungs_agree_with_the_first(name, dtype):
-    X, centers = normal(41, 2, 3, dtype)
-    wanted = r00_reference.fit(X, centers, rule=Labels(), max_iter=3)
-    found = climb(name, X, centers, Labels(), 3, block=32)
-    same(found, wanted, dtype)
-    np.testing.assert_array_equal(centers, X[:3])
+    X, centers = normal(5000, 5, 40, dtype) if gpu() else normal(41, 2, 2, dtype)
+    start, most = centers.copy(), 9 if gpu() else 3
+    wanted = r00_reference.fit(X, centers, rule=Labels(), max_iter=most)
+    for block in (32, 64, 128, 256, 512, 1024) if gpu() else (32,):
+        found = climb(name, X, centers, Labels(), most, block=block)
+        same(found, wanted, dtype)
+    np.testing.assert_array_equal(centers, start)
     assert found.seconds > 0
 
 
@@ -79,14 +82,14 @@ def test_one_point_of_one_feature(name):
     assert found.n_iter == 2
 
 
-# A; B; C; and two at once.  Rungs that count on the host, by atomics, by either kind of tree.
+# A; B; C; and two at once.  Rungs that count changes on the host, by atomics and by a tree.
 RULES = [Inertia(drop=2.0), Labels(fraction=0.2), Centers(atol=0.2), Inertia(1.0) | Centers(0.1)]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("name", ["r10_naive", "r12_atomics", "r17_tree_elkan", "r23_unrolled"])
+@pytest.mark.parametrize("name", ["r10_naive", "r12_atomics", "r16_tree_lloyd"])
 def test_stop_rules(name, rule):
-    X, centers = normal(70, 2, 3)
+    X, centers = normal(45, 2, 3)
     wanted = r00_reference.fit(X, centers, rule=rule, max_iter=20)
     assert 1 < wanted.n_iter < 20
     same(climb(name, X, centers, rule, 20, block=32), wanted)
@@ -94,7 +97,7 @@ def test_stop_rules(name, rule):
 
 @pytest.mark.parametrize("name", STAGED)
 def test_more_centers_than_shared_memory_holds(name, monkeypatch):
-    X, centers = normal(40, 2, 35)
+    X, centers = normal(40, 2, 35 if gpu() else 3)
     monkeypatch.setattr("lloydia.ladder.staging.SHARED_BYTES", 16)  # one centre
     found = climb(name, X, centers, None, 2, block=32)
     same(found, r00_reference.fit(X, centers, rule=None, max_iter=2))
@@ -145,7 +148,7 @@ def test_a_matrix_that_does_not_fit(monkeypatch):
     context = type("Context", (), {"get_memory_info": lambda self: info})
     monkeypatch.setattr(cuda, "current_context", context)
     X, centers = normal(64, 2, 3)
-    with pytest.raises(MemoryError, match="64 x 3 distances take 0.0 GiB"):
+    with pytest.raises(MemoryError, match=r"64 x 3 distances take 0\.0 GiB"):
         climb("r11_distance_matrix", X, centers, None, 1)
 
 

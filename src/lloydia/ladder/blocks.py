@@ -99,9 +99,7 @@ class BlockSums:
         )
         self.sums.add()
         self.counts.add()
-        divide[ceil_div(k, on.block), on.block](
-            self.sums.sums, self.counts.sums, 0, k, on.centers
-        )
+        divide[ceil_div(k, on.block), on.block](self.sums.sums, self.counts.sums, 0, k, on.centers)
 
     def n_flags(self) -> int:
         """Return how many flags there were when the means were queued."""

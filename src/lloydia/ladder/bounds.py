@@ -13,6 +13,7 @@ that a label stands, rung 16 finds the same one.
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,7 +24,7 @@ from lloydia.ladder.nearest import squared_distance
 __all__ = ["Moves", "follow_lower", "follow_upper", "margins"]
 
 
-def margins(d: int, dtype: DTypeLike) -> tuple[np.floating, np.floating]:
+def margins(d: int, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return w for d features, and 2 - w: what widens upper bounds, and what lowers lower ones."""
     kind = np.dtype(dtype).type
     excess = kind(2 * d + 8) * np.finfo(kind).eps

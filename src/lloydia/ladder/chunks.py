@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lloydia.ladder.device import Placed, ceil_div, cuda
-from lloydia.ladder.staging import capacity, distance_to_staged, stage
+from lloydia.ladder.staging import capacity, distance_to_staged
 
 __all__ = ["Chunks", "merge", "mine", "two_nearest_staged"]
 
@@ -85,9 +85,7 @@ def merge(nearest, least, second, i, lane, lanes, numbers):
     best, D, rival = np.int32(0), numbers.dtype.type(np.inf), numbers.dtype.type(np.inf)
     if i < nearest.shape[1]:
         for c in range(lane, nearest.shape[0], lanes):
-            best, D, rival = _better(
-                best, D, rival, nearest[c, i], least[c, i], second[c, i]
-            )
+            best, D, rival = _better(best, D, rival, nearest[c, i], least[c, i], second[c, i])
     m = lanes
     while m > 1:
         bests[t], numbers[t], numbers[block + t] = best, D, rival

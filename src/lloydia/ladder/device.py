@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lloydia.imports import load
 from lloydia.ladder.rung import Outcome, Watch
 from lloydia.stopping import Rule
 
@@ -24,7 +25,15 @@ if find_spec("numba_cuda") is None:
         "The rungs on a GPU need numba-cuda: pip install 'lloydia[ladder]', or take one of the CPU."
     )
 
-from numba import cuda
+cuda: Any = load("numba.cuda")
+
+if not hasattr(np, "row_stack"):
+    # NumPy 2.5 removed it, and numba-cuda up to 0.30.4 asks for it when it first compiles.
+    vars(np)["row_stack"] = np.vstack
+    try:
+        load("numba.cuda.np.arrayobj")
+    finally:
+        del vars(np)["row_stack"]
 
 __all__ = ["SHARED_BYTES", "Placed", "Stopwatch", "ceil_div", "cuda", "zeros"]
 
@@ -127,7 +136,7 @@ class Placed:
         began = time.perf_counter()
         with warnings.catch_warnings():
             # Small problems are part of the experiments.
-            warnings.filterwarnings("ignore", message="Grid size")
+            warnings.filterwarnings("ignore", message=".*Grid size")
             over = False
             while not over:
                 assign()

@@ -1,8 +1,8 @@
 """Rung 10: the nearest centre on the GPU, and all else on the CPU, as B begins ("naive").
 
 What changed from rung 1: one thread a point finds the nearest centre, so tens of thousands are at
-it at once.  The arrays are as they were on the CPU, row after row.  In every iteration the labels go
-back to the host, which counts the changes, computes the means and sends the centres.
+it at once.  The arrays are as they were on the CPU, row after row.  In every iteration the labels
+go back to the host, which counts the changes, computes the means and sends the centres.
 
 Why it should help: the k distances of a point are nearly all the arithmetic, and no point needs
 another's.  What is left sets the limit: a pass over the points on one thread of the host, and n
@@ -96,8 +96,6 @@ def round_trip(
 
     def n_changed() -> int:
         with phase("host"):
-            return np.count_nonzero(labels != before)
+            return int(np.count_nonzero(labels != before))
 
-    return on.descend(
-        assign_on_device, means, rule, max_iter, n_changed=n_changed, phases=phases
-    )
+    return on.descend(assign_on_device, means, rule, max_iter, n_changed=n_changed, phases=phases)

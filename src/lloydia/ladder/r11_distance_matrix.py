@@ -1,15 +1,16 @@
 """Rung 11: four kernels with a matrix of all distances between them, as C has it.
 
-What changed from rung 10: the whole iteration is on the GPU, and only the centres leave it, for the
-stop rule.  A thread for every pair of a point and a centre writes D into an n x k matrix; a thread a
-row finds its minimum; a thread a coordinate of a point adds it to the sum of its cluster, by atomic
-addition; and a thread a cluster divides.
+What changed from rung 10: the whole iteration is on the GPU, and only the centres leave it, for
+the stop rule.  A thread for every pair of a point and a centre writes D into an n x k matrix; a
+thread a row finds its minimum; a thread a coordinate of a point adds it to the sum of its cluster,
+by atomic addition; and a thread a cluster divides.
 
 Why it should help: nk threads, not n, and nothing waits for the bus.  But the matrix is written and
 read, 2 n k numbers of memory traffic for the n d that matter, where rung 10 kept D in a register.
 
 C adds 1 to a count from every coordinate of a point, and halves the counts, which is right at two
-coordinates only; here the thread of the first coordinate counts.  An empty cluster keeps its centre.
+coordinates only; here the thread of the first coordinate counts.  Sums are float64 whatever the
+type of X, for the reason that rung 12 gives.  An empty cluster keeps its centre.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def fit(
     (n, d), k = X.shape, len(centers)
     on = Placed(X, centers, block)
     D = matrix(n, k, X.dtype)
-    sums, counts = zeros((k, d), X.dtype), zeros(k, "int32")
+    sums, counts = zeros((k, d), "float64"), zeros(k, "int32")
     pairs = (ceil_div(n, block // 32), ceil_div(k, 32)), (32, block // 32)
     watch = Stopwatch() if by_kernel else None
 

@@ -41,7 +41,7 @@ def fit(
 ) -> Outcome:
     """Run Lloyd's method with staged centres and sums by atomic additions."""
     on = Placed(X, centers, block, order="F")
-    sums, counts = zeros(centers.shape, X.dtype), zeros(len(centers), "int32")
+    sums, counts = zeros(centers.shape, "float64"), zeros(len(centers), "int32")
     held = capacity(centers)
     shared = held * centers[0].nbytes
 

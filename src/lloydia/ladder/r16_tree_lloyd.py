@@ -5,8 +5,9 @@ tree adds the flags.  Every point is written into an array with a row for each c
 cluster, as itself in its own cluster's rows and as 0 in the others, and trees add the rows
 (:mod:`trees`); a last kernel divides.
 
-Why it should help: additions that wait for each other become additions that do not.  It costs n k
-(d + 1) numbers of memory traffic where rung 12 wrote n labels, and some forty launches an iteration.
+Why it should help: additions that wait for each other become additions that do not.  It costs
+n k (d + 1) numbers of memory traffic where rung 12 wrote n labels, and some forty launches an
+iteration.
 """
 
 from __future__ import annotations

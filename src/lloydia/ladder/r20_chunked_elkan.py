@@ -4,8 +4,8 @@ What changed from rung 19: bounds, as rung 17 added them to rung 16.  The bounds
 and mark points in a kernel of their own; the threads of marked points compare with each chunk and
 write its lower bounds; a block none of whose points is marked ends before it brings a centre.
 
-Why it should help: as rung 17, and without its trees in global memory the bounds are the larger part
-of the traffic that is left.
+Why it should help: as rung 17; without that one's trees in global memory the bounds are the larger
+part of the traffic that is left.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def fit(
     def scan() -> None:
         follow[on.blocks, block](on.labels, moves.moved, *widths, upper, lower, marked)
         compare[chunks.scan](on.X, on.centers, chunks.held, marked, lower, *chunks.triples)
-        settle[chunks.merge](
-            *chunks.triples, chunks.lanes, marked, upper, on.labels, sums.flags
-        )
+        settle[chunks.merge](*chunks.triples, chunks.lanes, marked, upper, on.labels, sums.flags)
 
     def means() -> None:
         sums.means()

@@ -1,7 +1,7 @@
 """Rung 21: Hamerly's method on rung 19, as T has it.
 
-What changed from rung 20: one lower bound a point.  It is why a chunk gives the second distance too:
-the least of those that are not the nearest, over all chunks, is the bound.
+What changed from rung 20: one lower bound a point.  It is why a chunk gives the second distance
+too: the least of all that are not the nearest, over all chunks, is the bound.
 
 Why it should help: as rung 18; two bounds a point are hardly any traffic.
 """

@@ -50,9 +50,7 @@ def fit(
         fine[on.blocks, block, 0, shared](on.X, on.labels, flags, sums, counts)
         coarse[1, block, 0, shared](sums, counts, on.centers, n_flags)
 
-    return on.descend(
-        scan, means, rule, max_iter, n_changed=lambda: int(n_flags.copy_to_host()[0])
-    )
+    return on.descend(scan, means, rule, max_iter, n_changed=lambda: int(n_flags.copy_to_host()[0]))
 
 
 @cuda.jit

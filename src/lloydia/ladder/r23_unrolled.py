@@ -1,10 +1,10 @@
 """Rung 23: repeated block reductions, unrolled in warps and with several adds a thread (D, "fast").
 
-What changed from rung 22: four things about the same sums.  A thread first adds up the coordinates
-of 8 points in a register, so a block stands for 8 times as many points.  Each cluster has blocks of
-its own, so that none waits for another.  The last five steps of a tree are those of one warp, written
-out, without a barrier.  And the rows are reduced by as many blocks as they need, again and again, not
-by one (Harris 2007, "Optimizing parallel reduction in CUDA").
+What changed from rung 22: four things about the same sums.  A thread first adds up 8 points in a
+register, so a block stands for 8 times as many.  Each cluster has blocks of its own, so that none
+waits for another.  A warp adds in five steps, written out, without a barrier, and a block in two
+such rounds.  And the rows are reduced by as many blocks as they need, again and again, not by one
+(Harris 2007, "Optimizing parallel reduction in CUDA").
 
 Why it should help: most threads of a tree are idle in most of its levels, and a barrier costs more
 than the addition beside it; here seven of eight additions need neither.
@@ -15,6 +15,8 @@ in step (Volta) that is a race; here they hand their numbers over by shuffles.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,9 +26,7 @@ from lloydia.ladder.rung import About, Outcome
 from lloydia.ladder.trees import MOST_ROWS, divide
 from lloydia.stopping import Rule
 
-ABOUT = About(
-    "repeated unrolled reductions", "D", "cuda", uses=frozenset({"block"}), stop=None
-)
+ABOUT = About("repeated unrolled reductions", "D", "cuda", uses=frozenset({"block"}), stop=None)
 
 ADDS = 8
 ALL = 0xFFFFFFFF  # lanes of a warp
@@ -59,7 +59,7 @@ def fit(
         grid = widths[0], min(k + 1, MOST_ROWS)
         reduce_members[grid, block](on.X, on.labels, flags, sums[0], counts[0])
         for rows in (sums, counts):
-            for numbers, fewer in zip(rows, rows[1:]):
+            for numbers, fewer in pairwise(rows):
                 height, width = fewer.shape
                 reduce_rows[(width, min(height, MOST_ROWS)), block](numbers, fewer)
         divide[ceil_div(k, block), block](sums[-1], counts[-1], 0, k, on.centers)

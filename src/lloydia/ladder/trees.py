@@ -17,7 +17,7 @@ from lloydia.ladder.device import Placed, ceil_div, cuda
 
 __all__ = ["ClusterTrees", "FlagTree", "divide", "raise_flag"]
 
-# Of the (cluster x point) array; with more points or clusters it is filled a few clusters at a time.
+# Of the (cluster x point) array; where it would be larger, a few clusters are done at a time.
 MOST_BYTES = 2**33
 MOST_ROWS = 65535  # of a grid
 
@@ -70,9 +70,7 @@ class ClusterTrees:
         on, k = self.on, len(self.on.centers)
         for first in range(0, k, self.at_once):
             clusters = min(self.at_once, k - first)
-            _spread[(on.blocks, clusters), on.block](
-                on.X, on.labels, first, self.sums, self.counts
-            )
+            _spread[(on.blocks, clusters), on.block](on.X, on.labels, first, self.sums, self.counts)
             self._fold(clusters)
             divide[ceil_div(clusters, on.block), on.block](
                 self.sums, self.counts, first, clusters, on.centers
@@ -108,7 +106,7 @@ def _spread(X, labels, first, sums, counts):
 
 @cuda.jit
 def _fold(sums, counts, clusters, m):
-    """Fold the first m numbers of the rows of some clusters, first their counts, then their sums."""
+    """Fold the first m numbers of the rows of some clusters, their counts and then their sums."""
     i, r = cuda.grid(1), cuda.blockIdx.y
     if i < m // 2:
         if r < clusters:
