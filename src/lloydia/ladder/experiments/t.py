@@ -1,6 +1,6 @@
 """T: Lloyd, Elkan and Hamerly on one thread, on threads, in global and in shared memory.
 
-Time against n in both precisions, from random points of 64 overlapping blobs in the plane until no
+Time against n in both precisions, from random points of 32 overlapping blobs in the plane until no
 point changes its cluster, beside scikit-learn from the same start.  What the thesis concludes from
 its own is compared in :mod:`findings`; its study of seedings is in :mod:`seedings`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["BLOCKS", "SERIES", "TITLE", "draw", "run", "sheets"]
 
 TITLE = "T: bounds, threads, trees, shared chunks"
-SERIES, K, MOST = (1_000, 10_000, 100_000, 1_000_000), 64, 100_000
+SERIES, K, MOST = (1_000, 10_000, 100_000, 1_000_000), 32, 100_000
 BLOCKS = (64, 256, 1024)
 SOLVERS = ("lloyd", "elkan", "hamerly")
 SEQUENTIAL = ("r01_lloyd", "r02_elkan", "r03_hamerly")
