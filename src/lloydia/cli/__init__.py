@@ -30,6 +30,7 @@ TAKES = {
     "ladder dump": "options alone",
     "ladder list": "options alone",
     "ladder report": "options alone",
+    "ladder dump": "options alone",
 }
 SPELLED = re.compile(r"\b(algorithm|device|empty|init|stop)='([^']*)'")
 
