@@ -1,8 +1,7 @@
 """D: photographs' colours, on one thread, with OpenMP, by atomics and by unrolled reductions.
 
 The pixels of two photographs (scikit-learn's china and flower), side by side, are repeated up to
-the size wanted, or thinned out evenly down to it.  Their values are whole numbers, given as
-float64, so that sums of ten million are exact: float32 atomics would be several per cent off.
+the size wanted, or thinned out evenly down to it.  They are given as float32.
 
 Iterations are fixed, and nobody's data is done after the same number of them: gains are those of
 the time an iteration.  Beside a GPU the processor's one thread does `SHORT` iterations only.
@@ -82,12 +81,12 @@ def photographs() -> NDArray[np.uint8]:
     return np.hstack(both).reshape(-1, 3)
 
 
-def pixels(n: int) -> NDArray[np.float64]:
+def pixels(n: int) -> NDArray[np.float32]:
     """Return as many pixels: shape (n, 3), from 0 to 255."""
     photo = photographs()
     if n <= len(photo):
-        return photo[np.linspace(0, len(photo), n, endpoint=False).astype(int)].astype(float)
-    return np.resize(photo, (n, 3)).astype(float)
+        return photo[np.linspace(0, len(photo), n, endpoint=False).astype(int)].astype(np.float32)
+    return np.resize(photo, (n, 3)).astype(np.float32)
 
 
 @cache
@@ -96,10 +95,10 @@ def palette() -> NDArray[np.uint8]:
     return np.unique(photographs(), axis=0)
 
 
-def colors(k: int) -> NDArray[np.float64]:
+def colors(k: int) -> NDArray[np.float32]:
     """Return k different colours to start from: shape (k, 3)."""
     every = palette()
-    return every[np.random.default_rng(1).choice(len(every), k, replace=False)].astype(float)
+    return every[np.random.default_rng(1).choice(len(every), k, replace=False)].astype(np.float32)
 
 
 def sheets(found: Sequence[Measurement]) -> list[Sheet]:
