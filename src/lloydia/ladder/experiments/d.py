@@ -117,12 +117,12 @@ def _by_size(k: int, found: Sequence[Measurement]) -> Sheet:
     """Return a line a contender: the time of an iteration by size, and the gain at the largest."""
     timed, sizes = pick(found), sorted({each.n for each in found})
     base = {each.n: each.per_iteration for each in pick(found, rung=ONE)}
-    source = {each.rung: each.theirs for each in timed if each.theirs}
+    source = THEIRS.get((sizes[-1], k), {})
     rows = []
     for called in dict.fromkeys(name(each) for each in timed):
         own = {each.n: each for each in timed if name(each) == called}
         last = own.get(sizes[-1])
-        theirs = last.theirs if last else None
+        theirs = source.get(last.rung) if last else None
         gain = base[sizes[-1]] / last.per_iteration if last and sizes[-1] in base else None
         rows.append(
             [
@@ -131,7 +131,7 @@ def _by_size(k: int, found: Sequence[Measurement]) -> Sheet:
                 speedup(gain),
                 f"{seconds(last.seconds)}, {last.n_iter}" if last else "",
                 seconds(theirs / ITERATIONS if theirs else None),
-                speedup(source[ONE] / theirs if theirs and ONE in source else None),
+                speedup(source[ONE] / theirs if theirs else None),
             ]
         )
     heads = ["", *(f"{n:,} pixels" for n in sizes), "gain", "whole run, iterations"]
@@ -223,5 +223,5 @@ def _curves(ax: Axes, found: Sequence[Measurement], across: str) -> None:
 
 def _legended(figure: Figure, ax: Axes) -> Figure:
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return figure
