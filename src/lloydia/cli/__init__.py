@@ -27,7 +27,6 @@ TAKES = {
     "bench seeding": "options alone",
     "bench auto": "options alone",
     "bench report": "at most one FILE",
-    "ladder dump": "options alone",
     "ladder list": "options alone",
     "ladder report": "options alone",
     "ladder dump": "options alone",

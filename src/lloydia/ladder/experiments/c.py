@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lloydia import ladder
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.figures import blank, compared, seconds
+from lloydia.ladder.experiments.figures import blank, color, compared, name, seconds
 from lloydia.ladder.experiments.lab import Lab
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
@@ -51,7 +51,7 @@ def run(lab: Lab) -> Iterator[Measurement]:
             theirs = {"r01_lloyd": one, MATRIX: gpu} if one and gpu else {}
             yield from lab.measure(_trial(lab, part, n, k), contenders, theirs=theirs)
     if lab.cuda:
-        yield _shares(lab)
+        yield _kernels(lab)
 
 
 def _trial(lab: Lab, part: str, n: int, k: int) -> Trial:
@@ -59,7 +59,7 @@ def _trial(lab: Lab, part: str, n: int, k: int) -> Trial:
     return Trial("C", part, X, X[:k], RULE, lab.iterations(MOST))
 
 
-def _shares(lab: Lab) -> Measurement:
+def _kernels(lab: Lab) -> Measurement:
     """Time the kernels of a run apart."""
     trial = _trial(lab, "kernels", *lab.size(*SHARED))
     lab.step(f"C kernels: {len(trial.X):,} x 2, k = {len(trial.start)}")
@@ -107,15 +107,13 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     """Draw time and speed-up by size, the kernels' shares, and the clusters."""
     figures = {"times": _times(pick(found, part="convergence"))}
     if shares := _timed_kernels(found):
-        figures["kernels"] = _pie(shares[-1])
+        figures["kernels"] = _shares(shares[-1])
     if pictured := pick(found, part="pictures"):
         figures["clusters"] = _clusters(sorted({(each.n, each.k) for each in pictured}))
     return figures
 
 
 def _times(found: Sequence[Measurement]) -> Figure:
-    from lloydia.ladder.experiments.figures import color, name
-
     figure, (ax,) = blank("Time to convergence", "diamonds: the source's own")
     sizes = sorted({(each.n, each.k) for each in found})
     for called in dict.fromkeys(name(each) for each in found):
@@ -130,18 +128,20 @@ def _times(found: Sequence[Measurement]) -> Figure:
     ax.set_xlabel("n and k")
     ax.set_ylabel("seconds")
     ax.grid(color="0.9", linewidth=0.8)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
-def _pie(each: Measurement) -> Figure:
-    from lloydia.plots import BRIGHT
-
+def _shares(each: Measurement) -> Figure:
     title = f"Where the time goes at {each.n:,} x 2, k = {each.k}"
-    figure, (ax,) = blank(title, f"{each.n_iter} iterations")
+    figure, (ax,) = blank(title, f"{each.n_iter} iterations", height=2.4)
     whole = sum(each.phases.values())
-    labels = [f"{what}\n{part / whole:.1%}" for what, part in each.phases.items()]
-    ax.pie(list(each.phases.values()), labels=labels, colors=BRIGHT, startangle=90)
+    shares = [part / whole for part in each.phases.values()]
+    drawn = ax.barh(list(each.phases), shares, color=color(each))
+    ax.bar_label(drawn, [f" {share:.1%}" for share in shares])
+    ax.set_xlim(0, 1)
+    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.invert_yaxis()
     return figure
 
 

@@ -1,8 +1,7 @@
 """D: photographs' colours, on one thread, with OpenMP, by atomics and by unrolled reductions.
 
 The pixels of two photographs (scikit-learn's china and flower), side by side, are repeated up to
-the size wanted, or thinned out evenly down to it.  Their values are whole numbers, given as
-float64, so that sums of ten million are exact: float32 atomics would be several per cent off.
+the size wanted, or thinned out evenly down to it.  They are given as float32.
 
 Iterations are fixed, and nobody's data is done after the same number of them: gains are those of
 the time an iteration.  Beside a GPU the processor's one thread does `SHORT` iterations only.
@@ -82,12 +81,12 @@ def photographs() -> NDArray[np.uint8]:
     return np.hstack(both).reshape(-1, 3)
 
 
-def pixels(n: int) -> NDArray[np.float64]:
+def pixels(n: int) -> NDArray[np.float32]:
     """Return as many pixels: shape (n, 3), from 0 to 255."""
     photo = photographs()
     if n <= len(photo):
-        return photo[np.linspace(0, len(photo), n, endpoint=False).astype(int)].astype(float)
-    return np.resize(photo, (n, 3)).astype(float)
+        return photo[np.linspace(0, len(photo), n, endpoint=False).astype(int)].astype(np.float32)
+    return np.resize(photo, (n, 3)).astype(np.float32)
 
 
 @cache
@@ -96,10 +95,10 @@ def palette() -> NDArray[np.uint8]:
     return np.unique(photographs(), axis=0)
 
 
-def colors(k: int) -> NDArray[np.float64]:
+def colors(k: int) -> NDArray[np.float32]:
     """Return k different colours to start from: shape (k, 3)."""
     every = palette()
-    return every[np.random.default_rng(1).choice(len(every), k, replace=False)].astype(float)
+    return every[np.random.default_rng(1).choice(len(every), k, replace=False)].astype(np.float32)
 
 
 def sheets(found: Sequence[Measurement]) -> list[Sheet]:
@@ -118,12 +117,12 @@ def _by_size(k: int, found: Sequence[Measurement]) -> Sheet:
     """Return a line a contender: the time of an iteration by size, and the gain at the largest."""
     timed, sizes = pick(found), sorted({each.n for each in found})
     base = {each.n: each.per_iteration for each in pick(found, rung=ONE)}
-    source = {each.rung: each.theirs for each in timed if each.theirs}
+    source = THEIRS.get((sizes[-1], k), {})
     rows = []
     for called in dict.fromkeys(name(each) for each in timed):
         own = {each.n: each for each in timed if name(each) == called}
         last = own.get(sizes[-1])
-        theirs = last.theirs if last else None
+        theirs = source.get(last.rung) if last else None
         gain = base[sizes[-1]] / last.per_iteration if last and sizes[-1] in base else None
         rows.append(
             [
@@ -132,7 +131,7 @@ def _by_size(k: int, found: Sequence[Measurement]) -> Sheet:
                 speedup(gain),
                 f"{seconds(last.seconds)}, {last.n_iter}" if last else "",
                 seconds(theirs / ITERATIONS if theirs else None),
-                speedup(source[ONE] / theirs if theirs and ONE in source else None),
+                speedup(source[ONE] / theirs if theirs else None),
             ]
         )
     heads = ["", *(f"{n:,} pixels" for n in sizes), "gain", "whole run, iterations"]
@@ -224,5 +223,5 @@ def _curves(ax: Axes, found: Sequence[Measurement], across: str) -> None:
 
 def _legended(figure: Figure, ax: Axes) -> Figure:
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return figure
