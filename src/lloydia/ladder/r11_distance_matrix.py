@@ -49,16 +49,16 @@ def fit(
     D = matrix(n, k, X.dtype)
     sums, counts = zeros((k, d), "float64"), zeros(k, "int32")
     pairs = (ceil_div(n, block // 32), ceil_div(k, 32)), (32, block // 32)
-    watch = Stopwatch() if by_kernel else None
+    clock = Stopwatch() if by_kernel else None
 
     def queue(name: str, kernel, grid, *args) -> None:
         kernel[grid](*args)
-        if watch:
-            watch.mark(name)
+        if clock:
+            clock.mark(name)
 
     def assign() -> None:
-        if watch:
-            watch.mark("")
+        if clock:
+            clock.mark("")
         queue("distances", distances, pairs, on.X, on.centers, D)
         queue("minimum", minimum, (on.blocks, block), D, on.labels, on.changed)
 
@@ -67,7 +67,7 @@ def fit(
         queue("divide", divide, (ceil_div(k, block), block), sums, counts, on.centers)
 
     outcome = on.descend(assign, means, rule, max_iter)
-    return outcome if watch is None else replace(outcome, phases=watch.seconds())
+    return outcome if clock is None else replace(outcome, phases=clock.seconds())
 
 
 def matrix(n: int, k: int, dtype):
