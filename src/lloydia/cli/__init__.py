@@ -28,6 +28,9 @@ TAKES = {
     "bench seeding": "options alone",
     "bench auto": "options alone",
     "bench report": "at most one FILE",
+    "ladder list": "options alone",
+    "ladder report": "options alone",
+    "ladder dump": "options alone",
 }
 SPELLED = re.compile(r"\b(algorithm|device|empty|init|stop)='([^']*)'")
 

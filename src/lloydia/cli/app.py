@@ -8,6 +8,7 @@ from lloydia import __version__
 from lloydia.cli.bench import bench
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
+from lloydia.cli.ladder import ladder
 from lloydia.cli.predict import predict
 from lloydia.cli.score import score
 from lloydia.cli.segment import segment
@@ -21,3 +22,4 @@ app = App(name="lloydia", version=__version__, help=HELP)
 for command in (fit, predict, score, segment, demo):
     app.command(command)
 app.command(bench)
+app.command(ladder)
