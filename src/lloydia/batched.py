@@ -1,14 +1,17 @@
 """Batches: many data sets of one shape, each of which gets the bits of its own fit.
 
-On a GPU members overlap.  There are a few lanes (streams), in each of which members follow one
-another through the memory of one engine; a run (:func:`lloydia.loop.steps`) halts where it would
-wait, and the host queues the work of the other lanes meanwhile.
+On a GPU the iterations of all members are the same launches, where that can be
+(:func:`lloydia.backends.together`).  Other members overlap.  There are a few lanes (streams), in
+each of which members follow one another through the memory of one engine; a run
+(:func:`lloydia.loop.steps`) halts where it would wait, and the host queues the work of the other
+lanes meanwhile.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,7 +21,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from lloydia.backends import Engine, Lane, Late, choose, lanes
+from lloydia.backends import Engine, Lane, Late, choose, lanes, together
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -27,7 +30,7 @@ from lloydia.loop import steps
 from lloydia.parameters import check_parameters, check_range
 from lloydia.seeding.given import checked
 
-__all__ = ["interleave", "k_means_batched"]
+__all__ = ["in_step", "interleave", "k_means_batched"]
 
 # Gives what it waits for next, as a run does; where results go is its own affair.
 Turns = Generator[Late | None, None, None]
@@ -102,14 +105,16 @@ def k_means_batched(
         raise ValueError(f"n_samples={n} should be >= n_clusters={n_clusters}.")
     batch = Batch(
         model, X, home,
-        _split("init", init, (size, n_clusters, d)) if given else None,
+        _starts(init, X, n_clusters) if given else None,
         _split("sample_weight", sample_weight, (size, n)),
         _states(random_state, size),
         *_places(X, n_clusters), np.empty(size), np.empty(size, dtype=np.int64),
     )  # fmt: skip
-    left = iter(range(size))
-    with lanes(device, X) as queues:
-        interleave([(lane, batch.turns(left)) for lane in queues])
+    left = batch.alone()
+    if left:
+        turns = iter(left)
+        with lanes(device, X) as queues:
+            interleave([(lane, batch.turns(turns)) for lane in queues])
     return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
 
 
@@ -120,7 +125,7 @@ class Batch:
     model: KMeans
     X: Any
     home: Callable[[Any], Any]
-    starts: NDArray | None
+    starts: Any
     weights: NDArray | None
     states: Sequence[RandomState]
     centers: Any
@@ -128,19 +133,32 @@ class Batch:
     inertia: NDArray[np.float64]
     n_iter: NDArray[np.int64]
 
+    def alone(self) -> list[int]:
+        """Fit the members that can be fitted together; return the others."""
+        left = set(range(len(self.X)))
+        model = self.model
+        inertia = model.stop is not None and model.stop.needs_inertia
+        if self.weights is None and not inertia:
+            settles = model.empty != "keep"
+            with together(model.device, self.X, model.n_clusters, settles) as groups:
+                for group in groups:
+                    runs = {
+                        b: self._fit(b, None, engine, self._start(b, there=True))
+                        for b, engine in group.items()
+                    }
+                    left -= in_step(runs, settles)
+        return sorted(left)
+
     def turns(self, left: Iterable[int]) -> Turns:
         """Fit the members that are left, if possible each with the engine of the one before."""
         engine = None
         for b in left:
-            try:
+            with about(b):
                 weights = self.weights
                 if weights is not None:
                     weights = check_weights(weights[b], self.X.shape[1])
                 engine = self._placed(b, weights, engine)
-                yield from self._fit(b, weights, engine)
-            except Exception as error:
-                error.add_note(f"This is member {b} of the batch.")
-                raise
+                yield from self._fit(b, weights, engine, self._start(b, there=False))
 
     def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
         """Return an engine of a member: that of another one, on a GPU and without weights."""
@@ -152,11 +170,17 @@ class Batch:
             rows = rows.clone()
         return choose(model.device, rows, weights, model.n_threads)
 
-    def _fit(self, b: int, weights: NDArray | None, engine: Engine) -> Turns:
+    def _start(self, b: int, there: bool) -> Any:
+        """Return where a member starts, or how; on the device only if `there`."""
+        if self.starts is None:
+            return self.model.init
+        start = self.starts[b]
+        if there and not isinstance(start, np.ndarray):
+            return start
+        return checked(start, self.X[b], self.model.n_clusters)
+
+    def _fit(self, b: int, weights: NDArray | None, engine: Engine, start: Any) -> Turns:
         model, rows = self.model, self.X[b]
-        start = model.init
-        if self.starts is not None:
-            start = checked(self.starts[b], rows, model.n_clusters)
         check_range(engine, weights, start)
         rule = model._rule(engine)
         start = model._seed(engine, self.home(rows), start, self.states[b])
@@ -169,6 +193,40 @@ class Batch:
             found = tuple(map(on_host, found))
         self.centers[b], self.labels[b] = found
         self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+
+
+def in_step(runs: dict[int, Turns], settles: bool) -> set[int]:
+    """Do runs that wait for the same iterations; return those that came to their end.
+
+    With `settles`, a run goes no further than an iteration with empty clusters.
+    """
+    going, ended = dict(runs), {}
+    while going:
+        late = {}
+        for b, run in going.items():
+            with about(b):
+                late[b] = next(run)
+        for b, report in late.items():
+            if report is None:
+                ended[b] = going.pop(b)
+            else:
+                report.begin()
+        for b in list(going):
+            if settles and late[b].result().n_empty:
+                going.pop(b).close()
+    for run in ended.values():
+        next(run, None)
+    return set(ended)
+
+
+@contextmanager
+def about(member: int) -> Iterator[None]:
+    """Say which member of the batch an error is about."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is member {member} of the batch.")
+        raise
 
 
 def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
@@ -200,6 +258,21 @@ def _check_batch(X: Any) -> Any:
             "them 0: for one data set use k_means, or X[None]."
         )
     return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2]) if there else X
+
+
+def _starts(init: Any, X: Any, n_clusters: int) -> Any:
+    """Return the starts of all members: where they are, if there is nothing to convert, or refuse.
+
+    float64 centres are looked at on the host: their squares may overflow.
+    """
+    shape = (X.shape[0], n_clusters, X.shape[2])
+    if on_gpu(init) and on_gpu(X):
+        starts = as_tensor(init)
+        plain = starts.device == X.device and str(starts.dtype) == "torch.float32"
+        if plain and center_dtype(X) == np.float32 and starts.shape == shape:
+            if bool(starts.isfinite().all()):
+                return starts
+    return _split("init", init, shape)
 
 
 def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:

@@ -17,13 +17,23 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.exact_numbers import two_sum
-from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.flow import HALT, first_row, own_flow
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import raise_to
 from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
-__all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
+__all__ = [
+    "CHUNK",
+    "MAXIMA",
+    "NUMBERS",
+    "RESIDENT",
+    "START_WIDTH",
+    "HalfCenters",
+    "HalfRows",
+    "padded",
+    "rows_kernel",
+]
 
 # Features that are worked on at a time where there are more than RESIDENT.
 CHUNK, RESIDENT = 64, 256
@@ -45,8 +55,10 @@ LOST = tl.constexpr(2.0**-50)
 START_WIDTH = tl.constexpr(16)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
-# Where `numbers` has the largest norm.
+# Where `numbers` has the largest norm; how many it has, and how many `maxima`.
 FARTHEST = tl.constexpr(4)
+NUMBERS = tl.constexpr(5)
+MAXIMA = tl.constexpr(4)
 
 
 def padded(n_features: int) -> int:
@@ -82,7 +94,10 @@ def rows_kernel(
     kind: tl.constexpr = tl.float64 if double else tl.float32
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    rows += first_row(n).to(tl.int32)
     at = rows.to(tl.int64)
+    offset += tl.program_id(2).to(tl.int64) * d
+    numbers += tl.program_id(2) * NUMBERS
     scale = tl.load(numbers).to(kind)
     squares = tl.zeros((ROWS,), kind)
     errors = tl.zeros((ROWS,), kind)
@@ -132,8 +147,20 @@ def centers_kernel(
     GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Store centres, a group at a time, the starts of their scores, and maxima of the near ones."""
-    if tl.load(flow + HALT) != 0:
+    if tl.load(own_flow(flow) + HALT) != 0:
         return
+    member = tl.program_id(2).to(tl.int64)
+    centers += member * k * d
+    origin += member * d
+    numbers += member * NUMBERS
+    high_ptr += member * size * width
+    low_ptr += member * size * width
+    start_ptr += member * size * START_WIDTH
+    pair_start_ptr += member * size
+    columns += member * d * size
+    partial += member * MAXIMA * PROGRAMS
+    maxima += member * MAXIMA
+    tickets += member
     program = tl.program_id(0)
     scale = tl.load(numbers)
     shift = tl.load(numbers + 1)
@@ -292,7 +319,7 @@ def upper(values: NDArray[np.float64], fraction: float) -> float:
 
 
 class HalfCenters:
-    """k centres in half precision, for tiles of `tile` columns.
+    """k centres in half precision, for tiles of `tile` columns; k a member of a batch.
 
     Attributes
     ----------
@@ -302,31 +329,36 @@ class HalfCenters:
         ``|high|^2 / 2 + shift``, the sum of three numbers, times a unit.
     pair_start : torch.Tensor of shape (padded k,), float32
         ``|high + low|^2 / 2 + shift``.
-    columns : torch.Tensor of shape (d, padded k)
+    columns : torch.Tensor of shape (members, d, padded k)
         The centres themselves, a feature after the other.
-    maxima : torch.Tensor of shape (4,), float32
+    maxima : torch.Tensor of shape (members, 4), float32
         Upper bounds: B, g, H, and ``|low|``.
     """
 
     def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
         new = {"device": halves.high.device, "dtype": torch.float16}
+        single = {"device": halves.high.device, "dtype": torch.float32}
         self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
-        self.high = torch.empty((self.size, halves.width), **new)
+        self.members = halves.rows.members
+        total = self.members * self.size
+        self.high = torch.empty((total, halves.width), **new)
         self.low = torch.empty_like(self.high)
-        self.start = torch.empty((self.size, START_WIDTH.value), **new)
-        self.pair_start = torch.empty(self.size, device=halves.high.device, dtype=torch.float32)
+        self.start = torch.empty((total, START_WIDTH.value), **new)
+        self.pair_start = torch.empty(total, **single)
         self.columns = torch.empty(
-            (halves.rows.n_features, self.size), device=halves.high.device, dtype=halves.rows.wide
+            (self.members, halves.rows.n_features, self.size),
+            device=halves.high.device,
+            dtype=halves.rows.wide,
         )
-        self.maxima = torch.empty(4, device=halves.high.device, dtype=torch.float32)
+        self.maxima = torch.empty((self.members, MAXIMA.value), **single)
         # Programs without centres leave theirs 0.
-        self.partial = torch.zeros((4, PACKERS), device=halves.high.device, dtype=torch.float32)
-        self.tickets = torch.zeros(1, device=halves.high.device, dtype=torch.int32)
+        self.partial = torch.zeros((self.members, MAXIMA.value, PACKERS), **single)
+        self.tickets = torch.zeros(self.members, device=halves.high.device, dtype=torch.int32)
 
     def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
-        centers_kernel[(min(PACKERS, n_groups),)](
+        centers_kernel[(min(PACKERS, n_groups), 1, self.members)](
             centers, self.k, halves.rows.n_features, halves.width, n_groups,
             halves.origin, halves.numbers,
             self.high, self.low, self.start, self.pair_start, self.columns, self.size,

@@ -52,7 +52,11 @@ class Placed:
     weights : torch.Tensor of shape (n,), float64, on the device, or None
     ordinary : ndarray of shape (d,), float64
         The mean of a few rows, once the extent is known.
+    members : int
+        Of a batch: a data set by itself is the only one.
     """
+
+    members = 1
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
@@ -64,11 +68,15 @@ class Placed:
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()
         check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)
-        self.X = X.contiguous() if there else to_device(np.asarray(X), self.device)
-        self.wide = WIDE[self.X.dtype]
-        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
-        self.n_samples, self.n_features = self.X.shape
+        self._hold(X.contiguous() if there else to_device(np.asarray(X), self.device))
         self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
+
+    def _hold(self, X: torch.Tensor) -> None:
+        """Begin with these rows, which are in their place."""
+        self.X, self.weights = X, None
+        self.wide = WIDE[X.dtype]
+        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.n_samples, self.n_features = X.shape
         # Its half-precision copy, once there is one.
         self.halves: HalfRows | None = None
         self.ordinary: NDArray[np.float64]

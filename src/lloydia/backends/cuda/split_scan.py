@@ -11,8 +11,15 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import HalfCenters, HalfRows
+from lloydia.backends.cuda.flow import (
+    HALT,
+    N_DOUBT,
+    N_DOUBT2,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.halves import MAXIMA, NUMBERS, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import processors
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import shares_of
@@ -33,9 +40,9 @@ ADDED = tl.constexpr(half_certificate.ADDED)
 SMALL_PRODUCTS = 1.0 + 2.0**-7
 
 
-@triton.jit(do_not_specialize=["n_tiles"])
+@triton.jit(do_not_specialize=["n", "n_tiles"])
 def split_kernel(
-    high_ptr, low_ptr, norm_ptr, rest_ptr, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
+    high_ptr, low_ptr, norm_ptr, rest_ptr, n, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
     numbers, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
@@ -43,8 +50,24 @@ def split_kernel(
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Settle the rows listed in `doubts` where pairs are enough; list the others."""
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    member = tl.program_id(2).to(tl.int64)
+    doubts += first_row(n)
+    doubts2 += first_row(n)
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    numbers += member * NUMBERS
+    maxima += member * MAXIMA
+    b_high_ptr += member * n_tiles * COLUMNS * width
+    b_low_ptr += member * n_tiles * COLUMNS * width
+    start_ptr += member * n_tiles * COLUMNS
+    # Each program has a share of what is found together.
+    tickets += member * tl.num_programs(0)
+    least_ptr += member * tl.num_programs(0) * ROWS
+    rival_ptr += member * tl.num_programs(0) * ROWS
+    label_ptr += member * tl.num_programs(0) * ROWS
     n_listed = tl.load(flow + N_DOUBT)
     shift = tl.load(numbers + 1).to(tl.float32)
     radius = tl.load(numbers + 2).to(tl.float32)
@@ -114,13 +137,16 @@ class SplitScan:
     def __init__(self, halves: HalfRows, centers: HalfCenters) -> None:
         self.halves, self.centers = halves, centers
         device = halves.high.device
+        self.members = halves.rows.members
         # Measured on an H200: more rows a program where they are read again for every tile.
         self.rows, self.warps, self.stages = (128, 8, 3) if halves.width > 128 else (64, 4, 3)
-        self.n_programs = 8 // self.warps * processors(device)
-        size = self.n_programs * self.rows
+        self.n_programs = programs_each(8 // self.warps * processors(device), self.members)
+        size = self.members * self.n_programs * self.rows
         self.least, self.rival = torch.empty((2, size), device=device, dtype=torch.float32)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
-        self.tickets = torch.zeros(self.n_programs, device=device, dtype=torch.int32)
+        self.tickets = torch.zeros(
+            self.members * self.n_programs, device=device, dtype=torch.int32
+        )
 
     def __call__(
         self,
@@ -134,8 +160,8 @@ class SplitScan:
         """Queue the second stage: labels of the rows in `doubts`, or their listing in `doubts2`."""
         halves, centers, width = self.halves, self.centers, self.halves.width
         chunk, columns = min(width, CHUNK), min(centers.tile, MOST_COLUMNS)
-        split_kernel[(self.n_programs,)](
-            halves.high, halves.low, halves.norm, halves.rest, width,
+        split_kernel[(self.n_programs, 1, self.members)](
+            halves.high, halves.low, halves.norm, halves.rest, halves.rows.n_samples, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
             halves.numbers,
             summation(width, chunk) * SMALL_PRODUCTS, canonical_error(width),

@@ -9,8 +9,16 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.certain import certain
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
+from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.halves import (
+    CHUNK,
+    MAXIMA,
+    NUMBERS,
+    RESIDENT,
+    START_WIDTH,
+    HalfCenters,
+    HalfRows,
+)
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.row_lists import append, relabel
@@ -41,16 +49,20 @@ def scan_kernel(
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
     # Not a return: rows are on their way while this is waited for.
-    halted = tl.load(flow + HALT) != 0
+    halted = tl.load(own_flow(flow) + HALT) != 0
+    member = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    at = first_row(n) + rows
+    high_ptr += member * n_tiles * COLUMNS * stride
+    start_ptr += member * n_tiles * COLUMNS * START_WIDTH
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
     part = tl.arange(0, START_WIDTH)
-    y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
+    y_block = y_ptr + at[:, None] * stride + f[None, :]
     if not WIDE:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, tl.load(numbers + 3), 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + 3), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
@@ -68,9 +80,9 @@ def scan_kernel(
         scores = tl.dot(units, starts, scores)
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
     least, rival, label = end(slots, first, second, tile)
-    tl.store(least_ptr + rows, least, mask=mask)
-    tl.store(rival_ptr + rows, rival, mask=mask)
-    tl.store(found + rows, label, mask=mask)
+    tl.store(least_ptr + at, least, mask=mask)
+    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(found + at, label, mask=mask)
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -82,10 +94,16 @@ def judge_kernel(
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    first = first_row(n)
+    numbers += tl.program_id(2) * NUMBERS
+    maxima += tl.program_id(2) * MAXIMA
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    # Among all members' rows, whose numbers are 32-bit integers.
+    rows += first.to(tl.int32)
     sure = certain(
         tl.load(least_ptr + rows, mask=mask, other=0.0),
         tl.load(rival_ptr + rows, mask=mask, other=0.0),
@@ -96,8 +114,8 @@ def judge_kernel(
         summed, LAST_STEP, canonical, 0.0,
     )  # fmt: skip
     new = tl.load(found + rows, mask=mask, other=0)
-    relabel(rows, new, mask & sure, labels, changed_rows, changed_old, flow)
-    append(rows, mask & ~sure, doubts, flow + N_DOUBT)
+    relabel(rows, new, mask & sure, labels, changed_rows + first, changed_old + first, flow)
+    append(rows, mask & ~sure, doubts + first, flow + N_DOUBT)
 
 
 @dataclass(frozen=True)
@@ -138,12 +156,14 @@ class TensorScan:
         self.rows, self.halves = rows, rows.halves
         self.tiling = Tiling.choose(self.halves.width, k)
         self.centers = HalfCenters(self.halves, k, self.tiling.columns)
-        n, device = rows.n_samples, rows.device
+        n, device = rows.members * rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.doubts, self.doubts2 = torch.empty(
             (3, n), device=device, dtype=torch.int32
         )
-        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(device)
+        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(
+            device, rows.members
+        )
 
     def scan(
         self,
@@ -153,20 +173,23 @@ class TensorScan:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
-        """Queue one assignment to `centers`, of shape (k, d) and the rows' ``wide`` type."""
+        """Queue one assignment to `centers`, of the rows' ``wide`` type.
+
+        Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
+        """
         lists = (labels, changed_rows, changed_old)
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
         self.judge(*lists, flow)
         self.split(self.doubts, self.doubts2, *lists, flow)
-        by_column = self.centers.columns.T[: len(centers)]
+        by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
         self.settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         wide = halves.width > RESIDENT
-        scan_kernel[(ceil_div(n, cut.rows),)](
+        scan_kernel[(ceil_div(n, cut.rows), 1, self.rows.members)](
             halves.high, n, halves.width,
             packed.high, packed.start, packed.size // cut.columns, halves.numbers,
             self.least, self.rival, self.found, flow,
@@ -184,7 +207,7 @@ class TensorScan:
     ) -> None:
         """Queue the verdict on the first stage's labels."""
         halves, n = self.halves, self.rows.n_samples
-        judge_kernel[(ceil_div(n, JUDGED),)](
+        judge_kernel[(ceil_div(n, JUDGED), 1, self.rows.members)](
             self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
             halves.numbers, summation(halves.width, halves.width), canonical_error(halves.width),
             labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
