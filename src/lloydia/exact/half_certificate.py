@@ -25,7 +25,8 @@ positive, so that they order like their bits:
    (Fasi, Higham, Mikaitis, Pranesh, PeerJ CS 7:e330, 2021; Hopper keeps more bits and adds 16 at a
    time).  No addend or partial sum exceeds ``N B`` (Cauchy-Schwarz), so q products are off by at
    most ``(q + 2 q / 8) 2**-23 N B``.  Chunks of features that are summed apart and then
-   added in float32 cost one rounding each instead: :func:`summation`.
+   added in float32 cost one rounding each instead, ``2**-24 N B``; so do groups of chunks:
+   :func:`summation`.
 2. The start ``|b_j|^2 / 2 + shift <= H`` is added last, as the sum of three float16 numbers times a
    power of two of at most 2 R, in one step of 16 products: ``20 * 2**-23 (H + N B)`` covers it.
    Rounded to float32 and added in it, it costs ``2**-24 (2 H + N B)``.
@@ -81,7 +82,7 @@ FAR_CENTER, FAR_SCORE = 3.0, 1.5
 LAST_STEP, ADDED = 20 * 2.0**-23, 2.0**-23
 
 
-def summation(n_features: int, chunk: int) -> float:
+def summation(n_features: int, chunk: int, group: int | None = None) -> float:
     """Return the error of a sum of products by matrix units, relative to N B.
 
     Parameters
@@ -90,9 +91,13 @@ def summation(n_features: int, chunk: int) -> float:
         d, or what it was padded to.
     chunk : int
         Features whose products a unit adds up before the result is added to others in float32.
+    group : int, optional
+        Features whose chunks are added up before the result is added to others.
     """
-    n_chunks = -(-n_features // chunk)
-    return (1.25 * min(n_features, chunk) + 3.0 + n_chunks) * 2.0**-23
+    additions = -(-min(n_features, group or n_features) // chunk)
+    if group is not None:
+        additions += -(-n_features // group)
+    return (1.25 * min(n_features, chunk) + 3.0 + 0.5 * additions) * 2.0**-23
 
 
 def pair_rest(rest: NDArray | float, n_features: int) -> NDArray | float:

@@ -1,7 +1,8 @@
 """The second stage for d > 8: rows in doubt again, by pairs of half-precision numbers.
 
 A row and a centre are sums of two float16 numbers, about 22 bits, so a score takes three products a
-feature; they are summed chunk by chunk, which keeps the error from growing with d.
+feature; they are summed chunk by chunk, of very many features group by group of chunks, which keeps
+the error from growing with d.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ __all__ = ["SplitScan"]
 SLOTS, MOST_COLUMNS = 32, 128
 # Features that are summed apart: the fewer, the more rows are certified.
 CHUNK = 32
+# Where there are more than so many features, they are summed in groups.
+UNGROUPED, GROUP = 2048, 512
 # The part of what one float16 number leaves out that a second one leaves out, too.
 LEFT_OUT = tl.constexpr(pair_rest(1.0, 0))
 LOST = tl.constexpr(2.0**-50)
@@ -40,14 +43,30 @@ ADDED = tl.constexpr(half_certificate.ADDED)
 SMALL_PRODUCTS = 1.0 + 2.0**-7
 
 
+@triton.jit
+def add_products(
+    scores, high_at, low_at, b_high_at, b_low_at, first, last,
+    CHUNK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Add the products of the features from `first` to `last` to scores."""
+    for skip in tl.range(first, last, CHUNK, num_stages=STAGES):
+        high = tl.load(high_at + skip)
+        low = tl.load(low_at + skip)
+        b_high = tl.load(b_high_at + skip)
+        b_low = tl.load(b_low_at + skip)
+        # Chained, hence not fused with `scores`.
+        scores += tl.dot(high, b_high, tl.dot(high, b_low, tl.dot(low, b_high)))
+    return scores
+
+
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def split_kernel(
     high_ptr, low_ptr, norm_ptr, rest_ptr, n, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
     numbers, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
-    CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    SLOTS: tl.constexpr, STAGES: tl.constexpr,
+    CHUNK: tl.constexpr, GROUPED: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Settle the rows listed in `doubts` where pairs are enough; list the others."""
     flow = own_flow(flow)
@@ -89,13 +108,19 @@ def split_kernel(
             j = (t * COLUMNS + column).to(tl.int64)
             of_center = j[None, :] * width + f[:, None]
             scores = tl.zeros((ROWS, COLUMNS), tl.float32)
-            for skip in tl.range(0, width, CHUNK, num_stages=STAGES):
-                high = tl.load(high_ptr + of_row + skip)
-                low = tl.load(low_ptr + of_row + skip)
-                b_high = tl.load(b_high_ptr + of_center + skip)
-                b_low = tl.load(b_low_ptr + of_center + skip)
-                # Chained, hence not fused with `scores`.
-                scores += tl.dot(high, b_high, tl.dot(high, b_low, tl.dot(low, b_high)))
+            x_at, x_low_at = high_ptr + of_row, low_ptr + of_row
+            b_at, b_low_at = b_high_ptr + of_center, b_low_ptr + of_center
+            if GROUPED:
+                for group in range(0, width, GROUP):
+                    none = tl.zeros((ROWS, COLUMNS), tl.float32)
+                    to = tl.minimum(group + GROUP, width)
+                    scores += add_products(
+                        none, x_at, x_low_at, b_at, b_low_at, group, to, CHUNK, STAGES
+                    )
+            else:
+                scores = add_products(
+                    scores, x_at, x_low_at, b_at, b_low_at, 0, width, CHUNK, STAGES
+                )
             scores += tl.load(start_ptr + j)[None, :]
             slots, first, second, tile = add_tile(
                 slots, first, second, tile, scores, t, COLUMNS // SLOTS
@@ -159,15 +184,18 @@ class SplitScan:
     ) -> None:
         """Queue the second stage: labels of the rows in `doubts`, or their listing in `doubts2`."""
         halves, centers, width = self.halves, self.centers, self.halves.width
-        chunk, columns = min(width, CHUNK), min(centers.tile, MOST_COLUMNS)
+        chunk, columns, grouped = min(width, CHUNK), min(centers.tile, MOST_COLUMNS), False
+        if width > UNGROUPED:
+            # Sums of a group take as many registers again.
+            columns, grouped = columns // 2, True
         split_kernel[(self.n_programs, 1, self.members)](
             halves.high, halves.low, halves.norm, halves.rest, halves.rows.n_samples, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
             halves.numbers,
-            summation(width, chunk) * SMALL_PRODUCTS, canonical_error(width),
+            summation(width, chunk, GROUP if grouped else None) * SMALL_PRODUCTS, canonical_error(width),
             pair_rest(0.0, width),
             doubts, doubts2, self.least, self.rival, self.label, self.tickets,
             labels, changed_rows, changed_old, flow,
-            CHUNK=chunk, ROWS=self.rows, COLUMNS=columns, SLOTS=SLOTS,
-            STAGES=self.stages, num_warps=self.warps,
+            CHUNK=chunk, GROUPED=grouped, GROUP=GROUP, ROWS=self.rows, COLUMNS=columns,
+            SLOTS=SLOTS, STAGES=self.stages, num_warps=self.warps,
         )  # fmt: skip
