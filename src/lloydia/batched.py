@@ -26,7 +26,7 @@ from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
-from lloydia.loop import steps
+from lloydia.loop import Result, Run, steps
 from lloydia.parameters import check_parameters, check_range
 from lloydia.seeding.given import checked
 
@@ -50,7 +50,7 @@ def k_means_batched(
     device: str = "auto",
     n_threads: int | None = None,
 ) -> tuple[Any, ...]:
-    """Cluster each member of a batch by itself; on a GPU several at a time.
+    """Cluster each member of a batch by itself; on a GPU several at a time, or all together.
 
     Member b gets, to the last bit, what ``KMeans(..., n_init=1)`` gives for ``X[b]``: one start,
     its own grid, its own number of iterations.
@@ -100,7 +100,7 @@ def k_means_batched(
     check_parameters(model)
     home = home_of(X)
     X = _check_batch(X)
-    size, n, d = X.shape
+    size, n, _ = X.shape
     if n < n_clusters:
         raise ValueError(f"n_samples={n} should be >= n_clusters={n_clusters}.")
     batch = Batch(
@@ -146,7 +146,9 @@ class Batch:
                         b: self._fit(b, None, engine, self._start(b, there=True))
                         for b, engine in group.items()
                     }
-                    left -= in_step(runs, settles)
+                    found = in_step(runs, settles)
+                    self._keep(found)
+                    left -= found.keys()
         return sorted(left)
 
     def turns(self, left: Iterable[int]) -> Turns:
@@ -158,7 +160,8 @@ class Batch:
                 if weights is not None:
                     weights = check_weights(weights[b], self.X.shape[1])
                 engine = self._placed(b, weights, engine)
-                yield from self._fit(b, weights, engine, self._start(b, there=False))
+                result = yield from self._fit(b, weights, engine, self._start(b, there=False))
+                self._keep({b: result})
 
     def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
         """Return an engine of a member: that of another one, on a GPU and without weights."""
@@ -179,44 +182,74 @@ class Batch:
             return start
         return checked(start, self.X[b], self.model.n_clusters)
 
-    def _fit(self, b: int, weights: NDArray | None, engine: Engine, start: Any) -> Turns:
+    def _fit(self, b: int, weights: NDArray | None, engine: Engine, start: Any) -> Run:
         model, rows = self.model, self.X[b]
         check_range(engine, weights, start)
         rule = model._rule(engine)
         start = model._seed(engine, self.home(rows), start, self.states[b])
         check_range(engine, weights, start)
-        result = yield from steps(
-            engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter, empty=model.empty
-        )
-        found = result.centers, result.labels
-        if isinstance(self.labels, np.ndarray):
-            found = tuple(map(on_host, found))
-        self.centers[b], self.labels[b] = found
-        self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+        return (
+            yield from steps(
+                engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter,
+                empty=model.empty,
+            )
+        )  # fmt: skip
+
+    def _keep(self, found: dict[int, Result]) -> None:
+        """Copy the results of members to where all results go."""
+        put(self.centers, {b: result.centers for b, result in found.items()})
+        put(self.labels, {b: result.labels for b, result in found.items()})
+        for b, result in found.items():
+            self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
 
 
-def in_step(runs: dict[int, Turns], settles: bool) -> set[int]:
-    """Do runs that wait for the same iterations; return those that came to their end.
+def put(place: Any, values: dict[int, Any]) -> None:
+    """Copy arrays to some members' parts of one, of another kind perhaps, all at once."""
+    if not values:
+        return
+    parts, where = list(values.values()), list(values)
+    if isinstance(parts[0], np.ndarray):
+        for b, part in values.items():
+            place[b] = part
+    elif isinstance(place, np.ndarray):
+        place[where] = on_host(load_torch().stack(parts))
+    elif len(parts) == len(place):
+        load_torch().stack(parts, out=place)
+    else:
+        place[where] = load_torch().stack(parts)
+
+
+def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Result]:
+    """Do runs that wait for the same iterations; return the results of those that ended.
 
     With `settles`, a run goes no further than an iteration with empty clusters.
     """
     going, ended = dict(runs), {}
     while going:
-        late = {}
-        for b, run in going.items():
-            with about(b):
-                late[b] = next(run)
+        late: dict[int, Late] = {}
+        for b, run in runs.items():
+            if b in going:
+                with about(b):
+                    waits_for = next(run)
+                if waits_for is None:
+                    ended[b] = going.pop(b)
+                else:
+                    late[b] = waits_for
+        for report in late.values():
+            report.begin()
         for b, report in late.items():
-            if report is None:
-                ended[b] = going.pop(b)
-            else:
-                report.begin()
-        for b in list(going):
-            if settles and late[b].result().n_empty:
+            if settles and report.result().n_empty:
                 going.pop(b).close()
-    for run in ended.values():
-        next(run, None)
-    return set(ended)
+    return {b: outcome(run) for b, run in sorted(ended.items())}
+
+
+def outcome(run: Run) -> Result:
+    """Return the result of a run that waits for nothing more."""
+    try:
+        next(run)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("The run goes on after its end.")
 
 
 @contextmanager
@@ -268,10 +301,10 @@ def _starts(init: Any, X: Any, n_clusters: int) -> Any:
     shape = (X.shape[0], n_clusters, X.shape[2])
     if on_gpu(init) and on_gpu(X):
         starts = as_tensor(init)
-        plain = starts.device == X.device and str(starts.dtype) == "torch.float32"
-        if plain and center_dtype(X) == np.float32 and starts.shape == shape:
-            if bool(starts.isfinite().all()):
-                return starts
+        single = str(starts.dtype) == "torch.float32" and center_dtype(X) == np.float32
+        there = starts.device == X.device and starts.shape == shape
+        if single and there and bool(starts.isfinite().all()):
+            return starts
     return _split("init", init, shape)
 
 

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from lloydia.backends.cuda.batch_rows import BatchRows, measure
+from lloydia.backends.cuda.batch_rows import BatchRows, alike
 from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.halves import padded
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.moves import Moves
-from lloydia.backends.cuda.placed import MOST_ROWS, WIDE
+from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.upload import to_device
-from lloydia.exact import sums as exact
 
 __all__ = ["LAG", "Batch", "batches"]
 
@@ -37,7 +37,8 @@ class Batch:
     """Members that are iterated by the same launches.
 
     Each has its own flow: a member that has come to its end changes no more, whatever is launched
-    for the others.
+    for the others.  Where a rule ended it, that is known a few iterations late, and its centres are
+    taken from their history.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class Batch:
         self.run = BatchRun(rows, k, SLOTS, settles)
         self.scan = TensorScan(rows, k)
         self.moves = Moves(rows.n_samples, k, rows.device, rows.members)
+        self.recording = Recording()
+        self.starts: list[Any] = [None] * rows.members
         # Iterations that a member asked for, and those that the device was told of.
         self.queued = self.launched = 0
         # Members that are to be stopped, with their last iteration; and to be assigned once more.
@@ -62,18 +65,33 @@ class Batch:
         """Queue on the device all that a member asked for."""
         run = self.run
         if self.launched == 0:
-            run.history[0] = run.current
+            self._begin()
         if self.launched < self.queued:
-            self._stop()
+            self._go_back()
+            self.run.halt(list(self.ended))
+            self.ended.clear()
         while self.launched < self.queued:
             self.launched += 1
-            self._scan()
-            self.moves.add(
-                self.rows.X, self.rows.lattice, run.labels, run.changed_rows, run.changed_old,
-                run.flow, run.sums,
-            )  # fmt: skip
-            queue_finish(run.sums, self.rows.lattice, run, self.rows.members)
+            self.recording.do(self._iterate, self.rows.device)
             run.ask(self.launched)
+
+    def _begin(self) -> None:
+        """Put the starts in place, on the host or on the device, in one copy."""
+        run, starts = self.run, self.starts
+        if isinstance(starts[0], torch.Tensor):
+            torch.stack(starts, out=run.current)
+        else:
+            run.current.copy_(torch.from_numpy(np.stack(starts)), non_blocking=True)
+        run.history[0] = run.current
+
+    def _iterate(self) -> None:
+        """Queue one iteration of all members."""
+        rows, run = self.rows, self.run
+        self._scan()
+        self.moves.add(
+            rows.X, rows.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
+        )
+        queue_finish(run.sums, rows.lattice, run, rows.members)
 
     def _scan(self) -> None:
         run = self.run
@@ -81,15 +99,15 @@ class Batch:
 
     def told(self, iteration: int) -> Told:
         """Wait for the reports of an iteration."""
-        self.launch()
+        if self.launched < iteration:
+            self.launch()
         return self.run.answer(iteration)
 
-    def _stop(self) -> None:
-        """Stop the members that have ended, with the centres of their last iteration."""
-        if self.ended:
-            self.run.go_back(list(self.ended), list(self.ended.values()))
-            self.run.halt(list(self.ended))
-            self.ended.clear()
+    def _go_back(self) -> None:
+        """Give the members that have ended the centres of their last iteration again."""
+        behind = {b: i for b, i in self.ended.items() if i < self.launched}
+        if behind:
+            self.run.go_back(list(behind), list(behind.values()))
 
     @cached_property
     def costs(self) -> list[float]:
@@ -98,10 +116,10 @@ class Batch:
         Ask when all have ended.
         """
         run = self.run
-        self._stop()
+        self._go_back()
         if self.unassigned:
             run.flow.zero_()
-            run.halt([b for b in range(self.rows.members) if b not in set(self.unassigned)])
+            run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
             self._scan()
         return self._totals(run.labels, run.current)
 
@@ -147,21 +165,8 @@ def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[i
     for first in range(0, len(X) if size > 1 else 0, size):
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
-        for numbers, extents in alike(rows):
-            own = rows if len(numbers) == len(rows) else rows[numbers]
-            yield [first + i for i in numbers], Batch(BatchRows(own, extents), k, settles)
-
-
-def alike(rows: torch.Tensor) -> Iterator[tuple[list[int], list[exact.Extent]]]:
-    """Yield the numbers and extents of members whose sums have as many limbs, if there are two."""
-    extents, finite = measure(rows)
-    dtype = np.dtype(str(WIDE[rows.dtype]).removeprefix("torch."))
-    groups: dict[int, list[int]] = {}
-    for i in np.flatnonzero(finite).tolist():
-        groups.setdefault(exact.Grid.choose(extents[i], dtype).n_limbs, []).append(i)
-    for numbers in groups.values():
-        if len(numbers) > 1:
-            yield numbers, [extents[i] for i in numbers]
+        for numbers, own in alike(rows):
+            yield [first + i for i in numbers], Batch(own, k, settles)
 
 
 def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:

@@ -48,19 +48,16 @@ class BatchRun:
     """
 
     def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
-        self.settles = int(settles)
+        self.settles, self.n_slots = int(settles), n_slots
         shape, total = (rows.members, k, rows.n_features), rows.members * rows.n_samples
         new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
-        self.current = torch.zeros(shape, dtype=rows.wide, **new)
+        self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
         self.labels = torch.full((total,), -1, **whole)
         self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
-        n_limbs = rows.grids[0].n_limbs
-        sums = (rows.members, n_limbs, k, rows.n_features + 1)
+        sums = (rows.members, rows.measured.grid.n_limbs, k, rows.n_features + 1)
         self.sums = torch.zeros(sums, dtype=torch.int64, **new)
-        self.report = torch.zeros(
-            (n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new
-        )
+        self.report = torch.zeros((n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new)
         self.flow = torch.zeros(rows.members * SIZE, **whole)
         self.host = torch.empty(
             self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
@@ -70,11 +67,12 @@ class BatchRun:
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the reports of an iteration are."""
-        return iteration % len(self.history)
+        return iteration % self.n_slots
 
     def halt(self, members: list[int]) -> None:
         """Queue that nothing of these members changes any more."""
-        self.flow.view(-1, SIZE)[members, HALT.value] = 1
+        if members:
+            self.flow.view(-1, SIZE)[members, HALT.value] = 1
 
     def go_back(self, members: list[int], iterations: list[int]) -> None:
         """Queue that the centres of members are again those after an iteration, one each."""
@@ -87,8 +85,8 @@ class BatchRun:
         self.host[slot].copy_(self.report[slot], non_blocking=True)
         self.told.pop(slot, None)
         if self.report.is_cuda:
-            self.come[slot] = torch.cuda.Event()
-            self.come[slot].record()
+            self.come[slot] = event = torch.cuda.Event()
+            event.record()
 
     def answer(self, iteration: int) -> Told:
         """Wait for the reports of an iteration that were asked for."""

@@ -11,16 +11,17 @@ import torch
 from lloydia.backends import Report
 from lloydia.backends.cuda.batch import LAG, Batch, batches
 from lloydia.backends.cuda.picks import Picks
+from lloydia.exact import sums as exact
 
 __all__ = ["Member", "groups"]
 
 
-@dataclass(frozen=True)
 class Asked:
     """The report of an iteration that a member asked for."""
 
-    member: Member
-    iteration: int
+    def __init__(self, member: Member, iteration: int) -> None:
+        self.member, self.iteration = member, iteration
+        self.report: Report | None = None
 
     def begin(self) -> None:
         """Queue it on the device, with all that other members asked for."""
@@ -28,7 +29,9 @@ class Asked:
 
     def result(self) -> Report:
         """Wait for it."""
-        return self.member.report(self.iteration)
+        if self.report is None:
+            self.report = self.member.report(self.iteration)
+        return self.report
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,11 @@ class Member(Picks):
         self.device = batch.rows.device
         self.name = f"cuda:{self.device.index or 0}"
         self._hold(batch.rows.X[number])
-        self._extent, self._grid = batch.rows.extents[number], batch.rows.grids[number]
         self.n_distances = self.n_rechecked = 0
+
+    def extent(self) -> exact.Extent:
+        known = self.batch.rows.measured
+        return exact.Extent(self.n_samples, known.largest[self.number], known.smallest[self.number])
 
     def spread(self) -> float:
         return self.batch.spreads[self.number]
@@ -71,8 +77,7 @@ class Member(Picks):
     def start(self, centers: Any, algorithm: str, settles: bool = True) -> None:
         self.forget_seeds()
         self.queued = 0
-        own = self.batch.run.current[self.number]
-        own.copy_(torch.as_tensor(centers), non_blocking=True)
+        self.batch.starts[self.number] = centers
 
     def iterate(self, inertia: bool) -> Asked:
         self.queued += 1

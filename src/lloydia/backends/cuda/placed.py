@@ -57,6 +57,7 @@ class Placed:
     """
 
     members = 1
+    ordinary: NDArray[np.float64]
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
@@ -77,11 +78,10 @@ class Placed:
         self.wide = WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.n_samples, self.n_features = X.shape
-        # Its half-precision copy, once there is one.
-        self.halves: HalfRows | None = None
-        self.ordinary: NDArray[np.float64]
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
+        # Its half-precision copy, once there is one.
+        self.halves: HalfRows | None = None
 
     def extent(self) -> exact.Extent:
         if self._extent is None:

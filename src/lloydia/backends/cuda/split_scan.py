@@ -61,8 +61,8 @@ def add_products(
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def split_kernel(
-    high_ptr, low_ptr, norm_ptr, rest_ptr, n, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles, maxima,
-    numbers, summed, canonical, smallest,
+    high_ptr, low_ptr, norm_ptr, rest_ptr, n, width, b_high_ptr, b_low_ptr, start_ptr, n_tiles,
+    maxima, numbers, summed, canonical, smallest,
     doubts, doubts2, least_ptr, rival_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow,
     CHUNK: tl.constexpr, GROUPED: tl.constexpr, GROUP: tl.constexpr,
@@ -169,9 +169,7 @@ class SplitScan:
         size = self.members * self.n_programs * self.rows
         self.least, self.rival = torch.empty((2, size), device=device, dtype=torch.float32)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
-        self.tickets = torch.zeros(
-            self.members * self.n_programs, device=device, dtype=torch.int32
-        )
+        self.tickets = torch.zeros(self.members * self.n_programs, device=device, dtype=torch.int32)
 
     def __call__(
         self,
@@ -192,8 +190,8 @@ class SplitScan:
             halves.high, halves.low, halves.norm, halves.rest, halves.rows.n_samples, width,
             centers.high, centers.low, centers.pair_start, centers.size // columns, centers.maxima,
             halves.numbers,
-            summation(width, chunk, GROUP if grouped else None) * SMALL_PRODUCTS, canonical_error(width),
-            pair_rest(0.0, width),
+            summation(width, chunk, GROUP if grouped else None) * SMALL_PRODUCTS,
+            canonical_error(width), pair_rest(0.0, width),
             doubts, doubts2, self.least, self.rival, self.label, self.tickets,
             labels, changed_rows, changed_old, flow,
             CHUNK=chunk, GROUPED=grouped, GROUP=GROUP, ROWS=self.rows, COLUMNS=columns,

@@ -161,9 +161,7 @@ class TensorScan:
         self.found, self.doubts, self.doubts2 = torch.empty(
             (3, n), device=device, dtype=torch.int32
         )
-        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(
-            device, rows.members
-        )
+        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(device, rows.members)
 
     def scan(
         self,
