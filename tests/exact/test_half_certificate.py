@@ -162,3 +162,21 @@ def test_what_is_no_number_is_not_certified():
         assert not certified(fine, 2 * fine, np.abs(bad), 1e-3 * fine, **terms).any()
         assert not certified(fine, 2 * fine, fine, np.abs(bad), **terms).any()
         assert not certified(-fine, fine, fine, 0 * fine, **terms).any()
+
+
+@pytest.mark.parametrize("sign", ["positive", "signed"])
+@pytest.mark.parametrize(("chunk", "group"), [(32, None), (32, 512), (64, 256)])
+def test_chunks_and_groups_are_summed_within_the_bound(chunk, group, sign):
+    """Chunks without an error of their own: what is added to one number after the other rounds."""
+    rng = np.random.default_rng(0)
+    d = 8192
+    A, B = rng.uniform(0.5, 1.5, size=(2, 50, d))
+    if sign == "signed":
+        A -= 1.0
+    chunks = (A * B).reshape(50, -1, chunk).sum(axis=2).astype(np.float32)
+    if group is not None:
+        chunks = np.cumsum(chunks.reshape(50, -1, group // chunk), axis=2)[:, :, -1]
+    total = np.cumsum(chunks, axis=1, dtype=np.float32)[:, -1]
+    error = np.abs(total - (A * B).sum(axis=1)) / (length(A) * length(B))
+    assert error.max() <= summation(d, chunk, group)
+    assert summation(d, 32, 512) < 0.4 * summation(d, 32)
