@@ -12,6 +12,9 @@ Where to look:
   decides between them by canonical D, :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
   :mod:`exact_numbers`.
+* Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
+  launches, :mod:`batch_rows` and :mod:`batch_halves` hold their rows, :mod:`batch_run` their state.
+  To every kernel of an iteration a data set by itself is a batch of one.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 

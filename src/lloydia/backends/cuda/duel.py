@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT
-from lloydia.backends.cuda.flow import HALT, N_DOUBT
+from lloydia.backends.cuda.flow import HALT, N_DOUBT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batch_rows import BatchRows
+    from lloydia.backends.cuda.placed import Placed
 
 __all__ = ["duel"]
 
@@ -34,13 +40,19 @@ def add_in_order(D, squares):
     return D + s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
 
 
-@triton.jit(do_not_specialize=["k"])
+@triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
-    X, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
     ROWS: tl.constexpr,
 ):  # fmt: skip
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    centers += tl.program_id(2).to(tl.int64) * k * d
+    doubts += first_row(n)
+    candidates += first_row(n) * COUNT
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
     n_listed = tl.load(flow + N_DOUBT)
     place = tl.arange(0, COUNT)
     f = tl.arange(0, AHEAD)
@@ -68,7 +80,7 @@ def duel_kernel(
 
 
 def duel(
-    X: torch.Tensor,
+    rows: Placed | BatchRows,
     centers: torch.Tensor,
     doubts: torch.Tensor,
     candidates: torch.Tensor,
@@ -78,9 +90,11 @@ def duel(
     flow: torch.Tensor,
 ) -> None:
     """Queue it for the rows in `doubts`; those without candidates (-1) are passed over."""
-    k, d = centers.shape
+    k, d = centers.shape[-2:]
+    programs = programs_each(RESIDENT * processors(rows.device), rows.members)
     launch(
-        duel_kernel, (RESIDENT * processors(X.device),),
-        X, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+        duel_kernel, (programs, 1, rows.members),
+        rows.X, rows.n_samples, centers, k, d, doubts, candidates,
+        labels, changed_rows, changed_old, flow,
         ROWS=ROWS, num_warps=4, **EXACT,
     )  # fmt: skip

@@ -15,13 +15,12 @@ from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.halves import padded
-from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.means import finish_kernel
+from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.own_device import on_own_device
 from lloydia.backends.cuda.picks import Picks
-from lloydia.backends.cuda.recording import Recording, launch
+from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.cuda.run import SPARE, Run
 from lloydia.backends.cuda.sums import Lattice, gather
@@ -250,18 +249,7 @@ class CUDA(Picks):
 
     def _finish(self, sums: torch.Tensor) -> None:
         """Queue the end of an iteration: centres from these sums."""
-        run, grid = self.run, self.grid
-        n_replicas, n_limbs, k, m = sums.shape
-        # Several programs a multiprocessor: they hide each other's latencies.
-        programs = 8 * processors(self.device)
-        columns = min(256, next_power(m - 1))
-        rows = min(next_power(ceil_div(k, programs)), max(1, 1024 // (columns * n_replicas)))
-        launch(
-            finish_kernel, (min(ceil_div(k, rows), programs),),
-            sums, n_limbs, grid.bits, self.lattice.exponents, k, m - 1,
-            run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-            REPLICAS=n_replicas, BLOCK_K=rows, BLOCK_D=columns, **EXACT,
-        )  # fmt: skip
+        queue_finish(sums, self.lattice, self.run, members=1)
 
     def assign(self) -> None:
         self.used = self.run.current

@@ -17,18 +17,27 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.exact_numbers import two_sum
-from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.flow import HALT, first_row, own_flow
+from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT, START_WIDTH, error_of_sums
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
 from lloydia.exact import half_certificate
-from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE, summation
+from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
-__all__ = ["CHUNK", "RESIDENT", "START_WIDTH", "HalfCenters", "HalfRows"]
+__all__ = [
+    "NUMBERS",
+    "RADIUS",
+    "SHIFT",
+    "UNIT",
+    "HalfCenters",
+    "HalfRows",
+    "padded",
+    "reach_kernel",
+    "rows_kernel",
+]
 
-# Features that are worked on at a time where there are more than RESIDENT.
-CHUNK, RESIDENT = 64, 256
 # Numbers and rows that are sampled.
 SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**13, 128, 512
 # R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
@@ -43,12 +52,10 @@ GROUP, STARTED = 16, 32
 # of float32.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
-# The least depth of a matrix unit's product: starts are products, too.
-START_WIDTH = tl.constexpr(16)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
-# What `numbers` has where, after the scale.
-SHIFT, RADIUS, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in range(1, 6))
+# What `numbers` has where, after the scale, and how many it has.
+SHIFT, RADIUS, UNIT, FARTHEST, LARGEST_REST, NUMBERS = (tl.constexpr(i) for i in range(1, 7))
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
@@ -85,7 +92,10 @@ def rows_kernel(
     kind: tl.constexpr = tl.float64 if double else tl.float32
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    rows += first_row(n).to(tl.int32)
     at = rows.to(tl.int64)
+    offset += tl.program_id(2).to(tl.int64) * d
+    numbers += tl.program_id(2) * NUMBERS
     scale = tl.load(numbers).to(kind)
     squares = tl.zeros((ROWS,), kind)
     errors = tl.zeros((ROWS,), kind)
@@ -120,6 +130,7 @@ def rows_kernel(
 @triton.jit
 def reach_kernel(numbers):
     """Write R, at most what stands there, the shift of scores and the unit of starts."""
+    numbers += tl.program_id(2) * NUMBERS
     largest = tl.load(numbers + FARTHEST) * GROW
     radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)
     # All are float32 numbers: kernels take them as such, too.
@@ -143,8 +154,20 @@ def centers_kernel(
 
     Of near centres; others have the square -1.  The last program writes the means of the bounds.
     """
-    if tl.load(flow + HALT) != 0:
+    if tl.load(own_flow(flow) + HALT) != 0:
         return
+    member = tl.program_id(2).to(tl.int64)
+    centers += member * k * d
+    origin += member * d
+    numbers += member * NUMBERS
+    high_ptr += member * size * width
+    square_ptr += member * size
+    norm_ptr += member * size
+    rest_ptr += member * size
+    columns += member * d * size
+    partial += member * 3 * PROGRAMS
+    usual += member * 2
+    tickets += member
     program = tl.program_id(0)
     scale = tl.load(numbers)
     radius = tl.load(numbers + RADIUS)
@@ -199,18 +222,21 @@ def centers_kernel(
         tl.store(tickets, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size"])
 def starts_kernel(
-    square_ptr, norm_ptr, rest_ptr, usual, numbers, summed, lowered_ptr, start_ptr, flow,
+    square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr, flow,
     FAR_START: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Store by how much scores are lowered (exact.half_certificate.lowered), and their starts.
 
     A start is the sum of three float16 numbers, times a unit.
     """
-    if tl.load(flow + HALT) != 0:
+    if tl.load(own_flow(flow) + HALT) != 0:
         return
-    j = tl.program_id(0) * GROUP + tl.arange(0, GROUP)
+    usual += tl.program_id(2) * 2
+    numbers += tl.program_id(2) * NUMBERS
+    # Among the centres of all members.
+    j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
     radius = tl.load(numbers + RADIUS)
     shift = tl.load(numbers + SHIFT)
     unit = tl.load(numbers + UNIT)
@@ -236,7 +262,7 @@ def starts_kernel(
         half = to_half(left)
         parts = tl.where(column == part, half[:, None], parts)
         left -= half.to(tl.float64)
-    tl.store(start_ptr + j.to(tl.int64)[:, None] * START_WIDTH + column, parts)
+    tl.store(start_ptr + j[:, None] * START_WIDTH + column, parts)
 
 
 class HalfRows:
@@ -318,7 +344,7 @@ def upper(values: NDArray[np.float64], fraction: float) -> float:
 
 
 class HalfCenters:
-    """k centres in half precision, for tiles of `tile` columns.
+    """k centres in half precision, for tiles of `tile` columns; k a member of a batch.
 
     Attributes
     ----------
@@ -330,35 +356,38 @@ class HalfCenters:
         ``|high|^2``; -1 for centres that are too far, and for none.
     norm, rest, lowered : torch.Tensor of shape (padded k,), float32
         B_j, g_j and e_j; 0 for those.
-    columns : torch.Tensor of shape (d, padded k)
+    columns : torch.Tensor of shape (members, d, padded k)
         The centres themselves, a feature after the other.
-    usual : torch.Tensor of shape (2,), float32
+    usual : torch.Tensor of shape (members, 2), float32
         B and g: the means.
     """
 
     def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
         device = halves.high.device
         new = {"device": device, "dtype": torch.float16}
+        single = {"device": device, "dtype": torch.float32}
         self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
-        self.high = torch.empty((self.size, halves.width), **new)
-        self.start = torch.empty((self.size, START_WIDTH.value), **new)
-        self.square = torch.empty(self.size, device=device, dtype=torch.float64)
-        self.norm, self.rest, self.lowered = torch.empty(
-            (3, self.size), device=device, dtype=torch.float32
-        )
+        self.members = halves.rows.members
+        total = self.members * self.size
+        self.high = torch.empty((total, halves.width), **new)
+        self.start = torch.empty((total, START_WIDTH.value), **new)
+        self.square = torch.empty(total, device=device, dtype=torch.float64)
+        self.norm, self.rest, self.lowered = torch.empty((3, total), **single)
         self.columns = torch.empty(
-            (halves.rows.n_features, self.size), device=device, dtype=halves.rows.wide
+            (self.members, halves.rows.n_features, self.size),
+            device=device,
+            dtype=halves.rows.wide,
         )
-        self.usual = torch.empty(2, device=device, dtype=torch.float32)
+        self.usual = torch.empty((self.members, 2), **single)
         # Programs without centres leave theirs 0.
-        self.partial = torch.zeros((3, PACKERS), device=device, dtype=torch.float32)
-        self.tickets = torch.zeros(1, device=device, dtype=torch.int32)
+        self.partial = torch.zeros((self.members, 3, PACKERS), **single)
+        self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
 
     def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
         launch(
-            centers_kernel, (min(PACKERS, n_groups),),
+            centers_kernel, (min(PACKERS, n_groups), 1, self.members),
             centers, self.k, halves.rows.n_features, halves.width, n_groups,
             halves.origin, halves.numbers,
             self.high, self.square, self.norm, self.rest, self.columns, self.size,
@@ -366,8 +395,8 @@ class HalfCenters:
             BLOCK=min(halves.width, CHUNK), FAR=FAR_CENTER, GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip
         launch(
-            starts_kernel, (self.size // STARTED,),
-            self.square, self.norm, self.rest, self.usual, halves.numbers,
-            summation(halves.width), self.lowered, self.start, flow,
+            starts_kernel, (self.size // STARTED, 1, self.members),
+            self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
+            error_of_sums(halves.width), self.lowered, self.start, flow,
             FAR_START=FAR_SCORE, GROUP=STARTED, **EXACT,
         )  # fmt: skip
