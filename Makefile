@@ -49,7 +49,7 @@ $(STAMP): pyproject.toml | $(BIN)/python
 # there already stays.
 $(KERNELS): $(STAMP)
 	@if $(BIN)/python -c 'import torch, triton' 2>/dev/null; then :; \
-	elif command -v nvidia-smi >/dev/null; then $(BIN)/python -m pip install --quiet --editable '.[gpu]'; \
+	elif command -v nvidia-smi >/dev/null; then $(BIN)/python -m pip install --quiet --editable '.[gpu,ladder]'; \
 	else $(BIN)/python -m pip install --quiet --group interpreter || \
 	  echo "make: there is no CPU build of PyTorch to install: tests of GPU kernels are skipped (see CONTRIBUTING.md)" >&2; \
 	fi

@@ -1,14 +1,17 @@
 """Batches: many data sets of one shape, each of which gets the bits of its own fit.
 
-On a GPU members overlap.  There are a few lanes (streams), in each of which members follow one
-another through the memory of one engine; a run (:func:`lloydia.loop.steps`) halts where it would
-wait, and the host queues the work of the other lanes meanwhile.
+On a GPU the iterations of all members are the same launches, where that can be
+(:func:`lloydia.backends.together`).  Other members overlap.  There are a few lanes (streams), in
+each of which members follow one another through the memory of one engine; a run
+(:func:`lloydia.loop.steps`) halts where it would wait, and the host queues the work of the other
+lanes meanwhile.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,16 +21,16 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from lloydia.backends import Engine, Lane, Late, choose, lanes
+from lloydia.backends import Engine, Lane, Late, choose, lanes, together
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
-from lloydia.loop import steps
+from lloydia.loop import Result, Run, steps
 from lloydia.parameters import check_parameters, check_range
 from lloydia.seeding.given import checked
 
-__all__ = ["interleave", "k_means_batched"]
+__all__ = ["in_step", "interleave", "k_means_batched"]
 
 # Gives what it waits for next, as a run does; where results go is its own affair.
 Turns = Generator[Late | None, None, None]
@@ -47,7 +50,7 @@ def k_means_batched(
     device: str = "auto",
     n_threads: int | None = None,
 ) -> tuple[Any, ...]:
-    """Cluster each member of a batch by itself; on a GPU several at a time.
+    """Cluster each member of a batch by itself; on a GPU several at a time, or all together.
 
     Member b gets, to the last bit, what ``KMeans(..., n_init=1)`` gives for ``X[b]``: one start,
     its own grid, its own number of iterations.
@@ -97,19 +100,21 @@ def k_means_batched(
     check_parameters(model)
     home = home_of(X)
     X = _check_batch(X)
-    size, n, d = X.shape
+    size, n, _ = X.shape
     if n < n_clusters:
         raise ValueError(f"n_samples={n} should be >= n_clusters={n_clusters}.")
     batch = Batch(
         model, X, home,
-        _split("init", init, (size, n_clusters, d)) if given else None,
+        _starts(init, X, n_clusters) if given else None,
         _split("sample_weight", sample_weight, (size, n)),
         _states(random_state, size),
         *_places(X, n_clusters), np.empty(size), np.empty(size, dtype=np.int64),
     )  # fmt: skip
-    left = iter(range(size))
-    with lanes(device, X) as queues:
-        interleave([(lane, batch.turns(left)) for lane in queues])
+    left = batch.alone()
+    if left:
+        turns = iter(left)
+        with lanes(device, X) as queues:
+            interleave([(lane, batch.turns(turns)) for lane in queues])
     return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
 
 
@@ -120,7 +125,7 @@ class Batch:
     model: KMeans
     X: Any
     home: Callable[[Any], Any]
-    starts: NDArray | None
+    starts: Any
     weights: NDArray | None
     states: Sequence[RandomState]
     centers: Any
@@ -128,19 +133,35 @@ class Batch:
     inertia: NDArray[np.float64]
     n_iter: NDArray[np.int64]
 
+    def alone(self) -> list[int]:
+        """Fit the members that can be fitted together; return the others."""
+        left = set(range(len(self.X)))
+        model = self.model
+        inertia = model.stop is not None and model.stop.needs_inertia
+        if self.weights is None and not inertia:
+            settles = model.empty != "keep"
+            with together(model.device, self.X, model.n_clusters, settles) as groups:
+                for group in groups:
+                    runs = {
+                        b: self._fit(b, None, engine, self._start(b, there=True))
+                        for b, engine in group.items()
+                    }
+                    found = in_step(runs, settles)
+                    self._keep(found)
+                    left -= found.keys()
+        return sorted(left)
+
     def turns(self, left: Iterable[int]) -> Turns:
         """Fit the members that are left, if possible each with the engine of the one before."""
         engine = None
         for b in left:
-            try:
+            with about(b):
                 weights = self.weights
                 if weights is not None:
                     weights = check_weights(weights[b], self.X.shape[1])
                 engine = self._placed(b, weights, engine)
-                yield from self._fit(b, weights, engine)
-            except Exception as error:
-                error.add_note(f"This is member {b} of the batch.")
-                raise
+                result = yield from self._fit(b, weights, engine, self._start(b, there=False))
+                self._keep({b: result})
 
     def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
         """Return an engine of a member: that of another one, on a GPU and without weights."""
@@ -152,23 +173,93 @@ class Batch:
             rows = rows.clone()
         return choose(model.device, rows, weights, model.n_threads)
 
-    def _fit(self, b: int, weights: NDArray | None, engine: Engine) -> Turns:
+    def _start(self, b: int, there: bool) -> Any:
+        """Return where a member starts, or how; on the device only if `there`."""
+        if self.starts is None:
+            return self.model.init
+        start = self.starts[b]
+        if there and not isinstance(start, np.ndarray):
+            return start
+        return checked(start, self.X[b], self.model.n_clusters)
+
+    def _fit(self, b: int, weights: NDArray | None, engine: Engine, start: Any) -> Run:
         model, rows = self.model, self.X[b]
-        start = model.init
-        if self.starts is not None:
-            start = checked(self.starts[b], rows, model.n_clusters)
         check_range(engine, weights, start)
         rule = model._rule(engine)
         start = model._seed(engine, self.home(rows), start, self.states[b])
         check_range(engine, weights, start)
-        result = yield from steps(
-            engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter, empty=model.empty
-        )
-        found = result.centers, result.labels
-        if isinstance(self.labels, np.ndarray):
-            found = tuple(map(on_host, found))
-        self.centers[b], self.labels[b] = found
-        self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+        return (
+            yield from steps(
+                engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter,
+                empty=model.empty,
+            )
+        )  # fmt: skip
+
+    def _keep(self, found: dict[int, Result]) -> None:
+        """Copy the results of members to where all results go."""
+        put(self.centers, {b: result.centers for b, result in found.items()})
+        put(self.labels, {b: result.labels for b, result in found.items()})
+        for b, result in found.items():
+            self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+
+
+def put(place: Any, values: dict[int, Any]) -> None:
+    """Copy arrays to some members' parts of one, of another kind perhaps, all at once."""
+    if not values:
+        return
+    parts, where = list(values.values()), list(values)
+    if isinstance(parts[0], np.ndarray):
+        for b, part in values.items():
+            place[b] = part
+    elif isinstance(place, np.ndarray):
+        place[where] = on_host(load_torch().stack(parts))
+    elif len(parts) == len(place):
+        load_torch().stack(parts, out=place)
+    else:
+        place[where] = load_torch().stack(parts)
+
+
+def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Result]:
+    """Do runs that wait for the same iterations; return the results of those that ended.
+
+    With `settles`, a run goes no further than an iteration with empty clusters.
+    """
+    going, ended = dict(runs), {}
+    while going:
+        late: dict[int, Late] = {}
+        for b, run in runs.items():
+            if b in going:
+                with about(b):
+                    waits_for = next(run)
+                if waits_for is None:
+                    ended[b] = going.pop(b)
+                else:
+                    late[b] = waits_for
+        for report in late.values():
+            report.begin()
+        for b, report in late.items():
+            if settles and report.result().n_empty:
+                going.pop(b).close()
+    return {b: outcome(run) for b, run in sorted(ended.items())}
+
+
+def outcome(run: Run) -> Result:
+    """Return the result of a run that waits for nothing more."""
+    try:
+        next(run)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("The run goes on after its end.")
+
+
+@contextmanager
+def about(member: int) -> Iterator[None]:
+    """Say which member of the batch an error is about."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is member {member} of the batch.")
+        raise
 
 
 def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
@@ -200,6 +291,21 @@ def _check_batch(X: Any) -> Any:
             "them 0: for one data set use k_means, or X[None]."
         )
     return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2]) if there else X
+
+
+def _starts(init: Any, X: Any, n_clusters: int) -> Any:
+    """Return the starts of all members: where they are, if there is nothing to convert, or refuse.
+
+    float64 centres are looked at on the host: their squares may overflow.
+    """
+    shape = (X.shape[0], n_clusters, X.shape[2])
+    if on_gpu(init) and on_gpu(X):
+        starts = as_tensor(init)
+        single = str(starts.dtype) == "torch.float32" and center_dtype(X) == np.float32
+        there = starts.device == X.device and starts.shape == shape
+        if single and there and bool(starts.isfinite().all()):
+            return starts
+    return _split("init", init, shape)
 
 
 def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:

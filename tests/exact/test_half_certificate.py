@@ -7,13 +7,12 @@ import pytest
 
 from lloydia.exact import distance
 from lloydia.exact.half_certificate import (
-    ADDED,
     FAR_CENTER,
     FAR_SCORE,
     LAST_STEP,
     canonical_error,
-    certified,
-    pair_rest,
+    limit,
+    lowered,
     summation,
 )
 from nasty import FLAVOURS, rows_of
@@ -28,18 +27,18 @@ def length(v):
     return np.linalg.norm(v, axis=-1)
 
 
-def worst_cases(rng, n, d, rest, residual, gaps):
+def worst_cases(rng, n, d, rest, residual, gaps, usual):
     """Draw rows and pairs of centres near a tie, with everything left out working against it.
 
-    Returns what :func:`certified` takes, and whether the second centre is really the nearer.
+    Centres are up to 1.1 from the origin, and `usual` is the part of that and of `residual` that
+    counts as usual.  Returns whether the first is said to be the nearer, and whether the second
+    really is.
     """
     y = unit_vectors(rng, n, d) * rng.uniform(0.5, 1.0, size=(n, 1))
     b1 = unit_vectors(rng, n, d) * rng.uniform(0.1, 1.0, size=(n, 1))
     b2 = unit_vectors(rng, n, d)
     largest, radius = 1.1, 1.5
-    shift = 0.6 * radius**2
-    start, summed = 0.5 * largest**2 + shift, summation(d, d)
-    nu = (summed + LAST_STEP) * length(y) * largest + LAST_STEP * start
+    shift, summed = 0.6 * radius**2, summation(d)
     # Along b2, the score |b2|^2 / 2 - y.b2 passes the other's: stop a small gap beyond it.
     score1 = 0.5 * length(b1) ** 2 - (y * b1).sum(1)
     along = (y * b2).sum(1)
@@ -56,21 +55,31 @@ def worst_cases(rng, n, d, rest, residual, gaps):
     farther = length(x - b1 - f1) >= length(x - b2 - f2)
     score2 = 0.5 * length(b2) ** 2 - (y * b2).sum(1)
     # The computed scores are off as far as they may be.
-    sure = certified(
-        score1 + shift - nu, score2 + shift + nu, length(y), np.full(n, rest),
-        shift=shift, radius=radius, largest=largest, residual=residual, start=start,
-        summed=summed, added=LAST_STEP, canonical=canonical_error(d),
+    ordinary = {"usual_norm": usual * largest, "usual_rest": usual * residual, "summed": summed}
+    rests = np.full(n, residual)
+    e1, e2 = (
+        lowered(length(b), rests, **ordinary, largest_rest=rest, radius=radius) for b in (b1, b2)
+    )
+    nu1, nu2 = (
+        (summed + LAST_STEP) * length(y) * length(b) + LAST_STEP * (0.5 * length(b) ** 2 + shift)
+        for b in (b1, b2)
+    )
+    top = limit(
+        score1 + shift - e1 - nu1, length(y), np.full(n, rest), length(b1), rests, e1,
+        shift=shift, radius=radius, canonical=canonical_error(d), **ordinary,
     )  # fmt: skip
+    sure = score2 + shift - e2 + nu2 > top
     return sure[possible], farther[possible]
 
 
 @pytest.mark.parametrize("d", [2, 16, 300])
 @pytest.mark.parametrize(("rest", "residual"), [(1e-3, 1e-3), (1e-2, 0.0), (0.0, 1e-2), (0.2, 0.1)])
-def test_no_worst_case_is_certified(d, rest, residual):
+@pytest.mark.parametrize("usual", [0.0, 0.4, 1.0])
+def test_no_worst_case_is_certified(d, rest, residual, usual):
     rng = np.random.default_rng(d)
     n = 200_000 // d**2 + 2000
     gaps = 10.0 ** rng.uniform(-2, 1, size=n) * (rest + residual)
-    sure, farther = worst_cases(rng, n, d, rest, residual, gaps)
+    sure, farther = worst_cases(rng, n, d, rest, residual, gaps, usual)
     assert farther.any()
     assert not (sure & farther).any()
     # Nor is the bound idle.
@@ -86,8 +95,7 @@ def halved(V, origin, scale):
 
 @pytest.mark.parametrize("flavour", [*FLAVOURS, "near ties"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("pairs", [False, True])
-def test_a_certified_label_is_the_canonical_one(flavour, dtype, pairs):
+def test_the_canonical_label_is_within_the_limit(flavour, dtype):
     rng = np.random.default_rng(5)
     for seed in range(20):
         if flavour == "near ties":
@@ -100,65 +108,88 @@ def test_a_certified_label_is_the_canonical_one(flavour, dtype, pairs):
             X = rows_of(flavour, 400, 12, dtype, seed)
             C = X[:24]
         with np.errstate(all="ignore"):
-            label, sure = scan(X, C, rng, pairs)
+            s, top = scan(X, C, rng)
         expected, _ = distance.nearest(X, C)
-        np.testing.assert_array_equal(label[sure], expected[sure])
+        assert (s[np.arange(len(X)), expected] <= top).all()
 
 
-def scan(X, C, rng, pairs):
-    """Score as the GPU does, each score off by a random part of what it may be off."""
+def scan(X, C, rng):
+    """Score as the GPU does, each score off by a random part of what it may be off.
+
+    Returns the scores, and the limit of each row's least.
+    """
     d = X.shape[1]
     middle = np.median(X.astype(np.float64), axis=0)
     typical = np.median(np.abs(X.astype(np.float64) - middle).max(axis=1))
     scale = 2.0 ** np.clip(4 - np.frexp(typical)[1], -500, 500) if typical > 0 else 1.0
-    y, rest, x = halved(X, middle, scale)
+    y, rest, _ = halved(X, middle, scale)
     b, residual, c = halved(C, middle, scale)
-    norm, dropped = length(y), 0.0
-    if pairs:
-        low = np.clip(x - y, -65504, 65504).astype(np.float16).astype(np.float64)
-        b_low = np.clip(c - b, -65504, 65504).astype(np.float16).astype(np.float64)
-        dropped, norm = 1.001 * rest, norm + rest
-        rest = pair_rest(rest, d) + norm * 2.0**-50
-        residual = pair_rest(length(b_low), d) + 2.0**-50 * length(b)
-        y, b = y + low, b + b_low
+    norm = length(y)
     radius = max(1.0, min((norm + rest).max(), 4.0 * np.median(norm)))
     shift = 0.5 * radius**2 * (1 + 2.0**-8)
     near = length(c) <= FAR_CENTER * radius
-    if pairs:
-        dropped = dropped * length(b_low[near]).max(initial=0.0)
-    largest = length(b[near]).max(initial=0.0) * (1 + 2.0**-20)
-    start = (0.5 * length(b[near]) ** 2 + shift).max(initial=0.0) * (1 + 2.0**-20)
-    summed, added = summation(d, d), ADDED if pairs else LAST_STEP
-    s = np.where(near, 0.5 * length(b) ** 2 - y @ np.where(near[:, None], b, 0).T, 0.0)
+    grow = 1 + 2.0**-20
+    norms, rests = np.where(near, length(b), 0.0) * grow, np.where(near, residual, 0.0)
+    inside = rest[norm + rest <= radius]
+    terms = {"usual_norm": norms.sum() / max(near.sum(), 1)}
+    terms |= {"usual_rest": rests.sum() / max(near.sum(), 1), "summed": summation(d)}
+    e = lowered(norms, rests, **terms, largest_rest=inside.max(initial=0.0), radius=radius)
+    s = np.where(near, 0.5 * length(b) ** 2 - y @ np.where(near[:, None], b, 0).T - e, 0.0)
     s = np.where(near, s, FAR_SCORE * radius**2) + shift
-    nu = (summed + added) * norm * largest + added * start + dropped
-    s = s + np.where(near, nu[:, None] * rng.choice([-0.99, 0.0, 0.99], size=s.shape), 0.0)
-    order = np.sort(s, axis=1)
-    sure = certified(
-        order[:, 0], order[:, 1], norm, rest,
-        shift=shift, radius=radius, largest=largest, residual=residual[near].max(initial=0.0),
-        start=start, summed=summed, added=added, canonical=canonical_error(d), dropped=dropped,
+    errors = (terms["summed"] + LAST_STEP) * norm[:, None] * norms
+    errors += LAST_STEP * (0.5 * norms**2 + shift)
+    s = s + np.where(near, errors * rng.choice([-0.99, 0.0, 0.99], size=s.shape), 0.0)
+    own = s.argmin(axis=1)
+    top = limit(
+        s.min(axis=1), norm, rest, norms[own], rests[own], e[own],
+        shift=shift, radius=radius, canonical=canonical_error(d), **terms,
     )  # fmt: skip
-    return s.argmin(axis=1), sure
+    return s, top
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-def test_ordinary_rows_are_certified(pairs):
+def test_ordinary_rows_have_few_candidates():
     rng = np.random.default_rng(0)
     for offset in (0.0, 1e3):
         X = (rng.normal(size=(5000, 64)) + offset).astype(np.float32)
-        _, sure = scan(X, X[:100], rng, pairs)
-        assert (~sure).mean() < (0.005 if pairs else 0.05)
+        s, top = scan(X, X[:100], rng)
+        candidates = (s <= top[:, None]).sum(axis=1)
+        assert (candidates > 1).mean() < 0.05
+        assert candidates.max() < 10
 
 
-def test_what_is_no_number_is_not_certified():
+def test_centers_far_out_spoil_no_bound_but_their_own():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 64)).astype(np.float32)
+    X[0] *= 12
+    centers = np.concatenate([X[:1], 0.1 * X[1:100]])
+    s, top = scan(X, centers, rng)
+    _, without = scan(X, centers[1:], rng)
+    more = (s <= top[:, None]).sum(axis=1) > 1
+    assert more.mean() < 1.5 * ((s[:, 1:] <= without[:, None]).sum(axis=1) > 1).mean()
+
+
+def test_the_limit_is_the_least_that_is_proved():
+    """The closed form against its equation."""
+    least, norm, rest = np.linspace(4.5, 9.0, 50), np.linspace(0.1, 2.0, 50), np.full(50, 1e-2)
+    own = np.full(50, 2.0), np.full(50, 3e-2), np.full(50, 0.1)
+    terms = {"shift": 4.0, "radius": 8.0, "usual_norm": 3.0, "usual_rest": 2e-2, "summed": 1e-5}
+    top = limit(least, norm, rest, *own, **terms, canonical=0.0)
+    nu1, nu = ((1e-5 + LAST_STEP) * norm * B + LAST_STEP * (0.5 * B * B + 4.0) for B in (2.0, 3.0))
+    delta = np.sqrt(norm**2 + 2 * (top - 4.0 + nu1 + nu))
+    asked = 0.1 + nu1 + nu + np.minimum(rest * 5.0, 2 * rest * delta) + 5e-2 * delta
+    asked += 0.5 * (4e-2**2 + 3e-2**2)
+    np.testing.assert_allclose(top - least, asked, rtol=1e-9)
+
+
+def test_what_is_no_number_has_no_limit():
     bad = np.array([np.nan, np.inf, -np.inf])
     fine = np.full(3, 1.0)
-    terms = {"shift": 1.0, "radius": 8.0, "largest": 1.0, "residual": 1e-3, "start": 2.0}
-    terms |= {"summed": 1e-5, "added": 1e-6, "canonical": 1e-15}
+    own = fine, 1e-3 * fine, 0 * fine
+    terms = {"shift": 1.0, "radius": 8.0, "usual_norm": 1.0, "usual_rest": 1e-3}
+    terms |= {"summed": 1e-5, "canonical": 1e-15}
     with np.errstate(all="ignore"):
-        assert certified(fine, 2 * fine, fine, 1e-3 * fine, **terms).all()
-        assert not certified(bad, 2 * fine, fine, 1e-3 * fine, **terms).any()
-        assert not certified(fine, 2 * fine, np.abs(bad), 1e-3 * fine, **terms).any()
-        assert not certified(fine, 2 * fine, fine, np.abs(bad), **terms).any()
-        assert not certified(-fine, fine, fine, 0 * fine, **terms).any()
+        assert np.isfinite(limit(fine, fine, 1e-3 * fine, *own, **terms)).all()
+        assert np.isinf(limit(bad, fine, 1e-3 * fine, *own, **terms)).all()
+        assert np.isinf(limit(fine, np.abs(bad), 1e-3 * fine, *own, **terms)).all()
+        assert np.isinf(limit(fine, fine, np.abs(bad), *own, **terms)).all()
+        assert np.isinf(limit(-fine, fine, 0 * fine, *own, **terms)).all()

@@ -60,6 +60,18 @@ def test_every_parameter(d):
     agree(X, 20)
 
 
+@pytest.mark.parametrize("empty", ["relocate", "keep"])
+def test_members_that_have_little_in_common(empty):
+    """They end at different iterations, or need other sums, or have clusters to fill."""
+    X = batch(9, 4000, 24) * 2.0 ** torch.arange(-4, 5, device="cuda")[:, None, None]
+    X[2, 5] = X[6, 7] = 2.0**-60
+    X[7] = X[7, :40].repeat(100, 1)
+    init = X[:, :60:2].clone()
+    init[3, 17] = 1e5
+    n_iter = agree(X, 30, init=init, empty=empty)[3]
+    assert len(set(n_iter.tolist())) > 3
+
+
 def test_arrays_on_the_host_go_there_and_back():
     X = batch(5, 30_000, 20)
     found = k_means_batched(X.cpu(), 30, device="cuda", random_state=0)

@@ -21,7 +21,7 @@ Two properties make every engine give the same bits; the first makes them compos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
@@ -34,7 +34,7 @@ from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
 
-__all__ = ["Engine", "Lane", "Late", "Ready", "Report", "choose", "lanes"]
+__all__ = ["Engine", "Lane", "Late", "Ready", "Report", "choose", "lanes", "together"]
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -305,6 +305,36 @@ def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
             number = load("lloydia.backends.cuda.devices").find(name, X)
             return load("lloydia.backends.cuda.lanes").lanes(number)
     return nullcontext([nullcontext])
+
+
+@contextmanager
+def together(
+    device: str, X: Any, n_clusters: int, settles: bool
+) -> Iterator[Iterable[dict[int, Engine]]]:
+    """Open the groups of a batch's members whose iterations are computed together: on a GPU.
+
+    Each group is an engine for each of its members, by number.  Start all of them before the first
+    report is waited for; ask for an inertia when all have come to their end.  They settle no empty
+    clusters: a member that has some, and `settles`, goes no further and is to be fitted by itself,
+    as are those that are in no group.
+
+    Parameters
+    ----------
+    device, X
+        As in :func:`choose`; without weights.
+    n_clusters : int
+    settles : bool
+        As in :meth:`Engine.start`.
+    """
+    name = _gpu_name(device, on_gpu(X))
+    if not name:
+        yield ()
+        return
+    with _extra(name):
+        name = load("lloydia.backends.cuda.devices").find(name, X)
+        member = load("lloydia.backends.cuda.member")
+    with load("lloydia.backends.cuda.own_device").on(name):
+        yield member.groups(name, X, n_clusters, settles)
 
 
 def _gpu_name(device: str, there: bool) -> str:

@@ -22,7 +22,7 @@ RESULTS = Path("benchmarks/results")
 PACKAGES = (
     *("lloydia", "numpy", "numba", "scipy", "scikit-learn"),
     *("scikit-learn-intelex", "faiss-cpu", "superkmeans", "mlpack"),
-    *("torch", "triton", "flash-kmeans"),
+    *("torch", "triton", "flash-kmeans", "numba-cuda"),
 )
 
 

@@ -30,6 +30,9 @@ TAKES = {
     "bench auto": "options alone",
     "bench images": "options alone",
     "bench report": "at most one FILE",
+    "ladder list": "options alone",
+    "ladder report": "options alone",
+    "ladder dump": "options alone",
 }
 SPELLED = re.compile(r"\b(algorithm|device|empty|init|stop)='([^']*)'")
 

@@ -9,6 +9,7 @@ from lloydia.cli.bench import bench
 from lloydia.cli.bench_images import images
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
+from lloydia.cli.ladder import ladder
 from lloydia.cli.predict import predict
 from lloydia.cli.quantize import quantize
 from lloydia.cli.score import score
@@ -24,3 +25,4 @@ for command in (fit, predict, score, segment, quantize, demo):
     app.command(command)
 bench.command(images)
 app.command(bench)
+app.command(ladder)

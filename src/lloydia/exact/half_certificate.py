@@ -1,8 +1,8 @@
 r"""The certificate of scores computed from half-precision numbers by matrix units.
 
 **Scores.**  In a frame (:mod:`lloydia.exact.certificate`) a row is ``x = y + e`` and a centre
-``c_j = b_j + f_j``, where y and b_j are stored (as one float16 number a feature, or as the sum of
-two) and e and f_j are what that leaves out.  With ``a_j = y - b_j``,
+``c_j = b_j + f_j``, where y and b_j are stored (one float16 number a feature) and e and f_j are
+what that leaves out.  With ``a_j = y - b_j``,
 
     |x - c_j|^2 = |a_j|^2 + 2 a_j.e + |e|^2 - 2 (a_j + e).f_j + |f_j|^2.
 
@@ -12,10 +12,11 @@ So what orders the centres, ``t_j = (|x - c_j|^2 - const) / 2``, is the score
     -b_j.e - (a_j + e).f_j + |f_j|^2 / 2      (without |x|^2, as usual), or
      a_j.e - (a_j + e).f_j + |f_j|^2 / 2      (without |y|^2 + |e|^2).
 
-Let ``N >= |y|``, ``r >= |e|``, and for all j ``B >= |b_j|``, ``g >= |f_j|``.  With
-``delta_j = |a_j| = sqrt(|y|^2 + 2 S_j)`` these are at most ``alpha + beta delta_j + g r + g^2/2``,
-with ``(alpha, beta)`` either ``(r B, g)`` or ``(0, r + g)``: the first is sharp for centres near
-the origin, the second (the triangle inequality) for rows near their centre.
+Let ``N >= |y|`` and ``r >= |e|``, and for each j ``B_j >= |b_j|`` and ``g_j >= |f_j|``.  With
+``delta_j = |a_j| = sqrt(|y|^2 + 2 S_j)`` these are at most
+``alpha_j + beta_j delta_j + g_j r + g_j^2/2``, with ``(alpha_j, beta_j)`` either ``(r B_j, g_j)``
+or ``(0, r + g_j)``: the first is sharp for centres near the origin, the second (the triangle
+inequality) for rows near their centre.
 
 **Computed scores** ``s_j = S_j + shift +- nu``, where ``shift`` makes the scores that matter
 positive, so that they order like their bits:
@@ -23,81 +24,86 @@ positive, so that they order like their bits:
 1. Products of float16 numbers are exact in float32.  A matrix unit adds at least 8 of them to its
    sum at a time; it cuts each addend off, and the result, at the last bit of the largest addend
    (Fasi, Higham, Mikaitis, Pranesh, PeerJ CS 7:e330, 2021; Hopper keeps more bits and adds 16 at a
-   time).  No addend or partial sum exceeds ``N B`` (Cauchy-Schwarz), so q products are off by at
-   most ``(q + 2 q / 8) 2**-23 N B``.  Chunks of features that are summed apart and then
-   added in float32 cost one rounding each instead: :func:`summation`.
-2. The start ``|b_j|^2 / 2 + shift <= H`` is added last, as the sum of three float16 numbers times a
-   power of two of at most 2 R, in one step of 16 products: ``20 * 2**-23 (H + N B)`` covers it.
-   Rounded to float32 and added in it, it costs ``2**-24 (2 H + N B)``.
+   time).  No addend or partial sum exceeds ``N B_j`` (Cauchy-Schwarz), so q products are off by at
+   most ``(q + 2 q / 8) 2**-23 N B_j``.  Groups of features that are summed apart and then added in
+   float32 cost one rounding each instead, ``2**-24 N B_j``: :func:`summation`.
+2. The start, at most ``H_j = B_j^2 / 2 + shift``, is added last, as the sum of three float16
+   numbers times a power of two of at most 2 R, in one step of 16 products:
+   ``20 * 2**-23 (H_j + N B_j)`` covers it.
 
-**Pairs.**  Where ``y = y' + y''`` and ``b = b' + b''``, sums of two float16 numbers, the products
-``y''.b''`` are left out.  The others are added chunk by chunk, the small ones first, so that all
-but a ``2**-7`` of the error is that of ``y'.b'``.  What a pair leaves out of ``x``, given
-``r' >= |x - y'|``, is at most :func:`pair_rest`.
+**Usual centres.**  A few centres far from the origin would spoil the bounds of all others.  So let
+B and g be usual values, beta and nu what follows from them, and *lower* the score of every centre
+that exceeds them, by ``e_j = 2 q_j`` with ``q_j`` at least
 
-**Certified.**  Let ``s_1 <= s_2`` be the two least, ``delta^2 = N^2 + 2 (s_2 - shift + nu)``, and
+    (B_j - B) r + (g_j - g) (delta_j + r + (g_j + g) / 2) + nu_j - nu,
 
-    s_2 - s_1 > 2 (alpha + beta delta + nu) + (r + g)^2.
+each difference 0 if it is negative: :func:`lowered` has it for all rows within R.
 
-Then centre 1 is the nearest.  For any j other than 1 put ``P = s_2 - shift - nu <= S_j``.  Where
-``|y|^2 + 2 P >= beta^2``, ``S - beta sqrt(|y|^2 + 2 S)`` does not decrease from P on, hence
-``t_j >= P - alpha - beta delta - g r - g^2/2``, while
-``t_1 <= s_1 - shift + nu + alpha + beta delta + g r + g^2/2``.  Otherwise
-``s_2 - shift - nu < (beta^2 - |y|^2) / 2``, and ``s_1 - shift >= -|y|^2 / 2 - nu`` as
-``delta_1^2 >= 0``: the gap is below ``beta^2 / 2 + 2 nu`` and certifies nothing.
+**The limit.**  Let s be the lowered score of centre 1, ``delta^2 = N^2 + 2 (T - shift + nu)`` and
+
+    T - s >= e_1 + nu_1 + nu + alpha_1 + alpha + (beta_1 + beta) delta
+             + (r + g_1)^2 / 2 + (r + g)^2 / 2.
+
+Then no centre j with a lowered score above T is as near as centre 1.  For ``t_1`` is at most
+``s + e_1 - shift + nu_1 + alpha_1 + beta_1 delta_1 + g_1 r + g_1^2/2``, and ``delta_1 <= delta``.
+Put ``P = T - shift - nu``.  If ``|y|^2 + 2 P`` were below ``4 beta^2``, then
+``s >= shift - e_1 - nu_1 - |y|^2 / 2`` (as ``delta_1^2 >= 0``) would leave T - s below
+``2 beta^2 + nu + nu_1 + e_1``, less than asked for (``delta >= 2 beta``).  So from P on
+``h(S) = S - beta sqrt(|y|^2 + 2 S)`` rises by at least half of what S does.  Now
+``S_j >= P + e_j - (nu_j - nu)``, so ``h(S_j)`` is above ``h(P)`` by what the true bounds of j
+exceed the usual ones, and ``t_j > P - alpha - beta delta - g r - g^2/2``.
+
+With A for all terms but that of delta, and ``b = beta_1 + beta``, the least such T is
+``s + A + b u``, where ``u = b + sqrt(b^2 + N^2 + 2 (s - shift + nu) + 2 A)`` is its delta.
 
 Canonical D is itself rounded, to a relative ``(d + 4) 2**-53``, and may underflow;
-``(d + 4) 2**-52 (delta + r + g)^2 + 2**-60`` covers it while ``s <= 2**500``.
+``E = (d + 4) 2**-52 (delta + r + g_1 + g)^2 + 2**-60`` covers it while ``s <= 2**500``.  T is
+raised by 2 E: that raises delta by at most ``2 E / u``, and ``u >= 2 b``, so E is left.
 
-**Far centres.**  A centre with ``|c_j| > 3 R`` would make B and g useless.  For a row with
+A row whose other scores are all above the limit of its least score has its nearest centre; for any
+other row the limit leaves few candidates.
+
+**Far centres.**  A centre with ``|c_j| > 3 R`` is out of float16's useful range.  For a row with
 ``|x| <= R`` its ``t_j`` is at least ``3 R (3 R / 2 - R) = 1.5 R^2``: the score ``1.5 R^2 + shift``
 stands for it (and for the columns that fill the last tile).  It is no rival where
-``s_1 - shift + (the bound) <= R^2``, for then ``t_1 <= R^2 + N r <= 1.25 R^2``.  Rows outside R,
-rows whose nearest centre may be far, and rows with a score below 0 stay in doubt.
+``T - shift <= R^2``, for then ``t_1 <= R^2 + N r <= 1.25 R^2``.
+Rows outside R, rows whose nearest centre may be far, and rows with a score below 0 have no limit.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "ADDED",
     "FAR_CENTER",
     "FAR_SCORE",
     "LAST_STEP",
     "canonical_error",
-    "certified",
-    "pair_rest",
+    "limit",
+    "lowered",
     "summation",
 ]
 
 # Where centres begin to be far, in units of R, and the score that stands for them, in R**2.
 FAR_CENTER, FAR_SCORE = 3.0, 1.5
 
-# Of adding the start, relative to H + N B: in a matrix unit, or in float32.
-LAST_STEP, ADDED = 20 * 2.0**-23, 2.0**-23
+# Of adding the start in a matrix unit, relative to H_j + N B_j.
+LAST_STEP = 20 * 2.0**-23
 
 
-def summation(n_features: int, chunk: int) -> float:
-    """Return the error of a sum of products by matrix units, relative to N B.
+def summation(n_features: int, group: int | None = None) -> float:
+    """Return the error of a sum of products by matrix units, relative to N B_j.
 
     Parameters
     ----------
     n_features : int
         d, or what it was padded to.
-    chunk : int
+    group : int, optional
         Features whose products a unit adds up before the result is added to others in float32.
     """
-    n_chunks = -(-n_features // chunk)
-    return (1.25 * min(n_features, chunk) + 3.0 + n_chunks) * 2.0**-23
-
-
-def pair_rest(rest: NDArray | float, n_features: int) -> NDArray | float:
-    """Return a bound on what two float16 numbers leave out, where one leaves out `rest`."""
-    return rest * (2.0**-11 * (1.0 + 2.0**-9)) + 2.0**-24 * math.sqrt(n_features)
+    additions = 0 if group is None else -(-n_features // group)
+    return (1.25 * min(n_features, group or n_features) + 4.0 + 0.5 * additions) * 2.0**-23
 
 
 def canonical_error(n_features: int) -> float:
@@ -105,47 +111,82 @@ def canonical_error(n_features: int) -> float:
     return (n_features + 4) * 2.0**-52
 
 
-def certified(
-    least: NDArray,
-    second: NDArray,
-    norm: NDArray,
-    rest: NDArray,
+def lowered(
+    norms: NDArray,
+    rests: NDArray,
     *,
-    shift: float,
+    usual_norm: float,
+    usual_rest: float,
+    largest_rest: float,
     radius: float,
-    largest: float,
-    residual: float,
-    start: float,
     summed: float,
-    added: float,
-    canonical: float,
-    dropped: NDArray | float = 0.0,
-) -> NDArray[np.bool_]:
-    """Return whether the centre with the least computed score is proved to be the nearest.
+) -> NDArray[np.float64]:
+    """Return e_j: by how much the scores of centres are lowered, for rows within R.
 
     Parameters
     ----------
-    least, second : ndarray of shape (n,)
-        s_1 and s_2.
+    norms, rests : ndarray of shape (k,)
+        B_j and g_j.
+    usual_norm, usual_rest : float
+        B and g.
+    largest_rest, radius, summed : float
+        The largest r of a row within R; R; of :func:`summation`.
+    """
+    more = np.maximum(norms - usual_norm, 0.0)
+    more_rest = np.maximum(rests - usual_rest, 0.0)
+    excess = more * (largest_rest + (summed + LAST_STEP) * radius)
+    excess += more_rest * (radius + norms + largest_rest + rests + usual_rest)
+    return 2.0 * (excess + 0.5 * LAST_STEP * more * (norms + usual_norm))
+
+
+def limit(
+    least: NDArray,
+    norm: NDArray,
+    rest: NDArray,
+    own_norm: NDArray,
+    own_rest: NDArray,
+    own_lowered: NDArray,
+    *,
+    shift: float,
+    radius: float,
+    usual_norm: float,
+    usual_rest: float,
+    summed: float,
+    canonical: float,
+) -> NDArray[np.float64]:
+    """Return T: centres with larger lowered scores are not the nearest of a row.
+
+    Parameters
+    ----------
+    least : ndarray of shape (n,)
+        The least lowered score of each row.
     norm, rest : ndarray of shape (n,)
         N and r.
+    own_norm, own_rest, own_lowered : ndarray of shape (n,)
+        B_1, g_1 and e_1 of the centre with that score.
     shift, radius : float
         ``shift`` and R.
-    largest, residual, start : float
-        B, g and H.
-    summed, added, canonical : float
-        Of :func:`summation`; `LAST_STEP` or `ADDED`; of :func:`canonical_error`.
-    dropped : ndarray of shape (n,), or float
-        A bound on the products that were left out.
+    usual_norm, usual_rest : float
+        B and g.
+    summed, canonical : float
+        Of :func:`summation` and :func:`canonical_error`.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Infinity where nothing can be said.
     """
-    nu = (summed + added) * norm * largest + added * start + dropped
-    delta = np.sqrt(np.maximum(norm * norm + 2.0 * (second - shift + nu), 0.0))
-    both = rest + residual
-    bound = (
-        2.0 * (np.minimum(rest * largest, rest * delta) + residual * delta + nu)
-        + both * both
-        + canonical * (delta + both) ** 2
-        + 2.0**-60
-    )
-    inside = (norm + rest <= radius) & (least >= 0.0)
-    return inside & (second - least > bound) & (least - shift + bound <= radius * radius)
+    both_norms, both_rests = own_norm + usual_norm, own_rest + usual_rest
+    starts = 0.5 * (own_norm * own_norm + usual_norm * usual_norm) + 2.0 * shift
+    errors = (summed + LAST_STEP) * norm * both_norms + LAST_STEP * starts
+    # Both nu serve for the usual one here: more is as right.
+    square = np.maximum(norm * norm + 2.0 * (least - shift + errors), 0.0)
+    quadratic = 0.5 * ((rest + own_rest) ** 2 + (rest + usual_rest) ** 2)
+    above = np.inf
+    for alpha, beta in ((rest * both_norms, both_rests), (0.0, 2.0 * rest + both_rests)):
+        fixed = own_lowered + errors + alpha + quadratic
+        delta = beta + np.sqrt(beta * beta + square + 2.0 * fixed)
+        rounded = canonical * (delta + rest + both_rests) ** 2 + 2.0**-60
+        above = np.minimum(above, fixed + beta * delta + 2.0 * rounded)
+    known = (norm + rest <= radius) & (least >= 0.0) & (least - shift + above <= radius * radius)
+    return np.where(known, least + above, np.inf)

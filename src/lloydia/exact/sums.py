@@ -39,10 +39,13 @@ __all__ = [
     "accumulate",
     "bits_a_limb",
     "carry",
+    "exponents_of",
     "fraction_of",
     "join",
     "limbs",
+    "limbs_for",
     "means",
+    "span_of",
     "total",
     "total_grid",
     "two_factors",
@@ -113,6 +116,25 @@ def weight_extent(weights: NDArray | None) -> tuple[float, float]:
     return float(positive.max()), float(positive.min())
 
 
+def exponents_of(largest: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the exponents of a grid; features, and what is returned, are along the last axis."""
+    exponents = np.zeros((*largest.shape[:-1], largest.shape[-1] + 1), dtype=np.int64)
+    exponents[..., :-1] = np.frexp(largest)[1]
+    return exponents
+
+
+def span_of(largest: NDArray[np.float64], smallest: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the binary places that the values of a feature span, of the feature with the most."""
+    places = np.frexp(largest)[1].astype(np.int64) - (np.frexp(smallest)[1] - 1)
+    return places.max(axis=-1, where=largest > 0, initial=0)
+
+
+def limbs_for(span: NDArray[np.int64] | int, bits: int, dtype: np.dtype) -> NDArray[np.int64]:
+    """Return how many limbs of so many bits products that span so many places need."""
+    precision = 56 if np.dtype(dtype) == np.float64 else 27
+    return np.maximum(1, -(-(span + precision) // bits))
+
+
 @dataclass(frozen=True)
 class Grid:
     """The fixed-point grid of one data set.
@@ -141,17 +163,14 @@ class Grid:
         """Return the grid for data of this `extent` and type (float32 or float64)."""
         double = np.dtype(dtype) == np.float64
         bits = bits_a_limb(extent.n_samples)
-        exponents = np.zeros(len(extent.largest) + 1, dtype=np.int64)
-        exponents[:-1] = np.frexp(extent.largest)[1]
-        low = np.frexp(extent.smallest)[1] - 1
-        span = int((exponents[:-1] - low).max(where=extent.largest > 0, initial=0))
+        exponents = exponents_of(extent.largest)
+        span = int(span_of(extent.largest, extent.smallest))
         weight_exponent = 0
         weighted = (extent.largest_weight, extent.smallest_weight) != (1.0, 1.0)
         if weighted and extent.largest_weight > 0:
             weight_exponent = math.frexp(extent.largest_weight)[1]
             span += weight_exponent - math.frexp(extent.smallest_weight)[1] + 1
-        precision = 56 if double else 27
-        n_limbs = max(1, -(-(span + precision) // bits))
+        n_limbs = int(limbs_for(span, bits, dtype))
         return cls(bits, n_limbs, exponents, weight_exponent, double and weighted)
 
     @property

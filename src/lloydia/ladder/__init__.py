@@ -19,8 +19,9 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 from types import ModuleType
+from typing import Literal
 
-__all__ = ["names", "rung"]
+__all__ = ["named", "names", "where"]
 
 
 def names() -> list[str]:
@@ -29,7 +30,12 @@ def names() -> list[str]:
     return sorted(name for name in found if name[0] == "r" and name[1:3].isdigit())
 
 
-def rung(name: str) -> ModuleType:
+def where(name: str) -> Literal["cpu", "cuda"]:
+    """Return what a rung runs on, by its number: 10 to 29 and 31 are a GPU's."""
+    return "cuda" if 10 <= int(name[1:3]) < 30 or name[1:3] == "31" else "cpu"
+
+
+def named(name: str) -> ModuleType:
     """Return a rung by its name, as ``r01_lloyd``."""
     if name not in names():
         raise ValueError(f"There is no rung {name!r}: there are {', '.join(names())}.")

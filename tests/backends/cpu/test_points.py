@@ -68,6 +68,19 @@ def test_panels_find_the_best_two(d, k, dtype):
     check(n, exact, high, low, which, points.PANEL, a + b * squares)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [2, 7, 8, 9, 40])
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_few_features_find_the_best_two(d, k, dtype):
+    n = 100
+    packed, y, squares, _, exact = framed(n, d, k, tiles=False, dtype=dtype)
+    high, low = aligned((2, y.shape[0] * points.GROUP))
+    which = aligned((y.shape[0] * points.GROUP,), np.int32)
+    score_panels(y, d, len(y), *packed.scores[:2], high, low, which, tuple(range(d)))
+    a, b, _ = packed.errors[3]
+    check(n, exact, high, low, which, 1, a + b * squares)
+
+
 @pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
 @pytest.mark.parametrize("k", [2, 31, 32, 33, 100])
 @pytest.mark.parametrize("d", [1, 5, 32, 301])

@@ -9,7 +9,7 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import graphs, lanes
+from lloydia.backends.cuda import lanes, recording
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.loop import minimise, steps
@@ -173,7 +173,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
 
     queued: dict = {}
     log = []
-    launch, do = interpreter.GridExecutor.__call__, graphs.Recording.do
+    launch, do = interpreter.GridExecutor.__call__, recording.Recording.do
 
     def told(executor, *args, **options):
         every = [*args, *sorted(options.items())]
@@ -186,7 +186,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
         queued.setdefault(self, []).append(list(log))
 
     monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
-    monkeypatch.setattr(graphs.Recording, "do", recorded)
+    monkeypatch.setattr(recording.Recording, "do", recorded)
     # Alike, but for the numbers that go with each.
     X = np.stack([blobs(40, 10, "float32", seed=b) * (1 + b / 16) + b for b in range(3)])
     engine = choose("cuda", X[0], None, None)
@@ -202,7 +202,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
         assert (on_host(result.labels) == one.labels_).all()
         assert result.inertia == one.inertia_
     assert len(grids) > 1
-    assert sorted(map(len, queued.values())) == [3, 6]
+    assert sorted(map(len, queued.values())) == [6, 9]
     for times in queued.values():
         assert len(times[0]) > 3
         assert all(again == times[0] for again in times)

@@ -25,7 +25,8 @@ def settled(X: np.ndarray, C: np.ndarray, listed: np.ndarray, by_column: bool) -
         centers = centers.T.contiguous().T
     settle = Settle(device)
     settle(
-        torch.as_tensor(X).to(device), centers, torch.as_tensor(listed.astype(np.int32)).to(device),
+        torch.as_tensor(X).to(device), centers[None],
+        torch.as_tensor(listed.astype(np.int32)).to(device),
         flow[state.N_DOUBT.value :], labels, changed_rows, changed_old, flow,
     )  # fmt: skip
     assert int(flow[state.N_RECHECKED.value]) == len(listed)

@@ -69,6 +69,12 @@ def test_few_rows_are_left_after_the_second_stage():
     assert scanned.n_doubt2 <= 0.2 * scanned.n_doubt
 
 
+def test_very_many_features_are_summed_in_groups():
+    X, _ = blobs(40, 2100, 20)
+    scanned = check(X, X[:20].copy())
+    assert scanned.n_doubt2 <= 1
+
+
 def test_half_precision_rows():
     X, C = blobs(200, 20, 7)
     check(X.astype(np.float16), C)

@@ -4,14 +4,16 @@ Where to look:
 
 * The engine: this file; :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask),
   :mod:`steps` (one assignment by each algorithm), :mod:`compiled` (how kernels are compiled).
-* Every distance: :mod:`points` (vectors, a point in each lane) or :mod:`amx` (matrix units) score,
-  :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify and settle, :mod:`centers` and
+* Every distance: :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx`
+  (matrix units) score, :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify,
+  :mod:`settle` evaluates what they leave in doubt, :mod:`centers` and
   :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
   :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
   centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
 * Boxes of rows: :mod:`curve`, :mod:`tiles`, :mod:`candidates`, :mod:`filtering`.
-* Centres: :mod:`sums` and :mod:`limbs` add integers, :mod:`means` divides them.
+* Centres: :mod:`changes` lists the rows that change, :mod:`sums` and :mod:`limbs` add their
+  integers, :mod:`means` divides them.
 * Seeding: :mod:`seeding`, :mod:`low_seeds`, :mod:`wide_seeds` with :mod:`screen` and :mod:`lanes`,
   :mod:`sparse_seeds`, :mod:`oversampling`.
 """
@@ -145,7 +147,7 @@ class CPU(Picks):
         self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
-        self.iteration = self.n_changed = 0
+        self.iteration, self.n_changed = 0, self.n_samples
         self.latest: float | None = None
         self.empty = np.zeros(k, dtype=np.bool_)
         # Threads' parts of both share no cache lines.
@@ -235,7 +237,10 @@ class CPU(Picks):
 
     def _assign(self) -> None:
         before, self.used = self.used, self.current
-        cost = 1.5 + 0.25 * self.width + len(self.used) * (0.06 + 0.01 * self.width)
+        # At most about as many rows change as last time.
+        changing = 0.0 if self.last else self.n_changed / self.n_samples
+        cost = 1.0 + 0.2 * self.width + len(self.used) * (0.02 + 0.012 * self.width)
+        cost += changing * (8.0 + self.width)
         tally = Tally(self.n_threads, min(self.block(cost), self.n_samples))
         step = STEPS[self.algorithm](self, before, tally)
 
@@ -243,9 +248,9 @@ class CPU(Picks):
             tally.changed[thread] += step(thread, start, stop)
 
         self.each_block(task, cost)
-        self.n_changed, evaluated, rechecked = tally.counts.sum(axis=1).tolist()
-        self.n_distances += evaluated
-        self.n_rechecked += rechecked
+        self.n_changed = sum(tally.changed)
+        self.n_distances += sum(tally.evaluated)
+        self.n_rechecked += sum(tally.rechecked)
 
     def change(self, algorithm: str) -> None:
         """Go on with another algorithm."""

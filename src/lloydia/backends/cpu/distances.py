@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+
 from lloydia.backends.cpu.compiled import floats, kernel
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row
 
-__all__ = ["own_distances", "squared_distances"]
+__all__ = ["own_distances", "own_of", "squared_distances"]
+
+# Rows at a time: their distances are written to memory of their own, which nothing else shares.
+TILE = 256
 
 
 @kernel
@@ -16,6 +23,33 @@ def own_distances(X, start, stop, labels, centers, D):
     for i in range(start, stop):
         load(X, i, x)
         D[i] = distance(x, centers[labels[i]])
+
+
+@lru_cache
+def own_of(d: int):
+    """Return the kernel that does it for dense rows of exactly `d` features, vectors at a time.
+
+    It takes rows and centres end to end, (n * d,) and (k * d,).
+    """
+
+    @kernel
+    def own(flat, start, stop, labels, centers, D):
+        near = floats(np.int64(TILE))
+        for at in range(start, stop, TILE):
+            m = min(TILE, stop - at)
+            rows, names = flat[at * d : (at + m) * d], labels[at : at + m]
+            for p in range(m):
+                # Unsigned: an index that counts from the end would take a test.
+                j = np.uint32(names[p]) * np.uint64(d)
+                total = 0.0
+                for f in range(d):
+                    difference = np.float64(rows[p * d + f]) - centers[j + np.uint64(f)]
+                    total += difference * difference
+                near[p] = total
+            for p in range(m):
+                D[at + p] = near[p]
+
+    return own
 
 
 @kernel

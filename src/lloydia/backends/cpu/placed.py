@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import pool, sums
-from lloydia.backends.cpu.distances import own_distances, squared_distances
+from lloydia.backends.cpu.distances import own_distances, own_of, squared_distances
+from lloydia.backends.cpu.low_points import LOW
 from lloydia.exact import sums as exact
 
 __all__ = ["NONE", "Placed"]
@@ -21,6 +22,9 @@ SHORTEST, WAKING = 100_000.0, 300_000.0
 
 # Rows of a block at most: what one kernel leaves of it for the next is still in the cache.
 MOST_ROWS = 1 << 16
+
+# Numbers that are looked at together for their magnitudes.
+ABREAST = 128
 
 # For kernels: no weights, or nothing to be written.
 NONE = np.empty(0)
@@ -75,22 +79,39 @@ class Placed:
 
     def extent(self) -> exact.Extent:
         if self._extent is None:
-            largest = np.zeros((self.n_threads, self.n_features))
-            smallest = np.full((self.n_threads, self.n_features), np.inf)
-            measure = sums.sparse_extent if self.sparse else sums.extent
-
-            def task(thread: int, start: int, stop: int) -> None:
-                measure(self.X, start, stop, largest[thread], smallest[thread])
-
-            self.each_block(task, 1.0 + self.width)
             weights = None if self.weights is NONE else self.weights
             self._extent = exact.Extent(
-                self.n_samples,
-                largest.max(axis=0),
-                smallest.min(axis=0),
-                *exact.weight_extent(weights),
+                self.n_samples, *self.magnitudes(), *exact.weight_extent(weights)
             )
         return self._extent
+
+    def magnitudes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the largest and the smallest non-zero magnitude a feature: shape (d,)."""
+        d, X = self.n_features, self.source
+        # Several rows as one, so that there are vectors to be looked at.
+        several = ABREAST // d if not self.sparse and X.flags.c_contiguous else 0
+        if several < 2 or self.n_samples < ABREAST * several:
+            return self.fold_magnitudes(self.X, self.n_samples)
+        whole = self.n_samples // several * several
+        parts = [(X[:whole].reshape(-1, several * d), whole // several)]
+        if whole < self.n_samples:
+            parts.append((X[whole:], self.n_samples - whole))
+        found = zip(*(self.fold_magnitudes(*part) for part in parts), strict=True)
+        largest, smallest = (np.concatenate(sides).reshape(-1, d) for sides in found)
+        return largest.max(axis=0), smallest.min(axis=0)
+
+    def fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Do it for `n` rows of any shape."""
+        d = self.n_features if self.sparse else X.shape[1]
+        largest = np.zeros((self.n_threads, d))
+        smallest = np.full((self.n_threads, d), np.inf)
+        measure = sums.sparse_extent if self.sparse else sums.extent
+
+        def task(thread: int, start: int, stop: int) -> None:
+            measure(X, start, stop, largest[thread], smallest[thread])
+
+        self.each_block(task, 1.0 + 0.3 * (self.width if self.sparse else d), n)
+        return largest.max(axis=0), smallest.min(axis=0)
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
@@ -115,11 +136,12 @@ class Placed:
 
     def own_distances(self, labels: NDArray[np.int32], centers: NDArray) -> NDArray[np.float64]:
         """Return the D of every row to the centre of its label: shape (n,)."""
-        D = np.empty(self.n_samples)
-        wide = centers.astype(np.float64)
-        self.each_block(
-            lambda t, a, b: own_distances(self.X, a, b, labels, wide, D), 3.0 + 1.5 * len(wide[0])
-        )
+        D, d = np.empty(self.n_samples), self.n_features
+        wide: NDArray = centers.astype(np.float64)
+        X, own = self.X, own_distances
+        if not self.sparse and d <= LOW and self.source.flags.c_contiguous:
+            X, wide, own = self.source.reshape(-1), wide.reshape(-1), own_of(d)
+        self.each_block(lambda t, a, b: own(X, a, b, labels, wide, D), 1.0 + 0.5 * d)
         return D
 
     def largest_cost(self, D: NDArray[np.float64]) -> float:
@@ -137,7 +159,7 @@ class Placed:
             sums.total_terms(D, self.weights, start, stop, low, high, 2.0**bits, own)
             limbs[thread] += own
 
-        self.each_block(add, 1.0)
+        self.each_block(add, 0.5)
         return limbs.sum(axis=0)
 
     def limbs(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """The nearest centre of each row, by looking at all of them.
 
 Float32 scores by the register-blocked scan of :mod:`points`, the certificate of
-:mod:`lloydia.exact.certificate` a row, and for the few rows in doubt, in :func:`settle`, the
+:mod:`lloydia.exact.certificate` a row, and for the few rows in doubt, in :mod:`settle`, the
 canonical D of the centres whose scores are too near the best.  :mod:`tile_scan` scores on matrix
 units, :mod:`sparse_scan` is the scan of CSR rows, which leaves no doubt.
 
@@ -14,20 +14,23 @@ of which nothing is known until they are settled, and return their number.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
+from lloydia.backends.cpu.low_points import scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
     NARROW,
     PANEL,
+    VECTORS,
     frame_group,
     frame_run,
     judge,
     scan_deep_panel,
     scan_panel,
 )
-from lloydia.backends.cpu.rows import distance
 
 __all__ = [
     "aligned",
@@ -37,7 +40,6 @@ __all__ = [
     "frame_rows",
     "panel_scan",
     "score_panels",
-    "settle",
     "two_nearest",
 ]
 
@@ -115,21 +117,52 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
         )
 
 
-@subroutine
-def score_panels(y, d, groups, panels, halves, best, second, which, deep):
-    """Scan framed rows; `best` and so on receive each one's best two scores and a panel."""
-    for number in range(len(halves) // PANEL):
-        panel = panels.ctypes.data + number * d * PANEL * 4
-        half = halves.ctypes.data + number * PANEL * 4
-        for g in range(groups):
-            points = y.ctypes.data + g * y.strides[0]
-            a = best.ctypes.data + g * GROUP * 4
-            b = second.ctypes.data + g * GROUP * 4
-            c = which.ctypes.data + g * GROUP * 4
-            if deep is None:
-                scan_panel(points, d, panel, half, a, b, c, number)
-            else:
-                scan_deep_panel(points, d, panel, half, a, b, c, number)
+def score_panels(y, d, groups, panels, halves, best, second, which, shape):
+    """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
+
+    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW, True
+    for more than DEEP, or None.  Returns the centres that `which` counts by: with a tuple that is
+    1, and no score holds a name.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(score_panels, jit_options={"nogil": True, "error_model": "numpy"})
+def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
+    if isinstance(shape, types.BaseTuple):
+
+        def low(y, d, groups, panels, halves, best, second, which, shape):
+            for g in range(groups):
+                for v in range(VECTORS):
+                    at = (g * VECTORS + v) * LANES * 4
+                    scan_low(
+                        shape,
+                        y.ctypes.data + g * y.strides[0] + v * LANES * 4,
+                        panels.ctypes.data,
+                        halves.ctypes.data,
+                        len(halves) // PANEL,
+                        best.ctypes.data + at,
+                        second.ctypes.data + at,
+                        which.ctypes.data + at,
+                    )
+            return 1
+
+        return low
+    scan = scan_panel if isinstance(shape, types.NoneType) else scan_deep_panel
+
+    def any_number(y, d, groups, panels, halves, best, second, which, shape):
+        for number in range(len(halves) // PANEL):
+            panel = panels.ctypes.data + number * d * PANEL * 4
+            half = halves.ctypes.data + number * PANEL * 4
+            for g in range(groups):
+                points = y.ctypes.data + g * y.strides[0]
+                a = best.ctypes.data + g * GROUP * 4
+                b = second.ctypes.data + g * GROUP * 4
+                c = which.ctypes.data + g * GROUP * 4
+                scan(points, d, panel, half, a, b, c, number)
+        return PANEL
+
+    return any_number
 
 
 @subroutine
@@ -177,83 +210,20 @@ def bound(m, d, squares, rests, high, low, line, unit, best, second):
         second[p] = max(0.0, least) * unit * unit
 
 
-@subroutine
-def next_rival(scores, j, reach):
-    """Return the first score after `j` that is not below `reach`, or their number."""
-    start, k = j + 1, len(scores)
-    while start < k:
-        stop = min(start + 32, k)
-        found = False
-        for j in range(start, stop):
-            # Not "at least": a score that is not a number proves nothing.
-            found |= not np.float64(scores[j]) < reach
-        if found:
-            while np.float64(scores[start]) < reach:
-                start += 1
-            return start
-        start = stop
-    return k
-
-
-@kernel
-def settle(X, rows, start, doubtful, centers, packed, frame, errors, fresh, best, second):
-    """Settle the list's entries in doubt: evaluate D for the centres whose scores may be the best.
-
-    A score that is below the best one by twice its error is that of a centre farther away.
-    """
-    _, starts, columns = packed
-    origin, scale = frame
-    far, line = errors[0], errors[3]
-    d, k = X.shape[1], len(centers)
-    unit = 1.0 / np.float64(scale)
-    scores = aligned(k)
-    for entry in doubtful:
-        i = rows[entry] if len(rows) else entry
-        for j in range(k):
-            scores[j] = starts[j]
-        square = 0.0
-        for f in range(d):
-            y = np.float32((X[i, f] - origin[f]) * scale)
-            square += np.float64(y) * np.float64(y)
-            for j in range(k):
-                scores[j] += y * columns[f, j]
-        square *= 1.0 + 2.0**-30
-        top = scores[0]
-        for j in range(k):
-            top = scores[j] if scores[j] > top else top
-        error = line[0] + line[1] * square if square < far else np.inf
-        reach = np.float64(top) - 2.0 * error
-        label, least, rival = 0, np.inf, np.inf
-        j = next_rival(scores, np.int64(-1), reach)
-        while j < k:
-            D = distance(X[i], centers[j])
-            if D < least:
-                label, least, rival = j, D, least
-            elif D < rival:
-                rival = D
-            j = next_rival(scores, j, reach)
-        fresh[entry - start] = label
-        if len(best):
-            best[entry - start] = least
-            others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
-            second[entry - start] = min(rival, max(0.0, others) * unit * unit)
-
-
 @kernel
 def panel_scan(
-    X, rows, start, stop, packed, frame, errors, deep, fresh, best, second, doubtful
+    X, rows, start, stop, packed, frame, errors, shape, fresh, best, second, doubtful
 ):  # fmt: skip
     """Scan dense rows; see the module for what it writes.
 
-    `packed`, `frame` and `errors` are those of :class:`lloydia.backends.cpu.centers.Packed`; `deep`
-    says whether there are more than DEEP features by its type, None or not.
+    `packed`, `frame` and `errors` are those of :class:`lloydia.backends.cpu.centers.Packed`;
+    `shape` is that of :func:`score_panels`.
     """
     if stop <= start:
         return 0
     panels, starts, _ = packed
     origin, scale = frame
-    far, line = errors[0], errors[2]
-    d = X.shape[1]
+    far, d = errors[0], X.shape[1]
     most = max(2, min(16, BLOCK_BYTES // (4 * GROUP * d))) * GROUP
     block = min(most, -(-(stop - start) // GROUP) * GROUP)
     y = aligned(block * d).reshape(block // GROUP, d, GROUP)
@@ -264,12 +234,13 @@ def panel_scan(
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
-        score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which, deep)
+        width = score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which, shape)
+        line = errors[3] if width == 1 else errors[2]
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         places = doubtful[n_doubtful:]
         # Panels' errors do not depend on what is in the place of `rests`.
         n_doubtful += certify(
-            m, squares, squares, high, low, which, PANEL, line, far, labels, at, places
+            m, squares, squares, high, low, which, width, line, far, labels, at, places
         )
         if len(best):
             bound(m, d, squares, squares, high, low, line, unit, upper, lower)

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.coarse_scan import coarse_scan
+from lloydia.backends.cpu.low_points import LOW
 from lloydia.backends.cpu.points import DEEP
-from lloydia.backends.cpu.scan import panel_scan, settle
+from lloydia.backends.cpu.scan import panel_scan
+from lloydia.backends.cpu.settle import settle
 from lloydia.backends.cpu.sparse_scan import sparse_scan
 from lloydia.backends.cpu.tile_scan import tile_scan
 
@@ -62,15 +64,17 @@ def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
     d = X.shape[1]
     lead = amx.lead(d)
     # What a kernel must know to compile no more than it needs.
-    deep = True if d > DEEP else None
+    shape: Any = True if d > DEEP else None
+    if d <= LOW and not tiled:
+        shape = tuple(range(d))
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         doubtful = np.empty(stop - start, dtype=np.int64)
         some = (X, rows, start, stop, p.scores)
         if tiled:
-            n = tile_scan(*some, p.tiles, lead, p.frame, p.errors, deep, *out, doubtful)
+            n = tile_scan(*some, p.tiles, lead, p.frame, p.errors, shape, *out, doubtful)
         else:
-            n = panel_scan(*some, p.frame, p.errors, deep, *out, doubtful)
+            n = panel_scan(*some, p.frame, p.errors, shape, *out, doubtful)
         if n:
             settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
         return n

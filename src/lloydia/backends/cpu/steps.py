@@ -47,15 +47,14 @@ class Tally:
 
     Attributes
     ----------
-    counts : ndarray of shape (3, n_threads), int64
-        The next three.
-    changed, evaluated, rechecked : ndarray of shape (n_threads,), int64
+    changed, evaluated, rechecked : list of int
+        A number for each thread.
     fresh : ndarray of shape (n_threads, block), int32
     """
 
     def __init__(self, n_threads: int, block: int) -> None:
-        self.counts = np.zeros((3, n_threads), dtype=np.int64)
-        self.changed, self.evaluated, self.rechecked = self.counts
+        # Lists: to add to an element of an array takes longer than some blocks.
+        self.changed, self.evaluated, self.rechecked = ([0] * n_threads for _ in range(3))
         self.fresh = np.empty((n_threads, block), dtype=np.int32)
 
 

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.candidates import differing, lowest_bit
+from lloydia.backends.cpu.changes import WIDTH, list_differing
 from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
+from lloydia.backends.cpu.limbs import WIDTH as PADDED
 from lloydia.backends.cpu.limbs import move_limb
 from lloydia.exact.sums import DEKKER
 
 __all__ = ["accumulate", "extent", "total_terms"]
 
 # Rows whose changes are listed at a time.
-LISTED = 64
+LISTED = 1024
+
+# Rows of few features whose products are computed before they are moved: what is stored a number
+# at a time cannot be loaded as a vector at once.  Of more features, vectors are stored.
+HELD = 64
 
 
 @kernel
@@ -71,8 +76,8 @@ def rounded(y):
 def move_limbs(sums, old, new, rest, quantum, inverse, step, trash):
     """Move products from one cluster to another, limb by limb until nothing is left.
 
-    `rest` holds what limbs before these left, raised by ``2**bits`` each; it is overwritten.  What
-    would be taken from cluster -1 goes to the `trash`.
+    `rest` is the address of what limbs before these left, raised by ``2**bits`` each; it is
+    overwritten.  What would be taken from cluster -1 goes to the `trash`.
     """
     pitch, cluster = sums.strides[0], sums.strides[1]
     base = sums.ctypes.data
@@ -81,8 +86,8 @@ def move_limbs(sums, old, new, rest, quantum, inverse, step, trash):
         to = base + limb * pitch + new * cluster
         off = base + limb * pitch + old * cluster if old >= 0 else trash.ctypes.data
         left = move_limb(
-            rest.ctypes.data,
-            len(rest),
+            rest,
+            len(inverse),
             inverse.ctypes.data,
             quantum.ctypes.data,
             step,
@@ -94,23 +99,23 @@ def move_limbs(sums, old, new, rest, quantum, inverse, step, trash):
 
 @subroutine
 def list_changed(rows, start, stop, fresh, first, labels, changed):
-    """List the entries ``start`` to ``stop`` whose label changes; return their number.
+    """List the entries from `start` to `stop` whose label changes, less `start`; return how many.
 
     The label of entry p is ``fresh[p - first]``.
     """
-    n_changed = 0
-    if len(rows) == 0 and stop - start == LISTED:
-        # Mostly few change.
-        bits = differing(labels.ctypes.data + 4 * start, fresh.ctypes.data + 4 * (start - first))
-        while bits != 0:
-            changed[n_changed] = start + lowest_bit(bits)
-            n_changed += 1
-            bits &= bits - np.uint64(1)
-        return n_changed
-    for at in range(start, stop):
-        i = rows[at] if len(rows) else at
-        changed[n_changed] = at
-        n_changed += fresh[at - first] != labels[i]
+    n_changed = even = 0
+    if len(rows) == 0:
+        even = (stop - start) // WIDTH * WIDTH
+        n_changed = list_differing(
+            labels.ctypes.data + 4 * start,
+            fresh.ctypes.data + 4 * (start - first),
+            even,
+            changed.ctypes.data,
+        )
+    for p in range(even, stop - start):
+        i = rows[start + p] if len(rows) else start + p
+        changed[n_changed] = p
+        n_changed += fresh[start + p - first] != labels[i]
     return n_changed
 
 
@@ -138,35 +143,42 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
         Rows that changed.
     """
     scale, quantum, inverse, step, recover = grid
-    d = X.shape[1]
-    rest, trash = floats(len(scale)), integers(len(scale))
-    rest[:] = 0.0
-    listed = integers(np.int64(LISTED))
+    d, m = X.shape[1], len(scale)
+    held = HELD if m == PADDED else 1
+    rests, trash = floats(held * m).reshape(held, m), integers(m)
+    rests[:] = 0.0
+    listed = np.empty(LISTED + WIDTH, np.int32)
     changed = 0
-    w = 1.0
     for first in range(start, stop, LISTED):
         n = list_changed(rows, first, min(first + LISTED, stop), fresh, start, labels, listed)
         changed += n
-        for at in listed[:n]:
-            i = rows[at] if len(rows) else at
-            old, new = labels[i], fresh[at - start]
-            labels[i] = new
-            touched[new] = True
-            if old >= 0:
-                touched[old] = True
-            if len(weights):
-                w = weights[i]
-            for f in range(d):
-                rest[f] = np.float64(X[i, f]) * scale[f] * w
-            rest[d] = scale[d] * w
-            move_limbs(sums, old, new, rest, quantum, inverse, step, trash)
-            if recover:
-                # |error| <= 2**-53 |p| is less than half a step of limb 0.
+        for begin in range(0, n, held):
+            end = min(begin + held, n)
+            for q in range(begin, end):
+                at = first + listed[q]
+                i = rows[at] if len(rows) else at
+                w = weights[i] if len(weights) else 1.0
                 for f in range(d):
-                    a = np.float64(X[i, f]) * scale[f]
-                    rest[f] = product_error(a, w, a * w) * step
-                rest[d] = 0.0
-                move_limbs(sums[1:], old, new, rest, quantum, inverse, step, trash)
+                    rests[q - begin, f] = np.float64(X[i, f]) * scale[f] * w
+                rests[q - begin, d] = scale[d] * w
+            for q in range(begin, end):
+                at = first + listed[q]
+                i = rows[at] if len(rows) else at
+                old, new = labels[i], fresh[at - start]
+                labels[i] = new
+                touched[new] = True
+                if old >= 0:
+                    touched[old] = True
+                rest = rests.ctypes.data + 8 * m * (q - begin)
+                move_limbs(sums, old, new, rest, quantum, inverse, step, trash)
+                if recover:
+                    w = weights[i]
+                    # |error| <= 2**-53 |p| is less than half a step of limb 0.
+                    for f in range(d):
+                        a = np.float64(X[i, f]) * scale[f]
+                        rests[q - begin, f] = product_error(a, w, a * w) * step
+                    rests[q - begin, d] = 0.0
+                    move_limbs(sums[1:], old, new, rest, quantum, inverse, step, trash)
     return changed
 
 
@@ -215,17 +227,29 @@ def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
         limb += 1
 
 
+@subroutine
+def cut(rest, step):
+    """Return the integer nearest to ``rest * step``, and what is left."""
+    scaled = rest * step
+    v = np.rint(scaled)
+    return np.int64(v), scaled - v
+
+
 @kernel
 def total_terms(D, weights, start, stop, low, high, step, limbs):
     """Add the limbs of ``weights * D`` to `limbs` (TOTAL_LIMBS,); see exact.sums.total.
 
     ``low * high`` is the scale ``2**-exponent``, in two factors that do not overflow.
     """
+    first = second = third = np.int64(0)
     for i in range(start, stop):
-        rest = weights[i] * D[i] if len(weights) else D[i]
-        rest = rest * low * high
-        for limb in range(len(limbs)):
-            rest = rest * step
-            v = np.rint(rest)
-            limbs[limb] += np.int64(v)
-            rest = rest - v
+        term = weights[i] * D[i] if len(weights) else D[i]
+        a, rest = cut(term * low * high, step)
+        b, rest = cut(rest, step)
+        c, rest = cut(rest, step)
+        first += a
+        second += b
+        third += c
+    limbs[0] += first
+    limbs[1] += second
+    limbs[2] += third

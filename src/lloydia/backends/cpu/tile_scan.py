@@ -66,7 +66,7 @@ def tile_scan(
 ):  # fmt: skip
     """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`.
 
-    `lead` is that of :mod:`amx` for the features, `deep` that of :func:`panel_scan`.
+    `lead` is that of :mod:`amx` for the features, `deep` the `shape` of :func:`score_panels`.
     """
     if stop <= start:
         return 0

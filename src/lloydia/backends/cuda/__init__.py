@@ -4,18 +4,21 @@ Where to look:
 
 * The engine: :mod:`engine`; :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`,
   :mod:`devices`; :mod:`run` (the state of a run), :mod:`flow` and :mod:`reports` (what its kernels
-  tell each other, and the host), :mod:`graphs`, :mod:`launching`.
+  tell each other, and the host), :mod:`recording`, :mod:`launching`.
 * The nearest centre, few features: :mod:`low_scan`, which runs whole iterations in one launch.
 * The nearest centre, more features: :mod:`halves` stores rows and centres in half precision,
-  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`certain` judges;
-  :mod:`split_scan` scores the rows in doubt in pairs of halves, :mod:`settle` the rest by
-  canonical D; :mod:`row_lists`.
+  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`limits` says what the
+  scores prove; :mod:`candidates` names the few centres that a row in doubt can have, :mod:`duel`
+  decides between them by canonical D, :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
   :mod:`exact_numbers`.
+* Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
+  launches, :mod:`batch_rows` and :mod:`batch_halves` hold their rows, :mod:`batch_run` their state.
+  To every kernel of an iteration a data set by itself is a batch of one.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, a recorded graph of a dozen.  A flag on the device turns what
-is queued past the end, or past an empty cluster, into nothing.
+persistent kernel; of more features, a dozen recorded kernels.  A flag on the device turns what is
+queued past the end, or past an empty cluster, into nothing.
 """

@@ -60,7 +60,7 @@ def row_bytes(d: int, width: int) -> int:
     """
     if d <= MOST_FEATURES:
         return 24
-    return 56 + (4 * width + 12 if width else 0)
+    return 72 + (2 * width + 8 if width else 0)
 
 
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:

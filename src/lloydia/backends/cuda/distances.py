@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.flow import first_row
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
 
@@ -59,8 +60,8 @@ def columns_of(tile, LEVELS: tl.constexpr):
     return parts
 
 
-@triton.jit(do_not_specialize=["n"])
-def own_kernel(X, labels, centers, out, flow, n, d, LEVELS: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "k"])
+def own_kernel(X, labels, centers, out, flow, n, k, d, LEVELS: tl.constexpr):
     """Write D of rows to their own centre.
 
     Threads load and square what lies side by side, and then swap it for the squares of a row.
@@ -70,7 +71,8 @@ def own_kernel(X, labels, centers, out, flow, n, d, LEVELS: tl.constexpr):
     CHUNK: tl.constexpr = 2**LEVELS
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = rows < n
-    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    rows += first_row(n)
+    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
     step = tl.arange(0, CHUNK)
     x_at = X + rows[:, None] * d + step[None, :]
     c_at = centers + own[:, None] * d + step[None, :]
@@ -100,18 +102,18 @@ def own_distances(
     ----------
     rows : Placed
     labels : tensor of shape (n,), int32
-    centers : tensor of shape (k, d), contiguous
+    centers : tensor of shape (k, d), or (members, k, d), contiguous
     out : tensor of shape (n,), float64, optional
         Where to write it.
     flow : tensor, optional
         Nothing is written where its first element is not 0.
     """
-    n, d = rows.X.shape
+    n, d = rows.n_samples, rows.n_features
     if out is None:
-        out = torch.empty(n, dtype=torch.float64, device=rows.device)
+        out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
     chunk = min(LINE // max(4, rows.X.element_size()), next_power(d))
-    own_kernel[(ceil_div(n, BLOCK.value),)](
-        rows.X, labels, centers, out, flow, n, d,
+    own_kernel[(ceil_div(n, BLOCK.value), 1, rows.members)](
+        rows.X, labels, centers, out, flow, n, centers.shape[-2], d,
         LEVELS=chunk.bit_length() - 1, num_warps=4, **EXACT,
     )  # fmt: skip
     return out

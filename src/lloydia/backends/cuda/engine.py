@@ -14,14 +14,13 @@ from lloydia.backends.cuda import donors, low_scan
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.graphs import Recording
 from lloydia.backends.cuda.halves import padded
-from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.means import finish_kernel
+from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.own_device import on_own_device
 from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.cuda.run import SPARE, Run
 from lloydia.backends.cuda.sums import Lattice, gather
@@ -120,12 +119,12 @@ class CUDA(Picks):
         k = len(centers)
         self.lag = self.lag_of(k)
         check_memory(self.needed(k), self.device)
-        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.scan = None
         if not self.low:
             self.scan = TensorScan(self, k)
             self.moves = Moves(self.n_samples, k, self.device)
-            self.recording, self.last = Recording(), Recording()
+            self.scanning, self.updating = Recording(), Recording()
+        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
         self.reports = Reports(self.run.report)
         self.fixed = self._fixed(k, settles)
 
@@ -136,7 +135,7 @@ class CUDA(Picks):
     def renew(self, X: torch.Tensor) -> None:
         """Copy other rows, of the same shape and type, over those that are here; none is weighted.
 
-        The next run may use the memory of the last one and the graphs that it recorded: what
+        The next run may use the memory of the last one and what it recorded: what
         :meth:`labels` and :meth:`centers` returned is overwritten then.
         """
         self.X.copy_(X)
@@ -150,7 +149,7 @@ class CUDA(Picks):
 
     def forget_run(self) -> None:
         """Give back what the last run needed, but for what :meth:`labels` and others returned."""
-        for name in ("run", "used", "scan", "moves", "recording", "last", "reports"):
+        for name in ("run", "used", "scan", "moves", "scanning", "updating", "reports"):
             self.__dict__.pop(name, None)
 
     def needed(self, k: int) -> int:
@@ -189,23 +188,23 @@ class CUDA(Picks):
             low_scan.iterate(self.run, count)
         else:
             for _ in range(count):
-                self.recording.do(self._iterate, self.device)
+                self.scanning.do(self._scan, self.device)
+                self.updating.do(self._update, self.device)
         self.reports.ask(first, self.queued)
-
-    def _iterate(self) -> None:
-        """Queue one iteration."""
-        run = self.run
-        self._scan()
-        self.moves.add(
-            self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
-        )
-        self._finish(run.sums)
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""
         run = self.run
         assert self.scan is not None
         self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+
+    def _update(self) -> None:
+        """Queue what follows it: sums and centres."""
+        run = self.run
+        self.moves.add(
+            self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
+        )
+        self._finish(run.sums)
 
     def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration, launched if need be."""
@@ -250,24 +249,14 @@ class CUDA(Picks):
 
     def _finish(self, sums: torch.Tensor) -> None:
         """Queue the end of an iteration: centres from these sums."""
-        run, grid = self.run, self.grid
-        n_replicas, n_limbs, k, m = sums.shape
-        # Several programs a multiprocessor: they hide each other's latencies.
-        programs = 8 * processors(self.device)
-        columns = min(256, next_power(m - 1))
-        rows = min(next_power(ceil_div(k, programs)), max(1, 1024 // (columns * n_replicas)))
-        finish_kernel[(min(ceil_div(k, rows), programs),)](
-            sums, n_limbs, grid.bits, self.lattice.exponents, k, m - 1,
-            run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-            REPLICAS=n_replicas, BLOCK_K=rows, BLOCK_D=columns, **EXACT,
-        )  # fmt: skip
+        queue_finish(sums, self.lattice, self.run, members=1)
 
     def assign(self) -> None:
         self.used = self.run.current
         if self.low:
             low_scan.iterate(self.run, 0)
         else:
-            self.last.do(self._scan, self.device)
+            self.scanning.do(self._scan, self.device)
         self.n_distances += self.n_samples * len(self.run.current)
 
     def inertia(self) -> Cost:

@@ -8,13 +8,17 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.flow import programs_each
 from lloydia.backends.cuda.launching import ceil_div, next_power, processors
 
-__all__ = ["magnitudes"]
+__all__ = ["magnitudes", "queue_bounds", "read_bounds"]
 
 
 @triton.jit(do_not_specialize=["n", "d"])
 def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    member = tl.program_id(2).to(tl.int64)
+    X += member * n * d
+    bounds += member * 3 * d
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < d
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -40,24 +44,43 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     tl.atomic_max(bounds + d + f, below.to(tl.int64), mask=column, sem="relaxed")
 
 
-def magnitudes(
-    X: torch.Tensor,
+def queue_bounds(X: torch.Tensor) -> torch.Tensor:
+    """Queue the measurement of rows; :func:`read_bounds` reads what this returns.
+
+    Of shape (n, d), or (members, n, d) for a batch.
+    """
+    n, d = X.shape[-2:]
+    members = X.numel() // (n * d)
+    bounds = torch.zeros((members, 3, d), dtype=torch.int64, device=X.device)
+    columns = min(64, next_power(d))
+    rows = 4096 // columns
+    blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), members))
+    extent_kernel[(blocks, ceil_div(d, columns), members)](
+        X, n, d, bounds, ROWS=rows, COLUMNS=columns
+    )
+    return bounds
+
+
+def read_bounds(
+    found: NDArray[np.int64], double: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest and smallest non-zero magnitudes, and the mean of the first few rows.
 
-    Each has shape (d,).  The largest is NaN or infinity where there is such a value; the smallest
-    is infinity where all are 0.
+    Each has shape (members, d).  The largest is NaN or infinity where there is such a value; the
+    smallest is infinity where all are 0.  `double` is whether the rows are float64.
     """
-    n, d = X.shape
-    double = X.dtype == torch.float64
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    bounds = torch.zeros((3, d), dtype=torch.int64, device=X.device)
-    columns = min(64, next_power(d))
-    rows = 4096 // columns
-    blocks = min(ceil_div(n, rows), 8 * processors(X.device))
-    extent_kernel[(blocks, ceil_div(d, columns))](X, n, d, bounds, ROWS=rows, COLUMNS=columns)
-    found = bounds.cpu().numpy()
-    found[1] = none - found[1]
-    bits = found[:2] if double else found[:2].astype(np.int32)
-    largest, smallest = bits.view(np.float64 if double else np.float32).astype(np.float64)
-    return largest, np.where(found[1] == none, np.inf, smallest), found[2].view(np.float64)
+    found[:, 1] = none - found[:, 1]
+    bits = found[:, :2] if double else found[:, :2].astype(np.int32)
+    both = bits.view(np.float64 if double else np.float32).astype(np.float64)
+    smallest = np.where(found[:, 1] == none, np.inf, both[:, 1])
+    return both[:, 0], smallest, found[:, 2].view(np.float64)
+
+
+def magnitudes(
+    X: torch.Tensor,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Wait for what :func:`read_bounds` returns of one data set: each of shape (d,)."""
+    found = read_bounds(queue_bounds(X).cpu().numpy(), X.dtype == torch.float64)
+    largest, smallest, ordinary = (values[0] for values in found)
+    return largest, smallest, ordinary

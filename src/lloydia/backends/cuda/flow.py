@@ -2,10 +2,14 @@
 
 Nothing of an iteration is known to the host while the kernels of the next are queued.  What they
 need of each other is in one int32 tensor, ``flow``.
+
+A batch is iterated as one: its members lie one after the other in every tensor, each with a flow of
+its own, and are the third axis of every grid.  A data set by itself is a batch of one.
 """
 
 from __future__ import annotations
 
+import triton
 import triton.language as tl
 
 __all__ = [
@@ -20,6 +24,9 @@ __all__ = [
     "N_RECHECKED",
     "SIZE",
     "TICKETS",
+    "first_row",
+    "own_flow",
+    "programs_each",
 ]
 
 # Not 0: the kernels of an iteration return at once, and change nothing.
@@ -37,6 +44,27 @@ TICKETS = tl.constexpr(7)
 # Entries of the list of moves between clusters.
 MOVES = tl.constexpr(8)
 SIZE = 16
+PITCH = tl.constexpr(SIZE)
 
 # Up to so many features, rows stay in registers and matrix units do not pay.
 MOST_FEATURES = 8
+
+
+@triton.jit
+def own_flow(flow):
+    """Return the flow of this program's member, or the place in it of what is pointed at."""
+    return flow + tl.program_id(2) * PITCH
+
+
+@triton.jit
+def first_row(n):
+    """Return the number of rows before those of this program's member; each has n."""
+    return tl.program_id(2).to(tl.int64) * n
+
+
+def programs_each(programs: int, members: int) -> int:
+    """Return how many programs each member gets of a grid that fills the device.
+
+    Of several, twice an even share: some members are done before others.
+    """
+    return programs if members == 1 else max(1, -(-2 * programs // members))

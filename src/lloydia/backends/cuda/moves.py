@@ -13,8 +13,9 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import SHIFT, product_error, whole
-from lloydia.backends.cuda.flow import HALT, N_CHANGED
+from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["Moves"]
@@ -34,11 +35,17 @@ MOST_LIMBS = 4
 SHIFT_BITS = tl.constexpr(0x4338000000000000)
 
 
-@triton.jit
-def count_kernel(labels, changed_rows, changed_old, counts, flow, REPLICAS: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "size"])
+def count_kernel(
+    labels, n, changed_rows, changed_old, counts, size, flow, REPLICAS: tl.constexpr
+):  # fmt: skip
     """Count the entries of each cluster; blocks of rows take turns at its replicas."""
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    counts += tl.program_id(2).to(tl.int64) * size
     n_changed = tl.load(flow + N_CHANGED)
     for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
         entry = block * ROWS + tl.arange(0, ROWS)
@@ -54,8 +61,10 @@ def count_kernel(labels, changed_rows, changed_old, counts, flow, REPLICAS: tl.c
 @triton.jit(do_not_specialize=["size"])
 def place_kernel(counts, ends, size, flow):
     """Turn counts into where the entries of each cluster begin; `ends` moves on as they come."""
-    if tl.load(flow + HALT) != 0:
+    if tl.load(own_flow(flow) + HALT) != 0:
         return
+    counts += tl.program_id(2).to(tl.int64) * size
+    ends += tl.program_id(2).to(tl.int64) * size
     before = 0
     for first in range(0, size, COUNTERS):
         j = first + tl.arange(0, COUNTERS)
@@ -65,13 +74,20 @@ def place_kernel(counts, ends, size, flow):
         before += tl.sum(count, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "size"])
 def sort_kernel(
-    labels, changed_rows, changed_old, ends, entries, clusters, flow, REPLICAS: tl.constexpr
+    labels, n, changed_rows, changed_old, ends, size, entries, clusters, flow,
+    REPLICAS: tl.constexpr,
 ):  # fmt: skip
     """Put each entry in its place: the row, or for a cluster that it leaves its complement."""
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    ends += tl.program_id(2).to(tl.int64) * size
+    entries += first_row(2 * n)
+    clusters += first_row(2 * n)
     n_changed = tl.load(flow + N_CHANGED)
     for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
         entry = block * ROWS + tl.arange(0, ROWS)
@@ -170,16 +186,22 @@ def flush_weights(
         return sums, tl.where(mask, 0, ones)
 
 
-@triton.jit(do_not_specialize=["size", "bits", "n_limbs", "skip"])
+@triton.jit(do_not_specialize=["n", "size", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, d, size, weights, lattice, entries, clusters, ends, flow,
+    X, n, d, size, weights, lattice, entries, clusters, ends, flow,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add the entries to the sums; programs of the first column block also add the weights."""
-    if tl.load(flow + HALT) != 0:
+    if tl.load(own_flow(flow) + HALT) != 0:
         return
+    member = tl.program_id(2).to(tl.int64)
+    lattice += member * 3 * (d + 1)
+    entries += first_row(2 * n)
+    clusters += first_row(2 * n)
+    ends += member * size
+    sums += member * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -272,15 +294,19 @@ class Moves:
     ----------
     n, k : int
     device : torch.device
+    members : int
+        Of a batch.
     """
 
-    def __init__(self, n: int, k: int, device: torch.device) -> None:
+    def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
+        self.n, self.members = n, members
         # Few clusters have replicas of their counters, lest all rows meet at the same.
         self.replicas = max(1, COUNTERS.value // next_power(k))
-        self.counts = torch.zeros(k * self.replicas, dtype=torch.int32, device=device)
-        self.ends = torch.empty(k * self.replicas, dtype=torch.int32, device=device)
-        self.entries = torch.empty(2 * n, dtype=torch.int32, device=device)
-        self.clusters = torch.empty(2 * n, dtype=torch.int32, device=device)
+        self.size = k * self.replicas
+        self.counts = torch.zeros(members * self.size, dtype=torch.int32, device=device)
+        self.ends = torch.empty_like(self.counts)
+        self.entries = torch.empty(2 * members * n, dtype=torch.int32, device=device)
+        self.clusters = torch.empty_like(self.entries)
 
     def add(
         self, X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
@@ -292,24 +318,28 @@ class Moves:
         ----------
         changed_rows, changed_old : int32 tensors of shape (n,)
             As many entries as ``flow[N_CHANGED]`` says.
-        sums : int64 tensor of shape (1, n_limbs, k, d + 1)
+        sums : int64 tensor of shape (members, n_limbs, k, d + 1)
         """
         _, n_limbs, k, m = sums.shape
-        wide = 8 * processors(X.device)
-        size = len(self.counts)
-        count_kernel[(wide,)](
-            labels, changed_rows, changed_old, self.counts, flow, REPLICAS=self.replicas
-        )
-        place_kernel[(1,)](self.counts, self.ends, size, flow, num_warps=8)
-        sort_kernel[(wide,)](
-            labels, changed_rows, changed_old, self.ends, self.entries, self.clusters, flow,
-            REPLICAS=self.replicas,
+        n, size, members = self.n, self.size, self.members
+        wide = programs_each(8 * processors(X.device), members)
+        lanes = programs_each(RESIDENT * processors(X.device), members)
+        launch(
+            count_kernel, (wide, 1, members),
+            labels, n, changed_rows, changed_old, self.counts, size, flow, REPLICAS=self.replicas,
+        )  # fmt: skip
+        launch(place_kernel, (1, 1, members), self.counts, self.ends, size, flow, num_warps=8)
+        launch(
+            sort_kernel, (wide, 1, members),
+            labels, n, changed_rows, changed_old, self.ends, size, self.entries, self.clusters,
+            flow, REPLICAS=self.replicas,
         )  # fmt: skip
         columns = min(LANE_COLUMNS, next_power(m - 1))
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
-            add_kernel[(RESIDENT * processors(X.device), ceil_div(m - 1, columns))](
-                X, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
+            launch(
+                add_kernel, (lanes, ceil_div(m - 1, columns), members),
+                X, n, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
                 self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
                 SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
                 LANES=LANE_COLUMNS // columns, COLUMNS=columns,

@@ -12,7 +12,7 @@ import torch
 
 from lloydia.backends.cuda.launching import place
 
-__all__ = ["current", "on_own_device"]
+__all__ = ["current", "on", "on_own_device"]
 
 T = TypeVar("T", bound=type)
 
@@ -22,6 +22,11 @@ def current(device: torch.device) -> AbstractContextManager:
     if device.type == "cpu" or torch.cuda.current_device() == device.index:
         return nullcontext()
     return torch.cuda.device(device)
+
+
+def on(name: str) -> AbstractContextManager:
+    """Return the context in which a device of this name is the current one."""
+    return current(place(name))
 
 
 def on_own_device(engine: T) -> T:

@@ -52,7 +52,12 @@ class Placed:
     weights : torch.Tensor of shape (n,), float64, on the device, or None
     ordinary : ndarray of shape (d,), float64
         The mean of a few rows, once the extent is known.
+    members : int
+        Of a batch: a data set by itself is the only one.
     """
+
+    members = 1
+    ordinary: NDArray[np.float64]
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
@@ -64,16 +69,19 @@ class Placed:
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()
         check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), self.device)
-        self.X = X.contiguous() if there else to_device(np.asarray(X), self.device)
-        self.wide = WIDE[self.X.dtype]
-        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
-        self.n_samples, self.n_features = self.X.shape
+        self._hold(X.contiguous() if there else to_device(np.asarray(X), self.device))
         self.weights = None if weights is None else torch.as_tensor(weights).to(self.device)
-        # Its half-precision copy, once there is one.
-        self.halves: HalfRows | None = None
-        self.ordinary: NDArray[np.float64]
+
+    def _hold(self, X: torch.Tensor) -> None:
+        """Begin with these rows, which are in their place."""
+        self.X, self.weights = X, None
+        self.wide = WIDE[X.dtype]
+        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.n_samples, self.n_features = X.shape
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
+        # Its half-precision copy, once there is one.
+        self.halves: HalfRows | None = None
 
     def extent(self) -> exact.Extent:
         if self._extent is None:

@@ -10,11 +10,12 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.flow import HALT, N_RECHECKED
+from lloydia.backends.cuda.flow import HALT, N_RECHECKED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
 
-__all__ = ["Settle", "shares_of"]
+__all__ = ["Settle"]
 
 # D of a tile, and the most columns and rows of one: few rows, since few are listed.
 TILE, COLUMNS, MOST_ROWS = 2048, 512, 8
@@ -27,14 +28,24 @@ def shares_of(n_blocks, n_tiles):
     return tl.minimum(tl.maximum(tl.num_programs(0) // tl.maximum(n_blocks, 1), 1), n_tiles)
 
 
-@triton.jit(do_not_specialize=["k", "d", "center_stride", "feature_stride"])
+@triton.jit(do_not_specialize=["n", "k", "d", "member_stride", "center_stride", "feature_stride"])
 def settle_kernel(
-    X, centers, k, d, center_stride, feature_stride, listed, count, least_ptr, label_ptr, tickets,
+    X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
+    least_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, flow, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
-    n_listed = tl.load(count)
+    member = tl.program_id(2).to(tl.int64)
+    centers += member * member_stride
+    listed += first_row(n)
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    tickets += member * tl.num_programs(0)
+    least_ptr += member * tl.num_programs(0) * ROWS
+    label_ptr += member * tl.num_programs(0) * ROWS
+    n_listed = tl.load(own_flow(count))
     n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
     shares = shares_of(n_blocks, n_tiles)
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
@@ -86,12 +97,13 @@ def settle_kernel(
 class Settle:
     """Settles listed rows; an instance is used by one queue at a time."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.n_programs = 4 * processors(device)
-        size = self.n_programs * MOST_ROWS
+    def __init__(self, device: torch.device, members: int = 1) -> None:
+        self.members = members
+        self.n_programs = programs_each(4 * processors(device), members)
+        size = members * self.n_programs * MOST_ROWS
         self.least = torch.empty(size, device=device, dtype=torch.float64)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
-        self.tickets = torch.zeros(self.n_programs, device=device, dtype=torch.int32)
+        self.tickets = torch.zeros(members * self.n_programs, device=device, dtype=torch.int32)
 
     def __call__(
         self,
@@ -104,14 +116,16 @@ class Settle:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
-        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of one number.
+        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the flow.
 
-        `centers`, of shape (k, d), may have any strides; a feature at a time is read fastest.
+        `centers`, of shape (members, k, d), may have any strides; a feature at a time is read
+        fastest.
         """
-        k, d = centers.shape
+        _, k, d = centers.shape
         columns = min(COLUMNS, next_power(k, 32))
-        settle_kernel[(self.n_programs,)](
-            X, centers, k, d, centers.stride(0), centers.stride(1), listed, count,
+        launch(
+            settle_kernel, (self.n_programs, 1, self.members),
+            X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, flow,
             ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
         )  # fmt: skip

@@ -34,8 +34,8 @@ class Lattice:
     columns : float64 tensor of shape (3 (d + 1),)
         The scale, the quantum and its inverse of each column.
     exponents : int64 tensor of shape (d + 1,)
-    frame : float64 tensor of shape (d + 1,)
-        The origin and the scale of float32 scores.
+    frame : float64 tensor of shape (d + 1,), or None
+        The origin and the scale of float32 scores; None for a batch, which has none.
     weights : float64 tensor of shape (n,) or None
         Scaled by ``2**-weight_exponent``.
     """
@@ -43,7 +43,7 @@ class Lattice:
     grid: exact.Grid
     columns: torch.Tensor
     exponents: torch.Tensor
-    frame: torch.Tensor
+    frame: torch.Tensor | None
     weights: torch.Tensor | None
 
     @classmethod

@@ -8,31 +8,39 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.certain import certain
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2
-from lloydia.backends.cuda.halves import CHUNK, RESIDENT, START_WIDTH, HalfCenters, HalfRows
+from lloydia.backends.cuda.candidates import COUNT, nominate
+from lloydia.backends.cuda.duel import duel
+from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.half_scores import (
+    CHUNK,
+    RESIDENT,
+    START_WIDTH,
+    error_of_sums,
+    group_of,
+    half_scores,
+)
+from lloydia.backends.cuda.halves import NUMBERS, RADIUS, SHIFT, UNIT, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append, relabel
 from lloydia.backends.cuda.settle import Settle
-from lloydia.backends.cuda.split_scan import SplitScan
 from lloydia.backends.cuda.two_least import add_tile, begin, end
-from lloydia.exact import half_certificate
-from lloydia.exact.half_certificate import canonical_error, summation
+from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["TensorScan"]
 
 
 # Rows that a program judges.
 JUDGED = 2048
-LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
     y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, flow,
-    WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    SLOTS: tl.constexpr, STAGES: tl.constexpr,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write each row's two least scores, and the column of the least.
 
@@ -41,63 +49,69 @@ def scan_kernel(
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
     # Not a return: rows are on their way while this is waited for.
-    halted = tl.load(flow + HALT) != 0
+    halted = tl.load(own_flow(flow) + HALT) != 0
+    member = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    at = first_row(n) + rows
+    high_ptr += member * n_tiles * COLUMNS * stride
+    start_ptr += member * n_tiles * COLUMNS * START_WIDTH
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
     part = tl.arange(0, START_WIDTH)
-    y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
-    if not WIDE:
+    y_block = y_ptr + at[:, None] * stride + f[None, :]
+    if WIDE:
+        y = 0
+    else:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, tl.load(numbers + 3), 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
     for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
         j = (t * COLUMNS + column).to(tl.int64)
-        b_block = high_ptr + j[None, :] * stride + f[:, None]
-        if WIDE:
-            scores = tl.zeros((ROWS, COLUMNS), tl.float32)
-            for skip in tl.range(0, width, CHUNK, num_stages=STAGES):
-                y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
-                scores = tl.dot(y, tl.load(b_block + skip), scores)
-        else:
-            scores = tl.dot(y, tl.load(b_block))
-        starts = tl.load(start_ptr + j[None, :] * START_WIDTH + part[:, None])
-        scores = tl.dot(units, starts, scores)
+        scores = half_scores(
+            y, y_block, mask, high_ptr + j[None, :] * stride + f[:, None],
+            start_ptr + j[None, :] * START_WIDTH + part[:, None], units, width,
+            COLUMNS, WIDE, CHUNK, GROUP, STAGES,
+        )  # fmt: skip
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
     least, rival, label = end(slots, first, second, tile)
-    tl.store(least_ptr + rows, least, mask=mask)
-    tl.store(rival_ptr + rows, rival, mask=mask)
-    tl.store(found + rows, label, mask=mask)
+    tl.store(least_ptr + at, least, mask=mask)
+    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(found + at, label, mask=mask)
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "size"])
 def judge_kernel(
-    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, n, maxima, numbers, summed, canonical,
-    labels, changed_rows, changed_old, doubts, flow, ROWS: tl.constexpr,
+    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
+    usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old, doubts, flow,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others.
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
+    flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
+    member = tl.program_id(2).to(tl.int64)
+    first = first_row(n)
+    numbers += member * NUMBERS
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
-    sure = certain(
-        tl.load(least_ptr + rows, mask=mask, other=0.0),
-        tl.load(rival_ptr + rows, mask=mask, other=0.0),
-        tl.load(norm_ptr + rows, mask=mask, other=0.0),
-        tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(numbers + 1).to(tl.float32), tl.load(numbers + 2).to(tl.float32),
-        tl.load(maxima), tl.load(maxima + 1), tl.load(maxima + 2),
-        summed, LAST_STEP, canonical, 0.0,
+    # Among all members' rows, whose numbers are 32-bit integers.
+    rows += first.to(tl.int32)
+    top = limit_of(
+        rows, mask, least_ptr, found, norm_ptr, rest_ptr, center_norm + member * size,
+        center_rest + member * size, center_lowered + member * size, usual + member * 2,
+        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
+        summed, canonical,
     )  # fmt: skip
+    sure = tl.load(rival_ptr + rows, mask=mask, other=0.0) > top
     new = tl.load(found + rows, mask=mask, other=0)
-    relabel(rows, new, mask & sure, labels, changed_rows, changed_old, flow)
-    append(rows, mask & ~sure, doubts, flow + N_DOUBT)
+    relabel(rows, new, mask & sure, labels, changed_rows + first, changed_old + first, flow)
+    append(rows, mask & ~sure, doubts + first, flow + N_DOUBT)
 
 
 @dataclass(frozen=True)
@@ -120,7 +134,7 @@ class Tiling:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
         if width <= RESIDENT:
             return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
-        return Tiling(128, 256, 64, warps=8, stages=3)
+        return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
 
 
 class TensorScan:
@@ -138,12 +152,13 @@ class TensorScan:
         self.rows, self.halves = rows, rows.halves
         self.tiling = Tiling.choose(self.halves.width, k)
         self.centers = HalfCenters(self.halves, k, self.tiling.columns)
-        n, device = rows.n_samples, rows.device
+        n, device = rows.members * rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.doubts, self.doubts2 = torch.empty(
             (3, n), device=device, dtype=torch.int32
         )
-        self.split, self.settle = SplitScan(self.halves, self.centers), Settle(device)
+        self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
+        self.settle = Settle(device, rows.members)
 
     def scan(
         self,
@@ -153,24 +168,32 @@ class TensorScan:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
-        """Queue one assignment to `centers`, of shape (k, d) and the rows' ``wide`` type."""
+        """Queue one assignment to `centers`, of the rows' ``wide`` type.
+
+        Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
+        """
         lists = (labels, changed_rows, changed_old)
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
         self.judge(*lists, flow)
-        self.split(self.doubts, self.doubts2, *lists, flow)
-        by_column = self.centers.columns.T[: len(centers)]
+        nominate(
+            self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
+            self.candidates, flow,
+        )  # fmt: skip
+        duel(self.rows, centers, self.doubts, self.candidates, *lists, flow)
+        by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
         self.settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         wide = halves.width > RESIDENT
-        scan_kernel[(ceil_div(n, cut.rows),)](
+        launch(
+            scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
             halves.high, n, halves.width,
             packed.high, packed.start, packed.size // cut.columns, halves.numbers,
             self.least, self.rival, self.found, flow,
-            WIDE=wide, CHUNK=CHUNK if wide else halves.width,
+            WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip
@@ -183,9 +206,11 @@ class TensorScan:
         flow: torch.Tensor,
     ) -> None:
         """Queue the verdict on the first stage's labels."""
-        halves, n = self.halves, self.rows.n_samples
-        judge_kernel[(ceil_div(n, JUDGED),)](
-            self.least, self.rival, self.found, halves.norm, halves.rest, n, self.centers.maxima,
-            halves.numbers, summation(halves.width, halves.width), canonical_error(halves.width),
+        halves, centers, n = self.halves, self.centers, self.rows.n_samples
+        launch(
+            judge_kernel, (ceil_div(n, JUDGED), 1, self.rows.members),
+            self.least, self.rival, self.found, halves.norm, halves.rest,
+            centers.norm, centers.rest, centers.lowered, centers.usual, n, centers.size,
+            halves.numbers, error_of_sums(halves.width), canonical_error(self.rows.n_features),
             labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
         )  # fmt: skip

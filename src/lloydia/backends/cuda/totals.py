@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.exact import sums as exact
 
@@ -82,22 +83,23 @@ def largest_kernel(D, weights, largest, flow, n):
     top = tl.zeros([BLOCK], tl.float64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        top = tl.maximum(top, term_of(D, weights, rows, rows < n))
+        top = tl.maximum(top, term_of(D, weights, first_row(n) + rows, rows < n))
         rows += tl.num_programs(0) * BLOCK
-    raise_to(largest, tl.max(top, axis=0))
+    raise_to(largest + tl.program_id(2), tl.max(top, axis=0))
 
 
 @triton.jit(do_not_specialize=["n", "bits"])
 def cost_kernel(D, weights, largest, out, flow, n, bits):
     if flow is not None and tl.load(flow) != 0:
         return
-    exponent = exponent_of(tl.load(largest))
+    out += tl.program_id(2) * 4
+    exponent = exponent_of(tl.load(largest + tl.program_id(2)))
     limb0 = tl.zeros([BLOCK], tl.int64)
     limb1 = tl.zeros([BLOCK], tl.int64)
     limb2 = tl.zeros([BLOCK], tl.int64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        rest = scaled(term_of(D, weights, rows, rows < n), -exponent) * power(bits)
+        rest = scaled(term_of(D, weights, first_row(n) + rows, rows < n), -exponent) * power(bits)
         limb = rounded(rest)
         limb0 += limb.to(tl.int64)
         rest = (rest - limb) * power(bits)
@@ -112,8 +114,10 @@ def cost_kernel(D, weights, largest, out, flow, n, bits):
         tl.store(out + 3, exponent.to(tl.int64))
 
 
-def programs(n: int, device: torch.device) -> tuple[int]:
-    return (min(ceil_div(n, BLOCK.value), 4 * processors(device)),)
+def programs(D: torch.Tensor, members: int) -> tuple[int, int, int]:
+    """Return the grid for D of so many members."""
+    each = programs_each(4 * processors(D.device), members)
+    return min(ceil_div(len(D) // members, BLOCK.value), each), 1, members
 
 
 def largest_term(
@@ -121,14 +125,17 @@ def largest_term(
     weights: torch.Tensor | None,
     out: torch.Tensor | None = None,
     flow: torch.Tensor | None = None,
+    members: int = 1,
 ) -> torch.Tensor:
-    """Return the largest weight times D, on the device: shape (1,), float64.
+    """Return the largest weight times D of each member, on the device: shape (members,), float64.
 
-    `out` may hold a value that is not negative: the larger one stays.
+    `out` may hold values that are not negative: the larger ones stay.
     """
     if out is None:
-        out = torch.zeros(1, dtype=torch.float64, device=D.device)
-    largest_kernel[programs(len(D), D.device)](D, weights, out, flow, len(D), num_warps=4, **EXACT)
+        out = torch.zeros(members, dtype=torch.float64, device=D.device)
+    largest_kernel[programs(D, members)](
+        D, weights, out, flow, len(D) // members, num_warps=4, **EXACT
+    )
     return out
 
 
@@ -138,6 +145,7 @@ def cost_limbs(
     largest: torch.Tensor,
     out: torch.Tensor | None = None,
     flow: torch.Tensor | None = None,
+    members: int = 1,
 ) -> torch.Tensor:
     """Return the limbs of the sum of weight times D, and their exponent: shape (4,), int64.
 
@@ -145,18 +153,21 @@ def cost_limbs(
     ----------
     D, weights : tensor of shape (n,), float64
         Weights may be None.
-    largest : tensor of shape (1,), float64
+    largest : tensor of shape (members,), float64
         What :func:`largest_term` returned.
     out : tensor of shape (4,), int64, optional
         Zeros, to which the limbs are added.
     flow : tensor, optional
         Nothing is written where its first element is not 0.
+    members : int
+        Of a batch, whose D follow one another; they are the first axis of the result.
     """
     if out is None:
-        out = torch.zeros(4, dtype=torch.int64, device=D.device)
-    bits = exact.bits_a_limb(len(D))
-    cost_kernel[programs(len(D), D.device)](
-        D, weights, largest, out, flow, len(D), bits, num_warps=4, **EXACT
+        shape = (4,) if members == 1 else (members, 4)
+        out = torch.zeros(shape, dtype=torch.int64, device=D.device)
+    n = len(D) // members
+    cost_kernel[programs(D, members)](
+        D, weights, largest, out, flow, n, exact.bits_a_limb(n), num_warps=4, **EXACT
     )
     return out
 

@@ -7,6 +7,9 @@ fourth pair of them), so that a slot and a cell share one score.  Keep the least
 slot, and the two least cells.  The least score is in the least slot and the least cell, which name
 it.  Any other score is in another slot or in another cell: the second least of slots and cells is
 the second least score.  Scores are positive, so they are compared as integers.
+
+Of few rows more is kept: :func:`crossings` names the columns where the two least slots and the two
+least cells cross, four at most, and bounds all others.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["add_tile", "begin", "end"]
+__all__ = ["add_named_tile", "add_tile", "begin", "begin_named", "crossings", "end"]
 
 LAST = tl.constexpr(2147483647)
 # More than there are cells in a row, or than the sum of the names of all slots.
@@ -31,14 +34,20 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 
 
 @triton.jit
+def cells_of(scores, PARTS: tl.constexpr, SLOTS: tl.constexpr):
+    """Return the least score of each slot and of each cell of a tile."""
+    ROWS: tl.constexpr = scores.shape[0]
+    keys = scores.to(tl.int32, bitcast=True)
+    slot = tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS)), 1)
+    # A thread holds two neighbouring columns of every eight.
+    return slot, tl.min(tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS // 8, 4, 2)), 4), 2)
+
+
+@triton.jit
 def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
     """Add the scores of tile t."""
-    ROWS: tl.constexpr = slots.shape[0]
-    SLOTS: tl.constexpr = slots.shape[1]
-    keys = scores.to(tl.int32, bitcast=True)
-    slots = tl.minimum(slots, tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS)), 1))
-    # A thread holds two neighbouring columns of every eight.
-    cell = tl.min(tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS // 8, 4, 2)), 4), 2)
+    slot, cell = cells_of(scores, PARTS, slots.shape[1])
+    slots = tl.minimum(slots, slot)
     tile = tl.where(cell < first, t, tile)
     second = tl.minimum(second, tl.maximum(first, cell))
     return slots, tl.minimum(first, cell), second, tile
@@ -48,7 +57,7 @@ def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
 def end(slots, first, second, tile):
     """Return the least score of each row, the second least, and the column of the least.
 
-    Where two are equal, the least is the second least as well and the column is none.
+    Where two are equal, the least is the second least as well and the column is -1.
     """
     SLOTS: tl.constexpr = slots.shape[1]
     PARTS: tl.constexpr = first.shape[1]
@@ -61,6 +70,74 @@ def end(slots, first, second, tile):
     cell = tl.sum(tl.sum(tl.where(in_cell, ONE + name, 0), 2), 1)
     rival = tl.min(tl.min(tl.where(in_cell, second, first), 2), 1)
     rival = tl.minimum(rival, tl.min(tl.where(in_slot, LAST, slots), 1))
-    rival = tl.where((slot < 2 * ONE) & (cell < 2 * ONE), rival, least)
-    column = (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1))
+    alone = (slot < 2 * ONE) & (cell < 2 * ONE)
+    rival = tl.where(alone, rival, least)
+    column = tl.where(alone, (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1)), -1)
     return least.to(tl.float32, bitcast=True), rival.to(tl.float32, bitcast=True), column
+
+
+@triton.jit
+def begin_named(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
+    """Return the slots, the three least cells of each thread and part, and the tiles of two."""
+    slots, first, _, tile = begin(ROWS, PARTS, SLOTS)
+    return slots, first, first, first, tile, tile
+
+
+@triton.jit
+def add_named_tile(slots, first, second, third, tile, next_tile, scores, t, PARTS: tl.constexpr):
+    """Add the scores of tile t."""
+    slot, cell = cells_of(scores, PARTS, slots.shape[1])
+    next_tile = tl.where(cell < first, tile, tl.where(cell < second, t, next_tile))
+    tile = tl.where(cell < first, t, tile)
+    third = tl.minimum(third, tl.maximum(second, cell))
+    second = tl.minimum(second, tl.maximum(first, cell))
+    return tl.minimum(slots, slot), tl.minimum(first, cell), second, third, tile, next_tile
+
+
+@triton.jit
+def take_least(values, names):
+    """Return the least value of each row and the lowest name that has it; values without it."""
+    least = tl.min(values, 1)
+    name = tl.min(tl.where(values == least[:, None], names, LAST), 1)
+    return least, name, tl.where(names == name[:, None], LAST, values)
+
+
+@triton.jit
+def crossing(slot, cell, SLOTS: tl.constexpr):
+    """Return the column that a slot and a cell share, or -1; a cell is four times its name."""
+    return tl.where((slot // 2) % 4 == cell % 4, cell // 4 * SLOTS + slot, -1)
+
+
+@triton.jit
+def crossings(slots, first, second, third, tile, next_tile):
+    """Return four columns (or -1), and what the scores of all other columns are not below."""
+    ROWS: tl.constexpr = slots.shape[0]
+    SLOTS: tl.constexpr = slots.shape[1]
+    PARTS: tl.constexpr = first.shape[1]
+    _, slot1, left = take_least(slots, tl.arange(0, SLOTS)[None, :])
+    _, slot2, left = take_least(left, tl.arange(0, SLOTS)[None, :])
+    other = tl.min(left, 1)
+    # Cells of a row side by side, by thread and part; their names.
+    GROUPS: tl.constexpr = PARTS * 4
+    group = tl.arange(0, GROUPS)[None, :]
+    first = tl.reshape(first, (ROWS, GROUPS))
+    second = tl.reshape(second, (ROWS, GROUPS))
+    third = tl.reshape(third, (ROWS, GROUPS))
+    name = tl.reshape(tile, (ROWS, GROUPS)) * GROUPS + group
+    next_name = tl.reshape(next_tile, (ROWS, GROUPS)) * GROUPS + group
+    least = tl.min(first, 1)
+    group1 = tl.min(tl.where(first == least[:, None], group, LAST), 1)
+    here = group == group1[:, None]
+    cell1 = tl.sum(tl.where(here, name, 0), 1)
+    first, second = tl.where(here, second, first), tl.where(here, third, second)
+    name = tl.where(here, next_name, name)
+    least = tl.min(first, 1)
+    group2 = tl.min(tl.where(first == least[:, None], group, LAST), 1)
+    here = group == group2[:, None]
+    cell2 = tl.sum(tl.where(here, name, 0), 1)
+    other = tl.minimum(other, tl.min(tl.where(here, second, first), 1))
+    return (
+        crossing(slot1, cell1, SLOTS), crossing(slot1, cell2, SLOTS),
+        crossing(slot2, cell1, SLOTS), crossing(slot2, cell2, SLOTS),
+        other.to(tl.float32, bitcast=True),
+    )  # fmt: skip

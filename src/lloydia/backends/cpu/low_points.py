@@ -1,0 +1,115 @@
+"""The scan of few features: a point in every lane, and in registers while all centres go by.
+
+A centre takes d multiply-adds and two and a half operations more, where a scan that writes names
+into the scores takes four and a half.  Two sets of maxima are kept: of each *place* in a panel,
+over all panels, and the largest two of all *panels*, over their places.  The best centre is where
+the best place and the best panel cross.  The second best differs from it in its place or in its
+panel, so it is the larger of the second best place and of the second best panel.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from lloydia.backends.cpu.points import (
+    ADDRESS,
+    BYTES,
+    FLOAT,
+    GROUP,
+    INT,
+    IVECTOR,
+    LANES,
+    LEAST,
+    PANEL,
+    VECTOR,
+    larger,
+    load,
+    smaller,
+    splat,
+    store,
+)
+
+__all__ = ["LOW", "scan_low"]
+
+# Features up to which this scan is used.
+LOW = 8
+
+
+def two_largest(builder, a, b):
+    """Merge two triples: the largest score, the next one and the name of the largest."""
+    loser = smaller(builder, a[0], b[0])
+    rest = larger(builder, loser, larger(builder, a[1], b[1]))
+    name = builder.select(builder.fcmp_ordered(">", b[0], a[0]), b[2], a[2])
+    return larger(builder, a[0], b[0]), rest, name
+
+
+def _scan_low(d: int):
+    """Return the code of :func:`scan_low` for `d` features: they and all else stay in registers."""
+
+    def codegen(context, builder, sig, args):
+        _, y, panels, halves, n_panels, best, second, which = args
+        muladd = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
+        )
+        x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
+
+        def score(panel, half):
+            for r in range(PANEL):
+                total = splat(builder, load(builder, half, 4 * r, FLOAT, 4), VECTOR)
+                for f in range(d):
+                    c = splat(builder, load(builder, panel, 4 * (PANEL * f + r), FLOAT, 4), VECTOR)
+                    total = builder.call(muladd, [x[f], c, total])
+                yield total
+
+        def top(scores):
+            while len(scores) > 1:
+                scores = [larger(builder, a, b) for a, b in zip(scores[::2], scores[1::2])]
+            return scores[0]
+
+        scores = list(score(panels, halves))
+        place = [cgutils.alloca_once_value(builder, s) for s in scores]
+        high = cgutils.alloca_once_value(builder, top(scores))
+        low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LEAST] * LANES))
+        number = cgutils.alloca_once_value(builder, ir.Constant(IVECTOR, [0] * LANES))
+        with cgutils.for_range(builder, n_panels, start=ADDRESS(1)) as loop:
+            panel = builder.add(panels, builder.mul(loop.index, ADDRESS(4 * PANEL * d)))
+            half = builder.add(halves, builder.mul(loop.index, ADDRESS(4 * PANEL)))
+            scores = list(score(panel, half))
+            for r in range(PANEL):
+                builder.store(larger(builder, builder.load(place[r]), scores[r]), place[r])
+            here, before = top(scores), builder.load(high)
+            loser = smaller(builder, here, before)
+            builder.store(larger(builder, builder.load(low), loser), low)
+            builder.store(larger(builder, here, before), high)
+            nearer = builder.fcmp_ordered(">", here, before)
+            name = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+            builder.store(builder.select(nearer, name, builder.load(number)), number)
+        nothing = ir.Constant(VECTOR, [LEAST] * LANES)
+        found = [
+            (builder.load(p), nothing, ir.Constant(IVECTOR, [r] * LANES))
+            for r, p in enumerate(place)
+        ]
+        while len(found) > 1:
+            found = [two_largest(builder, a, b) for a, b in zip(found[::2], found[1::2])]
+        high, rest, name = found[0]
+        panel = builder.mul(builder.load(number), ir.Constant(IVECTOR, [PANEL] * LANES))
+        store(builder, high, best, 0)
+        store(builder, larger(builder, rest, builder.load(low)), second, 0)
+        store(builder, builder.add(panel, name), which, 0)
+        return context.get_dummy_value()
+
+    return codegen
+
+
+@intrinsic
+def scan_low(typingctx, axes, y, panels, halves, n_panels, best, second, which):
+    """Score a vector of points against all panels; `which` receives the centre of the best score.
+
+    Here no score holds a name.  The best centre is where the best of the panels, and the best of
+    the places in a panel, cross; the second best is in another panel or in another place.
+    `axes` is a tuple of d numbers; the rest are addresses, and the number of panels.
+    """
+    signature = types.void(axes, *[types.intp] * 7)
+    return signature, _scan_low(len(axes))

@@ -1,0 +1,90 @@
+"""Rows in doubt: the canonical D of the centres whose scores are too near the best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.points import LANES
+from lloydia.backends.cpu.rows import distance
+from lloydia.backends.cpu.scan import aligned
+
+__all__ = ["settle"]
+
+
+@subroutine
+def next_rival(scores, j, reach):
+    """Return the first score after `j` that is not below `reach`, or their number."""
+    start, k = j + 1, len(scores)
+    while start < k:
+        stop = min(start + 32, k)
+        found = False
+        for j in range(start, stop):
+            # Not "at least": a score that is not a number proves nothing.
+            found |= not np.float64(scores[j]) < reach
+        if found:
+            while np.float64(scores[start]) < reach:
+                start += 1
+            return start
+        start = stop
+    return k
+
+
+@subroutine
+def largest(scores, tops):
+    """Return the largest score; a maximum in each of the lanes of `tops` at a time."""
+    k = len(scores)
+    for lane in range(LANES):
+        tops[lane] = scores[min(lane, k - 1)]
+    for start in range(0, k - LANES + 1, LANES):
+        for lane in range(LANES):
+            score = scores[start + lane]
+            tops[lane] = score if score > tops[lane] else tops[lane]
+    top = scores[k - 1]
+    for j in range(k // LANES * LANES, k):
+        top = scores[j] if scores[j] > top else top
+    for lane in range(LANES):
+        top = tops[lane] if tops[lane] > top else top
+    return top
+
+
+@kernel
+def settle(X, rows, start, doubtful, centers, packed, frame, errors, fresh, best, second):
+    """Settle the list's entries in doubt: evaluate D for the centres whose scores may be the best.
+
+    A score that is below the best one by twice its error is that of a centre farther away.
+    """
+    _, starts, columns = packed
+    origin, scale = frame
+    far, line = errors[0], errors[3]
+    d, k = X.shape[1], len(centers)
+    unit = 1.0 / np.float64(scale)
+    scores, tops = aligned(k), aligned(LANES)
+    for entry in doubtful:
+        i = rows[entry] if len(rows) else entry
+        for j in range(k):
+            scores[j] = starts[j]
+        square = 0.0
+        for f in range(d):
+            y = np.float32((X[i, f] - origin[f]) * scale)
+            square += np.float64(y) * np.float64(y)
+            for j in range(k):
+                scores[j] += y * columns[f, j]
+        square *= 1.0 + 2.0**-30
+        top = largest(scores, tops)
+        error = line[0] + line[1] * square if square < far else np.inf
+        reach = np.float64(top) - 2.0 * error
+        label, least, rival = 0, np.inf, np.inf
+        j = next_rival(scores, np.int64(-1), reach)
+        while j < k:
+            D = distance(X[i], centers[j])
+            if D < least:
+                label, least, rival = j, D, least
+            elif D < rival:
+                rival = D
+            j = next_rival(scores, j, reach)
+        fresh[entry - start] = label
+        if len(best):
+            best[entry - start] = least
+            others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
+            second[entry - start] = min(rival, max(0.0, others) * unit * unit)

@@ -1,0 +1,180 @@
+"""The iterations of a batch's members, computed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from lloydia.backends.cuda.batch_rows import BatchRows, alike
+from lloydia.backends.cuda.batch_run import BatchRun, Told
+from lloydia.backends.cuda.devices import free_bytes, row_bytes
+from lloydia.backends.cuda.distances import own_distances
+from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.halves import padded
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.means import queue_finish
+from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.placed import MOST_ROWS
+from lloydia.backends.cuda.recording import Recording
+from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.upload import to_device
+
+__all__ = ["LAG", "Batch", "batches"]
+
+# Iterations that are queued while one is waited for, and those whose centres are kept.
+LAG = 2
+SLOTS = LAG + 4
+# The third axis of a grid is no longer; memory beside rows and centres that a member takes.
+MOST_MEMBERS, LITTLE = 65535, 1 << 16
+
+
+class Batch:
+    """Members that are iterated by the same launches.
+
+    Each has its own flow: a member that has come to its end changes no more, whatever is launched
+    for the others.  Where a rule ended it, that is known a few iterations late, and its centres are
+    taken from their history.
+
+    Parameters
+    ----------
+    rows : BatchRows
+    k : int
+    settles : bool
+        Whether empty clusters end what is queued of a member.
+    """
+
+    def __init__(self, rows: BatchRows, k: int, settles: bool) -> None:
+        self.rows = rows
+        self.run = BatchRun(rows, k, SLOTS, settles)
+        self.scan = TensorScan(rows, k)
+        self.moves = Moves(rows.n_samples, k, rows.device, rows.members)
+        self.scanning, self.updating = Recording(), Recording()
+        self.starts: list[Any] = [None] * rows.members
+        # Iterations that a member asked for, and those that the device was told of.
+        self.queued = self.launched = 0
+        # Members that are to be stopped, with their last iteration; and to be assigned once more.
+        self.ended: dict[int, int] = {}
+        self.unassigned: list[int] = []
+
+    def launch(self) -> None:
+        """Queue on the device all that a member asked for."""
+        run = self.run
+        if self.launched == 0:
+            self._begin()
+        if self.launched < self.queued:
+            self._go_back()
+            self.run.halt(list(self.ended))
+            self.ended.clear()
+        while self.launched < self.queued:
+            self.launched += 1
+            self.scanning.do(self._scan, self.rows.device)
+            self.updating.do(self._update, self.rows.device)
+            run.ask(self.launched)
+
+    def _begin(self) -> None:
+        """Put the starts in place, on the host or on the device, in one copy."""
+        run, starts = self.run, self.starts
+        if isinstance(starts[0], torch.Tensor):
+            torch.stack(starts, out=run.current)
+        else:
+            run.current.copy_(torch.from_numpy(np.stack(starts)), non_blocking=True)
+        run.history[0] = run.current
+
+    def _scan(self) -> None:
+        """Queue an assignment of all members; rows that change are listed."""
+        run = self.run
+        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+
+    def _update(self) -> None:
+        """Queue what follows it: sums and centres."""
+        rows, run = self.rows, self.run
+        self.moves.add(
+            rows.X, rows.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
+        )
+        queue_finish(run.sums, rows.lattice, run, rows.members)
+
+    def told(self, iteration: int) -> Told:
+        """Wait for the reports of an iteration."""
+        if self.launched < iteration:
+            self.launch()
+        return self.run.answer(iteration)
+
+    def _go_back(self) -> None:
+        """Give the members that have ended the centres of their last iteration again."""
+        behind = {b: i for b, i in self.ended.items() if i < self.launched}
+        if behind:
+            self.run.go_back(list(behind), list(behind.values()))
+
+    @cached_property
+    def costs(self) -> list[float]:
+        """The inertia of each member, after the last assignment of those that need one.
+
+        Ask when all have ended.
+        """
+        run = self.run
+        self._go_back()
+        if self.unassigned:
+            run.flow.zero_()
+            run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
+            self.scanning.do(self._scan, self.rows.device)
+        return self._totals(run.labels, run.current)
+
+    @cached_property
+    def spreads(self) -> list[float]:
+        """The mean over features of the variance of each member; ask after an iteration."""
+        rows = self.rows
+        # The centre of all rows as one cluster, whatever their labels: integers add up.
+        one = BatchRun(rows, 1, SLOTS, settles=False)
+        totals = self.run.sums.sum(dim=2, keepdim=True)
+        queue_finish(totals, rows.lattice, one, rows.members)
+        costs = self._totals(torch.zeros_like(self.run.labels), one.current)
+        return [cost / (rows.n_samples * rows.n_features) for cost in costs]
+
+    def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> list[float]:
+        """Return each member's sum of D to the centres of these labels."""
+        rows = self.rows
+        D = own_distances(rows, labels, centers)
+        largest = largest_term(D, None, members=rows.members)
+        limbs = cost_limbs(D, None, largest, members=rows.members)
+        return [join_cost(own, rows.n_samples) for own in limbs.tolist()]
+
+
+def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[int], Batch]]:
+    """Yield the batches that members are fitted in, with their numbers.
+
+    A member is in none where it has to be fitted by itself: rows of few features, or that are not
+    finite, or need more limbs than those of the others, or memory for one member only.
+
+    Parameters
+    ----------
+    device : str
+    X : torch.Tensor on the device, or ndarray: shape (members, n, d)
+    k : int
+    settles : bool
+        As of :class:`Batch`.
+    """
+    home = place(device)
+    there = isinstance(X, torch.Tensor) and X.device == home
+    if X.shape[2] <= MOST_FEATURES:
+        return
+    size = most_members(X, k, home, copied=not (there and X.is_contiguous()))
+    for first in range(0, len(X) if size > 1 else 0, size):
+        part = X[first : first + size]
+        rows = part.contiguous() if there else to_device(np.asarray(part), home)
+        for numbers, own in alike(rows):
+            yield [first + i for i in numbers], Batch(own, k, settles)
+
+
+def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:
+    """Return how many members fit in the device's memory, and in what kernels count."""
+    members, n, d = X.shape
+    row = row_bytes(d, padded(d)) + (d * X.dtype.itemsize if copied else 0)
+    # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
+    each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + LITTLE
+    free = free_bytes(device, members * each)
+    return min(members, MOST_MEMBERS, MOST_ROWS // n, free // each)

@@ -1,0 +1,100 @@
+"""The members of a batch in a GPU's memory, measured together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.batch_halves import BatchHalves
+from lloydia.backends.cuda.extent import queue_bounds, read_bounds
+from lloydia.backends.cuda.placed import WIDE
+from lloydia.backends.cuda.sums import Lattice
+from lloydia.exact import sums as exact
+
+__all__ = ["BatchRows", "alike"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The extents of members whose sums have as many limbs; none is weighted.
+
+    Attributes
+    ----------
+    largest, smallest : ndarray of shape (members, d)
+        See :class:`lloydia.exact.sums.Extent`.
+    grid : Grid
+        Its exponents have shape (members, d + 1).
+    """
+
+    largest: NDArray[np.float64]
+    smallest: NDArray[np.float64]
+    grid: exact.Grid
+
+
+class BatchRows:
+    """The rows of members; for kernels what :class:`Placed` is for one data set.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (members, n, d)
+        Row-major, on the device.
+
+    Attributes
+    ----------
+    halves : BatchHalves
+    measured : Measured
+        Once it is known.
+    """
+
+    measured: Measured
+
+    def __init__(self, X: torch.Tensor) -> None:
+        self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]
+        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.members, self.n_samples, self.n_features = X.shape
+        self.halves = BatchHalves(self)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The grids on the device, those of one member after the other."""
+        grid = self.measured.grid
+        numbers = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
+        columns = torch.from_numpy(numbers).to(self.device, non_blocking=True)
+        exponents = torch.from_numpy(grid.exponents).to(self.device, non_blocking=True)
+        return Lattice(grid, columns, exponents, None, None)
+
+
+def alike(X: torch.Tensor) -> Iterator[tuple[list[int], BatchRows]]:
+    """Yield the members whose sums have as many limbs, by their numbers, where there are several.
+
+    Members that are not finite are left out.  X is as for :class:`BatchRows`.
+    """
+    bounds = queue_bounds(X)
+    host = torch.empty(bounds.shape, dtype=bounds.dtype, pin_memory=bounds.is_cuda)
+    host.copy_(bounds, non_blocking=True)
+    come = torch.cuda.Event() if bounds.is_cuda else None
+    if come is not None:
+        come.record()
+    # Mostly all are alike: the device goes on while the host looks.
+    rows = BatchRows(X)
+    if come is not None:
+        come.synchronize()
+    largest, smallest, _ = read_bounds(host.numpy(), X.dtype == torch.float64)
+    finite = np.isfinite(largest).all(axis=1)
+    largest[~finite] = 1.0
+    bits = exact.bits_a_limb(X.shape[1])
+    counts = exact.limbs_for(exact.span_of(largest, smallest), bits, rows.dtype)
+    for n_limbs in np.unique(counts).tolist():
+        numbers = np.flatnonzero(finite & (counts == n_limbs))
+        if len(numbers) < 2:
+            continue
+        own = rows if len(numbers) == len(X) else BatchRows(X[numbers])
+        exponents = exact.exponents_of(largest[numbers])
+        grid = exact.Grid(bits, n_limbs, exponents, 0, False)
+        own.measured = Measured(largest[numbers], smallest[numbers], grid)
+        yield numbers.tolist(), own

@@ -1,0 +1,139 @@
+"""The second stage for d > 8: the few centres that can be nearest to a row in doubt.
+
+The scores of the rows in doubt are computed once more, and four columns are named that the least
+are among (:func:`lloydia.backends.cuda.two_least.crossings`).  Where all other scores are above a
+row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between which
+:mod:`duel` decides.  The other rows are left to the last stage.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.flow import (
+    HALT,
+    N_DOUBT,
+    N_DOUBT2,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.half_scores import (
+    CHUNK,
+    RESIDENT,
+    START_WIDTH,
+    error_of_sums,
+    group_of,
+    half_scores,
+)
+from lloydia.backends.cuda.halves import NUMBERS, RADIUS, SHIFT, UNIT, HalfCenters, HalfRows
+from lloydia.backends.cuda.launching import processors
+from lloydia.backends.cuda.limits import limit_of
+from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.row_lists import append
+from lloydia.backends.cuda.two_least import add_named_tile, begin_named, crossings
+from lloydia.exact.half_certificate import canonical_error
+
+__all__ = ["COUNT", "nominate"]
+
+# Candidates of a row.
+COUNT = tl.constexpr(4)
+# Rows and slots of a tile of scores, and its most columns.
+ROWS, SLOTS, MOST_COLUMNS = 128, 32, 128
+# Programs that a multiprocessor holds at a time.
+AT_A_TIME, WARPS, STAGES = 2, 8, 2
+
+
+@triton.jit(do_not_specialize=["n", "n_tiles"])
+def candidates_kernel(
+    y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, score_ptr, found_ptr, norm_ptr, rest_ptr,
+    center_norm, center_rest, center_lowered, usual, summed, canonical,
+    doubts, doubts2, candidates, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write the candidates of the rows listed in `doubts`, or -1; list the rows without any."""
+    flow = own_flow(flow)
+    if tl.load(flow + HALT) != 0:
+        return
+    PARTS: tl.constexpr = COLUMNS // SLOTS
+    stride = width if WIDE else CHUNK
+    size = tl.program_id(2).to(tl.int64) * n_tiles * COLUMNS
+    b_ptr += size * stride
+    start_ptr += size * START_WIDTH
+    numbers += tl.program_id(2) * NUMBERS
+    doubts += first_row(n)
+    doubts2 += first_row(n)
+    candidates += first_row(n) * COUNT
+    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    radius = tl.load(numbers + RADIUS).to(tl.float32)
+    n_listed = tl.load(flow + N_DOUBT)
+    f = tl.arange(0, CHUNK)
+    part = tl.arange(0, START_WIDTH)
+    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_listed
+        rows = tl.load(doubts + position, mask=mask, other=0)
+        y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
+        if WIDE:
+            y = 0
+        else:
+            y = tl.load(y_block)
+        slots, first, second, third, tile, next_tile = begin_named(ROWS, PARTS, SLOTS)
+        for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
+            j = (t * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)
+            scores = half_scores(
+                y, y_block, mask, b_ptr + j[None, :] * stride + f[:, None],
+                start_ptr + j[None, :] * START_WIDTH + part[:, None], units, width,
+                COLUMNS, WIDE, CHUNK, GROUP, STAGES,
+            )  # fmt: skip
+            slots, first, second, third, tile, next_tile = add_named_tile(
+                slots, first, second, third, tile, next_tile, scores, t, PARTS
+            )
+        a, b, c, d, others = crossings(slots, first, second, third, tile, next_tile)
+        top = limit_of(
+            rows, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm + size,
+            center_rest + size, center_lowered + size, usual + tl.program_id(2) * 2,
+            shift, radius, summed, canonical,
+        )  # fmt: skip
+        known = others > top
+        at = candidates + position.to(tl.int64) * COUNT
+        tl.store(at, tl.where(known, a, -1), mask=mask)
+        tl.store(at + 1, tl.where(known, b, -1), mask=mask)
+        tl.store(at + 2, tl.where(known, c, -1), mask=mask)
+        tl.store(at + 3, tl.where(known, d, -1), mask=mask)
+        append(rows, mask & ~known, doubts2, flow + N_DOUBT2)
+
+
+def nominate(
+    halves: HalfRows,
+    centers: HalfCenters,
+    scores: torch.Tensor,
+    found: torch.Tensor,
+    doubts: torch.Tensor,
+    doubts2: torch.Tensor,
+    candidates: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
+
+    `scores` are the least of each row, `found` the centres that have them.
+    """
+    wide, rows = halves.width > RESIDENT, halves.rows
+    columns = min(centers.tile, MOST_COLUMNS)
+    programs = programs_each(AT_A_TIME * processors(rows.device), rows.members)
+    launch(
+        candidates_kernel, (programs, 1, rows.members),
+        halves.high, rows.n_samples, halves.width,
+        centers.high, centers.start, centers.size // columns,
+        halves.numbers, scores, found, halves.norm, halves.rest,
+        centers.norm, centers.rest, centers.lowered, centers.usual,
+        error_of_sums(halves.width), canonical_error(rows.n_features),
+        doubts, doubts2, candidates, flow,
+        WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
+        ROWS=ROWS, COLUMNS=columns, SLOTS=SLOTS, STAGES=STAGES, num_warps=WARPS,
+    )  # fmt: skip

@@ -1,0 +1,100 @@
+"""Which of a row's few candidates is nearest, by canonical D: a thread for each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.candidates import COUNT
+from lloydia.backends.cuda.flow import HALT, N_DOUBT, first_row, own_flow, programs_each
+from lloydia.backends.cuda.launching import EXACT, processors
+from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.row_lists import relabel
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batch_rows import BatchRows
+    from lloydia.backends.cuda.placed import Placed
+
+__all__ = ["duel"]
+
+# Rows of a program, features that are read together, and programs a multiprocessor.
+ROWS, AHEAD, RESIDENT = 32, tl.constexpr(8), 16
+LAST = tl.constexpr(2147483647)
+
+
+@triton.jit
+def add_in_order(D, squares):
+    """Add eight squares, the last dimension, one after the other."""
+    ROWS: tl.constexpr = D.shape[0]
+    COUNT: tl.constexpr = D.shape[1]
+    even, odd = tl.split(tl.reshape(squares, (ROWS, COUNT, 4, 2)))
+    s04, s26 = tl.split(tl.reshape(even, (ROWS, COUNT, 2, 2)))
+    s15, s37 = tl.split(tl.reshape(odd, (ROWS, COUNT, 2, 2)))
+    s0, s4 = tl.split(s04)
+    s2, s6 = tl.split(s26)
+    s1, s5 = tl.split(s15)
+    s3, s7 = tl.split(s37)
+    return D + s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def duel_kernel(
+    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    flow = own_flow(flow)
+    if tl.load(flow + HALT) != 0:
+        return
+    centers += tl.program_id(2).to(tl.int64) * k * d
+    doubts += first_row(n)
+    candidates += first_row(n) * COUNT
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    n_listed = tl.load(flow + N_DOUBT)
+    place = tl.arange(0, COUNT)
+    f = tl.arange(0, AHEAD)
+    for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_listed
+        rows = tl.load(doubts + position, mask=mask, other=0)
+        at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
+        j = tl.load(at, mask=mask[:, None], other=-1)
+        # Columns that fill the last tile are no centres.
+        there = (j >= 0) & (j < k)
+        x_at = X + (rows.to(tl.int64) * d)[:, None, None] + f[None, None, :]
+        c_at = centers + (tl.where(there, j, 0).to(tl.int64) * d)[:, :, None] + f[None, None, :]
+        D = tl.zeros((ROWS, COUNT), tl.float64)
+        for first in range(0, d, AHEAD):
+            inside = (first + f < d)[None, None, :]
+            x = tl.load(x_at + first, mask=inside, other=0.0).to(tl.float64)
+            c = tl.load(c_at + first, mask=inside & there[:, :, None], other=0.0).to(tl.float64)
+            difference = x - c
+            D = add_in_order(D, difference * difference)
+        D = tl.where(there, D, float("inf"))
+        least = tl.min(D, 1)
+        label = tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+
+
+def duel(
+    rows: Placed | BatchRows,
+    centers: torch.Tensor,
+    doubts: torch.Tensor,
+    candidates: torch.Tensor,
+    labels: torch.Tensor,
+    changed_rows: torch.Tensor,
+    changed_old: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it for the rows in `doubts`; those without candidates (-1) are passed over."""
+    k, d = centers.shape[-2:]
+    programs = programs_each(RESIDENT * processors(rows.device), rows.members)
+    launch(
+        duel_kernel, (programs, 1, rows.members),
+        rows.X, rows.n_samples, centers, k, d, doubts, candidates,
+        labels, changed_rows, changed_old, flow,
+        ROWS=ROWS, num_warps=4, **EXACT,
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Scores of rows to a tile of centres, by matrix units: products, and starts as products, too."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.exact.half_certificate import summation
+
+__all__ = ["CHUNK", "GROUP", "RESIDENT", "START_WIDTH", "error_of_sums", "group_of", "half_scores"]
+
+# Features that are worked on at a time where there are more than RESIDENT.
+CHUNK, RESIDENT = 64, 256
+# Where there are more than UNGROUPED, the sums of so many are added to each other in float32: that
+# takes as many registers again, and loses less.
+UNGROUPED, GROUP = 2048, 512
+# The least depth of a matrix unit's product.
+START_WIDTH = tl.constexpr(16)
+
+
+def group_of(width: int) -> int:
+    """Return how many features are summed apart; 0 is all."""
+    return GROUP if width > UNGROUPED else 0
+
+
+def error_of_sums(width: int) -> float:
+    """Return the error of a sum of products, relative to that of their magnitudes."""
+    return summation(width, group_of(width) or None)
+
+
+@triton.jit
+def add_chunks(
+    scores, y_block, mask, b_block, begin, end, CHUNK: tl.constexpr, STAGES: tl.constexpr
+):  # fmt: skip
+    """Add the products of some features, chunk by chunk."""
+    for skip in tl.range(begin, end, CHUNK, num_stages=STAGES):
+        y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
+        scores = tl.dot(y, tl.load(b_block + skip), scores)
+    return scores
+
+
+@triton.jit
+def half_scores(
+    y, y_block, mask, b_block, start_block, units, width,
+    COLUMNS: tl.constexpr, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return the scores of a tile.
+
+    Rows are in y, or, if WIDE, are read at `y_block` chunk by chunk where `mask` is set.
+    """
+    ROWS: tl.constexpr = mask.shape[0]
+    if WIDE:
+        scores = tl.zeros((ROWS, COLUMNS), tl.float32)
+        if GROUP > 0:
+            for begin in range(0, width, GROUP):
+                end = tl.minimum(begin + GROUP, width)
+                none = tl.zeros((ROWS, COLUMNS), tl.float32)
+                scores += add_chunks(none, y_block, mask, b_block, begin, end, CHUNK, STAGES)
+        else:
+            scores = add_chunks(scores, y_block, mask, b_block, 0, width, CHUNK, STAGES)
+    else:
+        scores = tl.dot(y, tl.load(b_block))
+    return tl.dot(units, tl.load(start_block), scores)

@@ -1,0 +1,118 @@
+"""A member of a batch as an engine of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+import torch
+
+from lloydia.backends import Report
+from lloydia.backends.cuda.batch import LAG, Batch, batches
+from lloydia.backends.cuda.picks import Picks
+from lloydia.exact import sums as exact
+
+__all__ = ["Member", "groups"]
+
+
+class Asked:
+    """The report of an iteration that a member asked for."""
+
+    def __init__(self, member: Member, iteration: int) -> None:
+        self.member, self.iteration = member, iteration
+        self.report: Report | None = None
+
+    def begin(self) -> None:
+        """Queue it on the device, with all that other members asked for."""
+        self.member.batch.launch()
+
+    def result(self) -> Report:
+        """Wait for it."""
+        if self.report is None:
+            self.report = self.member.report(self.iteration)
+        return self.report
+
+
+@dataclass(frozen=True)
+class Owed:
+    """The inertia of a member, once all have ended."""
+
+    batch: Batch
+    number: int
+
+    def __float__(self) -> float:
+        return self.batch.costs[self.number]
+
+
+class Member(Picks):
+    """What :func:`lloydia.loop.steps` asks of an engine, for one member of a batch.
+
+    A run that has empty clusters to settle is for an engine that has its rows to itself.
+
+    Parameters
+    ----------
+    batch : Batch
+    number : int
+        Of the member in the batch.
+    """
+
+    algorithm = "lloyd"
+    lag = LAG
+
+    def __init__(self, batch: Batch, number: int) -> None:
+        self.batch, self.number = batch, number
+        self.device = batch.rows.device
+        self.name = f"cuda:{self.device.index or 0}"
+        self._hold(batch.rows.X[number])
+        self.n_distances = self.n_rechecked = 0
+
+    def extent(self) -> exact.Extent:
+        known = self.batch.rows.measured
+        return exact.Extent(self.n_samples, known.largest[self.number], known.smallest[self.number])
+
+    def spread(self) -> float:
+        return self.batch.spreads[self.number]
+
+    def start(self, centers: Any, algorithm: str, settles: bool = True) -> None:
+        self.forget_seeds()
+        self.queued = 0
+        self.batch.starts[self.number] = centers
+
+    def iterate(self, inertia: bool) -> Asked:
+        self.queued += 1
+        self.batch.queued = max(self.batch.queued, self.queued)
+        return Asked(self, self.queued)
+
+    def report(self, iteration: int) -> Report:
+        """Wait for the report of an iteration."""
+        told, b = self.batch.told(iteration), self.number
+        self.n_distances += self.n_samples * self.batch.run.current.shape[1]
+        self.n_rechecked += told.rechecked[b]
+        return Report(
+            iteration, self.n_samples, told.changed[b], told.empty[b], told.shift[b], told.move[b]
+        )
+
+    def rewind(self, iteration: int) -> None:
+        self.batch.ended[self.number] = iteration
+
+    def assign(self) -> None:
+        self.batch.unassigned.append(self.number)
+
+    def inertia(self) -> SupportsFloat:
+        return Owed(self.batch, self.number)
+
+    def labels(self) -> torch.Tensor:
+        return self.batch.run.labels.view(-1, self.n_samples)[self.number]
+
+    def centers(self) -> torch.Tensor:
+        return self.batch.run.current[self.number]
+
+
+def groups(device: str, X: Any, k: int, settles: bool) -> Iterator[dict[int, Member]]:
+    """Yield the engines of members that are iterated together, by number.
+
+    The parameters are those of :func:`lloydia.backends.cuda.batch.batches`.
+    """
+    for numbers, batch in batches(device, X, k, settles):
+        yield {b: Member(batch, i) for i, b in enumerate(numbers)}

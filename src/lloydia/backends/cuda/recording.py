@@ -1,0 +1,88 @@
+"""Work that is queued again and again: cheaper each time.
+
+Queueing a kernel by its name costs the host as much as a small kernel costs the device, since the
+types of all arguments are looked at.  So work is done by name once, and its launches are noted;
+then they are repeated; and when it is worth the trouble they become a CUDA graph, one launch for
+all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import torch
+
+__all__ = ["Recording", "launch"]
+
+# What making a graph takes pays after so many times; until then the device has work, too.
+REPEATED = 8
+
+Launches = list[Callable[..., None]]
+
+_noted: ContextVar[Launches | None] = ContextVar("noted", default=None)
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+    """Queue a kernel; arguments known at compile time come by name, as launch options do."""
+    compiled = kernel[grid](*args, **options)
+    noted = _noted.get()
+    if noted is not None:
+        constants = (options[name] for name in kernel.arg_names[len(args) :])
+        noted.append(partial(compiled[(*grid, 1, 1)[:3]], *args, *constants))
+
+
+class Recording:
+    """A recording of work that is done again and again.
+
+    It holds addresses and numbers: the work must launch the same kernels on the same tensors each
+    time, all of them by :func:`launch`, and do nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.launches: Launches = []
+
+    def do(self, work: Callable[[], None], device: torch.device) -> None:
+        """Queue the work, always the same."""
+        if device.type == "cpu":
+            work()
+        elif self.times == 0:
+            token = _noted.set(self.launches)
+            try:
+                work()
+            finally:
+                _noted.reset(token)
+        elif self.times < REPEATED:
+            self._repeat(torch.cuda.current_stream(device))
+        else:
+            if self.times == REPEATED:
+                self.graph = self._graph(device)
+            self.graph.replay()
+        self.times += 1
+
+    def _repeat(self, stream: torch.cuda.Stream) -> None:
+        for again in self.launches:
+            again(stream=stream.cuda_stream)
+
+    def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        # A capture needs a stream of its own, and only notes what is queued on it.
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        collecting = gc.isenabled()
+        # What the collector might free, another graph say, would spoil the capture.
+        gc.disable()
+        try:
+            with torch.cuda.stream(stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                self._repeat(stream)
+                graph.capture_end()
+        finally:
+            if collecting:
+                gc.enable()
+        torch.cuda.current_stream(device).wait_stream(stream)
+        return graph

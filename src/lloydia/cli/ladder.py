@@ -1,0 +1,179 @@
+"""`lloydia ladder`: the rungs, the five systems' experiments, and the page that shows them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from lloydia.bench.machine import RESULTS
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.progress import bar
+from lloydia.cli.report import print_json
+
+PAGE = Path("docs/ladder.md")
+
+ladder = App(
+    name="ladder",
+    help="""Five written-up systems' k-means, rung by rung, with their experiments.
+
+    Example: lloydia ladder run A --scale 0.1 --out figures
+    """,
+)
+
+
+@ladder.command(name="list")
+def rungs(*, json: Json = False) -> None:
+    """List the rungs: number and name, which systems have it, where it runs, what it is.
+
+    Example: lloydia ladder list
+    """
+    rows = _rungs()
+    if json:
+        print_json({"rungs": rows})
+        return
+    widths = [max(len(row[name]) for row in rows) for name in ("rung", "systems", "where")]
+    for row in rows:
+        told = [row[name].ljust(width) for name, width in zip(("rung", "systems", "where"), widths)]
+        print("  ".join([*told, row["title"]]).rstrip())
+
+
+@ladder.command
+def run(
+    *experiments: Annotated[
+        Literal["walk", "T", "A", "B", "C", "D"],
+        Parameter(help="T, A, B, C, D: a system's; walk: every rung on one problem."),
+    ],
+    where: Annotated[
+        Literal["cpu", "cuda", "all"],
+        Parameter(help="Which rungs take part; cuda times baselines on the processor beside them."),
+    ] = "cpu",
+    scale: Annotated[float, Parameter(help="What the sizes are multiplied by, up to 1.")] = 1.0,
+    out: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            group=OUTPUT,
+            help=f"Folder for the figures, one folder a machine; {RESULTS} by default.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run experiments; every result is compared before its time counts, and kept at once.
+
+    Rungs on a GPU need pip install 'lloydia[ladder]'.
+
+    Example: lloydia ladder run T --where cuda
+    """
+    if not experiments:
+        raise ValueError("ladder run needs an experiment: walk, T, A, B, C or D.")
+    if not 0 < scale <= 1:
+        raise ValueError(f"--scale must be more than 0 and at most 1, not {scale:g}.")
+    if scale < 1 and out is None:
+        raise ValueError(
+            f"--scale {scale:g} shrinks the experiment, so its figures do not belong in {RESULTS}: "
+            "name a folder with --out."
+        )
+    from lloydia.ladder import experiments as all_experiments
+    from lloydia.ladder.experiments.figures import line
+    from lloydia.ladder.experiments.lab import Lab
+
+    with bar(counted=False) as shown:
+        task = shown.add_task("", total=None, note="")
+        lab = Lab(where, scale, lambda what: shown.update(task, description=what))
+        kept = list(all_experiments.run(experiments, lab, out or RESULTS))
+    if json:
+        print_json({"rows": [found.row() for found, _ in kept]})
+    else:
+        for found, _ in kept:
+            print(line(found))
+    for path in dict.fromkeys(path for _, path in kept):
+        print(f"kept in {path}", file=sys.stderr)
+
+
+@ladder.command
+def report(
+    *,
+    results: Annotated[
+        Path, FILE, Parameter(help="The folder that ladder run keeps its figures in.")
+    ] = RESULTS,
+    page: Annotated[
+        Path,
+        FILE,
+        Parameter(
+            group=OUTPUT,
+            help="The page whose tables are rewritten; its pictures go to a folder beside it.",
+        ),
+    ] = PAGE,
+) -> None:
+    """Rewrite the tables of the page, and draw its pictures, from all measurements.
+
+    Pictures need matplotlib: pip install 'lloydia[plots]'.
+
+    Example: lloydia ladder report
+    """
+    from lloydia.ladder.experiments.report import write
+
+    for path in write(results, page):
+        print(path)
+
+
+@ladder.command
+def dump(
+    *,
+    rows: Annotated[int, POSITIVE, Parameter(help="Points in the unit square.")] = 2346,
+    clusters: Annotated[
+        int, POSITIVE, Parameter(("--clusters", "-k"), help="The first points are the start.")
+    ] = 16,
+    rung: Annotated[
+        str, Parameter(help="One that keeps no bounds; see ladder list.")
+    ] = "r01_lloyd",
+    every: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Write after every iteration.")
+    ] = False,
+    out: Annotated[Path, FILE, Parameter(group=OUTPUT, help="Folder for the text files.")] = Path(
+        "dump"
+    ),
+    json: Json = False,
+) -> None:
+    """Write C's centres, labels and points to text, at convergence or after every iteration.
+
+    Example: lloydia ladder dump --rows 732 -k 8 --every
+    """
+    from lloydia.ladder import named, where
+    from lloydia.ladder.experiments.c import MOST, RULE
+    from lloydia.ladder.experiments.dump import dump as written
+    from lloydia.ladder.experiments.lab import gpu
+    from lloydia.ladder.experiments.uniform import square
+
+    if clusters > rows:
+        raise ValueError(f"-k {clusters} asks for more clusters than the {rows} points.")
+    named(rung)
+    if on_gpu := where(rung) == "cuda":
+        gpu()
+    X = square(rows, on_gpu=on_gpu)
+    paths = []
+    for path in written(out, X, X[:clusters], rung=rung, rule=RULE, max_iter=MOST, every=every):
+        paths.append(str(path))
+        if not json:
+            print(path)
+    if json:
+        print_json({"files": paths})
+
+
+def _rungs() -> list[dict[str, str]]:
+    from lloydia import ladder
+
+    return [_told(name) for name in ladder.names()]
+
+
+def _told(name: str) -> dict[str, str]:
+    from lloydia.ladder import named
+
+    try:
+        about = named(name).ABOUT
+    except ImportError as error:
+        return {"rung": name, "systems": "", "where": "", "title": str(error)}
+    return {"rung": name, "systems": about.systems, "where": about.where, "title": about.title}

@@ -1,0 +1,70 @@
+"""Rung 15: rung 14 with the means on the GPU, as B ends ("all on GPU"), and A's "CUDA 2".
+
+What changed from rung 14: the assignment adds each point to its cluster by atomic additions, as
+rung 12 does, and a second kernel divides.  Of all that the iteration finds, only the number of
+changed labels leaves the GPU.  It is also rung 12 with two things more: centres in shared memory,
+and points feature after feature (in which A has them from the start).
+
+Why it should help: in rungs 10, 13 and 14 the host's pass over the points and the way of the labels
+to it take most of the time.  Both are gone.
+"""
+
+from __future__ import annotations
+
+from numpy.typing import NDArray
+
+from lloydia.ladder.device import Placed, ceil_div, cuda, zeros
+from lloydia.ladder.nearest import tally
+from lloydia.ladder.r11_distance_matrix import divide
+from lloydia.ladder.r12_atomics import add
+from lloydia.ladder.rung import About, Outcome
+from lloydia.ladder.staging import capacity, nearest_staged
+from lloydia.stopping import Labels, Rule
+
+ABOUT = About(
+    "all on the GPU: shared centres, atomic sums",
+    "AB",
+    "cuda",
+    uses=frozenset({"block"}),
+    stop=Labels(0.001),
+)
+
+
+def fit(
+    X: NDArray,
+    centers: NDArray,
+    *,
+    rule: Rule | None,
+    max_iter: int,
+    threads: int = 1,
+    block: int = 256,
+) -> Outcome:
+    """Run Lloyd's method with staged centres and sums by atomic additions."""
+    on = Placed(X, centers, block, order="F")
+    sums, counts = zeros(centers.shape, "float64"), zeros(len(centers), "int32")
+    held = capacity(centers)
+    shared = held * centers[0].nbytes
+
+    def assign() -> None:
+        assign_and_add[on.blocks, block, 0, shared](
+            on.X, on.centers, held, on.labels, on.changed, sums, counts
+        )
+
+    def means() -> None:
+        divide[ceil_div(len(centers), block), block](sums, counts, on.centers)
+
+    return on.descend(assign, means, rule, max_iter)
+
+
+@cuda.jit
+def assign_and_add(X, centers, held, labels, changed, sums, counts):
+    """Label every point and add it to its cluster, a thread a point."""
+    staged = cuda.shared.array(0, X.dtype)
+    i = cuda.grid(1)
+    best = nearest_staged(X, i, centers, staged, held)
+    moved = False
+    if i < X.shape[0]:
+        moved = labels[i] != best
+        labels[i] = best
+        add(X, i, best, sums, counts)
+    tally(moved, changed)

@@ -1,0 +1,131 @@
+"""Members of a batch whose iterations are the same launches: kernels are interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans, k_means_batched, stopping
+from lloydia.backends import choose, together
+from lloydia.data.arrays import on_host
+from table import blobs
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from lloydia.backends.cuda import batch, batch_halves, halves  # noqa: E402
+from lloydia.backends.cuda.batch_rows import BatchRows  # noqa: E402
+from lloydia.backends.cuda.launching import place  # noqa: E402
+
+
+def members(size, n, d, dtype="float32"):
+    """Return members that have little in common."""
+    X = np.stack([blobs(n, d, dtype, seed=b) for b in range(size)])
+    return X * np.array([2.0, 0.125, 1.0, 100.0])[:size, None, None].astype(dtype)
+
+
+def grouped(X, k=3, settles=True):
+    with together("cuda", X, k, settles) as groups:
+        return [sorted(group) for group in groups]
+
+
+def agree(found, X, **options):
+    centers, labels, inertia, n_iter = map(on_host, found)
+    for b, rows in enumerate(X):
+        one = KMeans(n_init=1, device="reference", **options | {"init": options["init"][b]})
+        one.fit(rows)
+        assert centers[b].tobytes() == one.cluster_centers_.tobytes()
+        assert (labels[b] == one.labels_).all()
+        assert (inertia[b], n_iter[b]) == (one.inertia_, one.n_iter_)
+    return n_iter
+
+
+@pytest.mark.parametrize(
+    ("n", "stop", "expected"), [(24, None, [3, 4, 3]), (40, stopping.Labels(0.05), [4, 2, 3])]
+)
+def test_each_member_ends_when_its_own_fit_does(n, stop, expected):
+    X = members(3, n, 10)
+    options = {"init": X[:, :15:7], "max_iter": 4, "stop": stop}
+    n_iter = agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
+    assert n_iter.tolist() == expected
+
+
+def test_starts_that_are_on_the_device_are_used_there(device):
+    X = members(2, 24, 9)
+    rows = torch.as_tensor(X, device=device)
+    found = k_means_batched(rows, 3, init=rows[:, :3], max_iter=1)
+    agree(found, X, n_clusters=3, init=X[:, :3], max_iter=1)
+    with pytest.raises(ValueError, match="contains NaN"):
+        k_means_batched(rows, 3, init=rows[:, :3] * torch.nan)
+
+
+@pytest.mark.parametrize("empty", ["relocate", "keep"])
+def test_a_member_with_empty_clusters_disturbs_no_other(empty, monkeypatch):
+    X = members(2, 24, 10, "float64")
+    init = X[:, :3].copy()
+    init[1, 2] = 1e6
+    together_with = []
+    launch = batch.Batch.launch
+
+    def told(self):
+        together_with.append(self.rows.members)
+        launch(self)
+
+    monkeypatch.setattr(batch.Batch, "launch", told)
+    options = {"init": init, "max_iter": 1, "empty": empty}
+    agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
+    assert set(together_with) == {2}
+
+
+def test_which_members_are_fitted_together(monkeypatch):
+    X = members(4, 24, 9)
+    assert grouped(X) == [[0, 1, 2, 3]]
+    assert grouped(X[:1]) == []
+    assert grouped(X[:, :, :8]) == []
+    wide = X.copy()
+    wide[1, 5] = wide[3, 5] = 2.0**-60
+    assert sorted(grouped(wide)) == [[0, 2], [1, 3]]
+    wide[3] = X[3]
+    assert grouped(wide) == [[0, 2, 3]]
+    wide[0, 3, 1] = np.inf
+    assert grouped(wide) == [[2, 3]]
+    assert batch.most_members(X, 3, place("cuda"), copied=True) == 4
+    monkeypatch.setattr(batch, "free_bytes", lambda device, needed: needed // 2)
+    assert grouped(X) == [[0, 1], [2, 3]]
+    monkeypatch.setattr(batch, "free_bytes", lambda device, needed: needed // 4)
+    assert grouped(X) == []
+
+
+def test_what_a_member_knows_of_its_rows():
+    X = members(3, 30, 9)
+    with together("cuda", X, 3, True) as groups:
+        (group,) = groups
+    for b, member in group.items():
+        own = choose("cuda", X[b], None, None)
+        assert (member.extent().largest == own.extent().largest).all()
+        assert (member.grid.exponents == own.grid.exponents).all()
+        member.start(X[b, :3], "lloyd")
+        asked = member.iterate(False)
+    asked.begin()
+    for b, member in group.items():
+        assert member.spread() == choose("cuda", X[b], None, None).spread()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_frames_are_as_sharp_as_those_that_the_host_chooses(dtype):
+    X = members(4, 300, 20, dtype) + np.arange(4)[:, None, None].astype(dtype)
+    X[2] = 7.0
+    offset, scale, usual = batch_halves.frames(torch.as_tensor(X))
+    for b in range(4):
+        expected = halves.frame(torch.as_tensor(X[b]))
+        assert float(scale[b]) == expected[1]
+        np.testing.assert_allclose(offset[b], expected[0], atol=1e-3 * abs(expected[0]).max())
+        assert float(usual[b]) == pytest.approx(expected[2], rel=1e-3)
+
+
+def test_rows_that_say_nothing_of_a_frame_have_one():
+    X = torch.zeros((2, 40, 9), device=place("cuda"))
+    X[1, 3] = 1e30
+    numbers = BatchRows(X).halves.numbers
+    assert bool(numbers.isfinite().all())
+    assert numbers[0, :3].tolist() == [1.0, 0.501953125, 1.0]

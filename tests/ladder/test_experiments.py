@@ -1,0 +1,328 @@
+"""The five systems' experiments at a tiny scale, what judges them, and the page they make."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lloydia import ladder
+from lloydia.ladder.experiments import (
+    EXPERIMENTS,
+    experiment,
+    findings,
+    report,
+    run,
+    summits,
+    systems,
+)
+from lloydia.ladder.experiments.__main__ import main
+from lloydia.ladder.experiments.b import VERSIONS
+from lloydia.ladder.experiments.figures import name, seconds, speedup
+from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs, cores
+from lloydia.ladder.experiments.measurement import Measurement, keep, of_machines, pick
+from lloydia.ladder.experiments.oracle import Trial
+from lloydia.ladder.experiments.t import BLOCKS, GLOBAL, SHARED
+from lloydia.ladder.rung import About
+from lloydia.stopping import Labels
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "ladder.md"
+
+
+# Of issue 6: they come with lloydia segment.
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return a folder with all experiments on the processor, at a tiny scale."""
+    folder = tmp_path_factory.mktemp("results")
+    told = []
+    lab = Lab("cpu", 1e-4, told.append, most=8)
+    made = [found for found, _ in run(EXPERIMENTS, lab, folder)]
+    assert told
+    assert {each.status for each in made} == {"ok"}
+    assert all(each.seconds and each.device is None for each in made)
+    return folder
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Return a copy of the page that the documentation has."""
+    copy = tmp_path / "ladder.md"
+    copy.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    return copy
+
+
+@pytest.mark.parametrize("letter", EXPERIMENTS)
+def test_every_experiment_has_a_baseline_a_peer_and_lloydia(results, letter):
+    (found,) = of_machines(results).values()
+    rungs = {each.rung for each in pick(found, experiment=letter)}
+    assert {"r01_lloyd", "scikit-learn lloyd", "r30_engine_cpu"} <= rungs
+
+
+def test_the_walk_has_every_rung_of_the_processor(results):
+    (found,) = of_machines(results).values()
+    rungs = {each.rung for each in pick(found, experiment="walk")}
+    assert rungs - set(PEERS) == {name for name in ladder.names() if ladder.where(name) == "cpu"}
+
+
+def test_the_page_is_rewritten_and_drawn(results, page):
+    pytest.importorskip("matplotlib")
+    first, *pictures = report.write(results, page)
+    text = page.read_text(encoding="utf-8")
+    assert first == page
+    assert len(pictures) >= len(EXPERIMENTS)
+    for picture in pictures:
+        assert picture.stat().st_size > 10_000
+        assert f"](ladder/{picture.name})" in text
+    for word in ("| 01 lloyd |", "| Lloydia |", "| random points |", "scikit-learn elkan"):
+        assert word in text
+
+
+def test_a_second_report_changes_nothing(results, page):
+    pytest.importorskip("matplotlib")
+    page.write_text("Before\n<!-- ladder: A -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+    report.write(results, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("Before\n<!-- ladder: A -->\n**")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "old" not in text
+    report.write(results, page)
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_a_page_without_a_place_is_refused(results, page):
+    page.write_text("# Nothing\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no place for tables"):
+        report.write(results, page)
+    page.write_text("<!-- ladder: Z -->\n<!-- end -->\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="There is no experiment 'Z'"):
+        report.write(results, page)
+
+
+def test_the_newest_measurement_counts(tmp_path):
+    old = Measurement("A", "300 iterations", "r01_lloyd", "cpu", 100, 2, 5, "float32", seconds=2.0)
+    for each in (old, replace(old, seconds=1.0), replace(old, n=200)):
+        path = keep(each, tmp_path)
+    (found,) = of_machines(tmp_path).values()
+    assert [each.seconds for each in pick(found, n=100)] == [1.0]
+    assert found[0].facts["cpu"]
+    path.write_text('{"seconds": 1}\n')
+    with pytest.raises(ValueError, match="line 1 is not a measurement"):
+        of_machines(tmp_path)
+    with pytest.raises(ValueError, match="has no measurement"):
+        of_machines(tmp_path / "none")
+
+
+# -- what is judged --------------------------------------------------------------------------
+
+
+def _wrong_label(outcome, few):
+    labels = outcome.labels.copy()
+    labels[0] = (labels[0] + 1) % len(outcome.centers)
+    return replace(outcome, labels=labels)
+
+
+def _wrong_centre(outcome, few):
+    centers = outcome.centers.copy()
+    centers[0, 0] += 1e-6
+    return replace(outcome, centers=centers)
+
+
+def _wrong_end(outcome, few):
+    return outcome if few else replace(outcome, centers=outcome.centers * 1.5)
+
+
+def _right(outcome, few):
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (_right, ""),
+        (_wrong_label, "labels are wrong after 3"),
+        (_wrong_centre, "centres are off by"),
+        (_wrong_end, "its inertia is"),
+    ],
+)
+def test_no_time_for_a_result_that_differs(monkeypatch, spoil, reason):
+    sound = ladder.named("r00_reference").fit
+
+    def fit(X, centers, *, rule, max_iter):
+        return spoil(sound(X, centers, rule=rule, max_iter=max_iter), max_iter == 3)
+
+    toy = SimpleNamespace(ABOUT=About("toy", "", "cpu"), fit=fit)
+    monkeypatch.setattr(ladder, "named", lambda name: toy)
+    X = blobs(300, 5, "float64")
+    trial = Trial("A", "toy", X, X[:5], Labels(), 50)
+    (found,) = Lab().measure(trial, [Contender("r00_toy")])
+    assert found.status == ("differs" if reason else "ok")
+    assert reason in found.reason
+    assert (found.seconds is None) == bool(reason)
+
+
+def test_float32_may_round_but_not_by_much():
+    X = blobs(500, 8, "float32")
+    trial = Trial("T", "toy", X, X[:8], Labels(), 50)
+    sound = ladder.named("r00_reference").fit(X, X[:8], rule=None, max_iter=3)
+    assert trial.oracle.strictly(sound)[1] == ""
+    shifted = replace(sound, centers=sound.centers + np.float32(1e-2))
+    assert "off by" in trial.oracle.strictly(shifted)[1]
+
+
+def test_contenders_have_every_team_and_grid(monkeypatch):
+    monkeypatch.setattr("lloydia.ladder.experiments.lab.cores", lambda: 6)
+    lab = Lab("all", blocks=(64, 128))
+    some = lab.contenders(cpu=("r04_threaded_lloyd",), cuda=("r12_atomics",), hosts=("r01_lloyd",))
+    assert [(each.name[:3], each.threads, each.block) for each in some] == [
+        *(("r01", None, None), ("r04", 2, None), ("r04", 4, None), ("r04", 6, None)),
+        *(("r12", None, 64), ("r12", None, 128)),
+    ]
+    assert [each.name for each in Lab("cpu").contenders(cuda=("r12_atomics",))] == []
+
+
+def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
+    """B's alone, as the simulator is slow; in a process of its own, as it replaces numba.cuda."""
+    pytest.importorskip("numba_cuda")
+    program = (
+        "import sys; sys.modules.update(cyclopts=None, rich=None)  # as on a bare machine\n"
+        "from pathlib import Path; from lloydia.ladder.experiments import b, run\n"
+        "from lloydia.ladder.experiments.lab import Lab\n"
+        "b.SHAPES = b.SHAPES[2:3]\n"
+        f"list(run(['B'], Lab('cuda', 1e-4, blocks=(32,), most=2), Path({str(tmp_path)!r})))"
+    )
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    (path,) = tmp_path.glob("cuda-simulator/ladder/B.jsonl")
+    rows = {row["rung"]: row for row in map(json.loads, path.read_text().splitlines())}
+    assert {rung: row["status"] for rung, row in rows.items() if row["where"] == "cuda"} == {
+        **dict.fromkeys(VERSIONS, "ok"),
+        "r31_engine_cuda": "skipped",
+    }
+    assert rows["r15_all_on_gpu"]["block"] == 32
+    assert rows["r10_naive"]["phases"]["kernels"] > 0
+    assert rows["scikit-learn lloyd"]["where"] == "cpu"
+
+
+def test_experiments_run_without_the_command_line(tmp_path, monkeypatch, capsys):
+    arguments = ["A", "--scale", "0.001", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
+    main()
+    assert "A 300 iterations: 01 lloyd at 100 x 2, k = 5, float32: " in capsys.readouterr().out
+    assert list(tmp_path.glob("*/ladder/A.jsonl"))
+    monkeypatch.setattr(sys, "argv", ["experiments", "E", *arguments[1:]])
+    with pytest.raises(SystemExit):
+        main()
+    assert "There is no experiment 'E'" in capsys.readouterr().err
+
+
+def test_a_page_can_be_made_of_what_has_no_time(tmp_path, page):
+    pytest.importorskip("matplotlib")
+    for letter in EXPERIMENTS:
+        shape = ("cpu", 10, 2, 2, "float64")
+        part = {"status": "differs", "reason": "it is wrong"}
+        keep(Measurement(letter, "300 iterations", "r01_lloyd", *shape, **part), tmp_path)
+    assert report.write(tmp_path, page) == [page]
+    assert "01 lloyd: differs, it is wrong." in page.read_text(encoding="utf-8")
+
+
+# -- what is said of it ----------------------------------------------------------------------
+
+
+def _gpu_series(times):
+    """Return T's series on a GPU: `times` gives the seconds of a rung, a block and a type."""
+    told = {"device": "GPU", "n_iter": 9}
+    for dtype in ("float64", "float32"):
+        for rung in (*GLOBAL, *SHARED):
+            for block in BLOCKS:
+                shape = ("cuda", 1000, 2, 64, dtype)
+                spent = times(rung, block, dtype)
+                yield Measurement("T", "series", rung, *shape, block=block, seconds=spent, **told)
+        for peer in PEERS:
+            shape = ("cpu", 1000, 2, 64, dtype)
+            yield Measurement("T", "series", peer, *shape, seconds=10.0, **told)
+
+
+def _as_the_thesis_found(rung, block, dtype):
+    order = ("lloyd", "hamerly", "elkan") if dtype == "float32" else ("hamerly", "elkan", "lloyd")
+    slower = 1 + 0.01 * next(i for i, solver in enumerate(order) if solver in rung)
+    shared = 1.0 if rung in SHARED else {"float64": 1.5, "float32": 1.9}[dtype]
+    return slower * shared * (1 + block / 1000)
+
+
+def test_findings_hold_or_do_not():
+    table = findings.sheet(list(_gpu_series(_as_the_thesis_found)))
+    assert {holds for *_, holds in table.lines} == {"yes"}
+    table = findings.sheet(list(_gpu_series(lambda *what: 20 / _as_the_thesis_found(*what))))
+    assert "yes" not in {holds for *_, holds in table.lines}
+    assert findings.sheet([]).lines == []
+
+
+def test_the_largest_problems_are_summed_up():
+    series = list(_gpu_series(_as_the_thesis_found))
+    small = [replace(each, n=10, seconds=1e-3) for each in series]
+    engine = replace(series[0], rung="r31_engine_cuda", block=None, seconds=0.1)
+    short = replace(series[0], rung="r01_lloyd", max_iter=-1, seconds=1e-6)
+    first, second = summits.sheet([*small, *series, engine, short]).lines
+    assert first[0] == "T: 1,000 x 2, k = 64, float64"
+    assert first[1] == "10.0 s"
+    assert first[2:4] == [
+        "16 tree lloyd, blocks of 64: 1.63 s (6.14x)",
+        "21 chunked hamerly, blocks of 64: 1.06 s (9.40x)",
+    ]
+    assert first[4] == "100 ms (10.6x)"
+    assert second[4] == ""
+
+
+def test_every_part_of_the_systems_has_its_files():
+    every = systems.parts()
+    assert {part.system for part in every} == set("TABCD")
+    named = {file for part in every for file in part.files}
+    assert all((ROOT / file).exists() for file in named)
+    assert {part.tell for part in every} <= systems.TELLERS.keys()
+
+
+def test_every_part_that_ran_here_has_a_figure(results):
+    (found,) = of_machines(results).values()
+    lines = {line[0]: line[2] for line in systems.sheet(found).lines}
+    for part in (
+        "T: sequential Lloyd, Elkan, Hamerly",
+        "T: quality: three scores of both seedings",
+    ):
+        assert lines[part]
+    assert "Lloydia" in lines["A: experiment and headline: 16x at n = 100,000"]
+    assert lines["T: CUDA, shared memory"] == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(2.5, "2.50 s"), (0.0123, "12.3 ms"), (4.56e-7, "0.46 µs"), (1234.0, "1,234 s"), (None, "")],
+)
+def test_times_have_three_digits(value, text):
+    assert seconds(value) == text
+
+
+def test_speedups_have_three_digits():
+    assert [speedup(value) for value in (0.5, 12.34, 1234.5)] == ["0.50x", "12.3x", "1,234x"]
+
+
+def test_names_are_for_people():
+    made = Measurement("A", "", "r12_atomics", "cuda", 1, 1, 1, "float32", block=64)
+    assert name(made) == "12 atomics, blocks of 64"
+    assert name(replace(made, rung="r31_engine_cuda")) == "Lloydia on the GPU"
+
+
+def test_an_unknown_experiment_is_refused():
+    with pytest.raises(ValueError, match="There is no experiment 'E'"):
+        experiment("E")
+
+
+def test_a_peer_uses_the_cores_there_are():
+    assert Lab().contenders(hosts=PEERS)[0].threads == cores()
