@@ -147,7 +147,7 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
 def test_memory_is_checked_before_rows_are_copied(monkeypatch):
     rows = np.zeros((10, 3), dtype=np.float32)
     assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (24 + 12)
-    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (56 + 1200 + 12)
+    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
     monkeypatch.setattr(devices, "LITTLE", 359)
     monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 359)
     with pytest.raises(MemoryError, match="360 bytes of GPU memory are needed and 359 are free"):
