@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda import flow as state
+from lloydia.backends.cuda.halves import LARGEST_REST, RADIUS
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -126,6 +127,31 @@ def test_mostly_equal_rows_do_not_mislead_the_frame():
     C[0] = 0.0
     assert check(X * 1e4, C * 1e4).n_doubt < 30
     assert check(np.ones((40, 10), np.float32), np.zeros((2, 10), np.float32)).n_doubt == 40
+
+
+def tight() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows that are mostly 0, so that few reach R, and near ties far out between two."""
+    d = 16
+    y = float(np.float16(0.225))
+    x = np.full(d, y + 0.45 * 2.0**-13)
+    away = np.random.default_rng(0).uniform(-1, 1, (20, d))
+    away *= (10 / np.abs(away).max(axis=1))[:, None]
+    X = np.concatenate([np.zeros((744, d)), away, -away, *[[x, -x]] * 8])
+    farther = np.full(d, 2 * y)
+    farther[:3] += 2.0**-12
+    near = [np.full(d, -float(np.float16(0.01 * (1 + i / 40)))) for i in range(30)]
+    return X.astype(np.float32), np.stack([np.zeros(d), farther, *near]).astype(np.float32)
+
+
+def test_all_rows_within_the_radius_count_for_the_bounds():
+    X, C = tight()
+    check(X, C)
+    halves = TensorScan(Placed(X, None, "cuda"), len(C)).halves
+    norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
+    numbers = halves.numbers.cpu().numpy()
+    inside = norm + rest <= numbers[RADIUS.value]
+    assert numbers[RADIUS.value] == 1.0
+    assert numbers[LARGEST_REST.value] >= rest[inside].max() > 0
 
 
 def test_heavy_tails_leave_few_rows_in_doubt():

@@ -51,7 +51,7 @@ class BatchHalves:
         self.origin = offset / scale[:, None]
         self.numbers = torch.zeros((rows.members, NUMBERS.value), device=rows.device).double()
         self.numbers[:, 0] = scale
-        self.numbers[:, RADIUS.value] = (REACH * usual).clamp(max=MOST_RADIUS)
+        self.numbers[:, RADIUS.value] = (REACH * usual).clamp(1.0, MOST_RADIUS)
         self.high = torch.empty((total, self.width), device=rows.device, dtype=torch.float16)
         self.norm, self.rest = torch.empty(total, **single), torch.empty(total, **single)
         block = min(self.width, CHUNK)

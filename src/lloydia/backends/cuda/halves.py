@@ -197,11 +197,15 @@ def centers_kernel(
         # Not near: too far for the certificate, or no centre at all.
         near = (j < k) & (reach <= (FAR * radius) * (FAR * radius))
         if tl.sum((~near).to(tl.int32), 0) > 0:
+            # What other threads have stored there is overwritten.
+            tl.debug_barrier()
             for first in range(0, width, BLOCK):
                 to = at[:, None] * width + (first + tl.arange(0, BLOCK))[None, :]
                 tl.store(high_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
         norm = tl.where(near, bound(squares), 0.0)
-        rest = tl.where(near, bound(errors + (squares + 1.0) * (LOST * LOST)), 0.0)
+        # The difference to the origin was rounded relative to itself.
+        lost = LOST * (tl.sqrt(squares) + 1.0)
+        rest = tl.where(near, ((tl.sqrt(errors) + lost) * GROW).to(tl.float32), 0.0)
         tl.store(square_ptr + at, tl.where(near, squares, -1.0))
         tl.store(norm_ptr + at, norm)
         tl.store(rest_ptr + at, rest)
@@ -291,7 +295,8 @@ class HalfRows:
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(d)
         offset, scale, usual = frame(rows.X)
-        most = min(REACH * usual, MOST_RADIUS)
+        # R is between 1 and this; of rows within it the largest rest is looked for.
+        most = max(1.0, min(REACH * usual, MOST_RADIUS))
         numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0, 0.0], offset / scale, offset])
         there = torch.from_numpy(numbers).to(rows.device, non_blocking=True)
         self.numbers, self.origin, offsets = there[:6], there[6 : 6 + d], there[6 + d :]

@@ -9,9 +9,11 @@ all of them.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
@@ -22,6 +24,9 @@ __all__ = ["Recording", "launch"]
 REPEATED = 8
 
 Launches = list[Callable[..., None]]
+
+# The collector is everyone's: one capture at a time.
+_capturing = Lock()
 
 _noted: ContextVar[Launches | None] = ContextVar("noted", default=None)
 
@@ -51,11 +56,14 @@ class Recording:
         if device.type == "cpu":
             work()
         elif self.times == 0:
-            token = _noted.set(self.launches)
+            launches: Launches = []
+            token = _noted.set(launches)
             try:
                 work()
             finally:
                 _noted.reset(token)
+            # Not before all went well: nothing is launched twice.
+            self.launches = launches
         elif self.times < REPEATED:
             self._repeat(torch.cuda.current_stream(device))
         else:
@@ -73,16 +81,23 @@ class Recording:
         # A capture needs a stream of its own, and only notes what is queued on it.
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
-        collecting = gc.isenabled()
-        # What the collector might free, another graph say, would spoil the capture.
-        gc.disable()
-        try:
-            with torch.cuda.stream(stream):
-                graph.capture_begin(capture_error_mode="thread_local")
+        with _capturing, _uncollected(), torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
                 self._repeat(stream)
+            finally:
                 graph.capture_end()
-        finally:
-            if collecting:
-                gc.enable()
         torch.cuda.current_stream(device).wait_stream(stream)
         return graph
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector from freeing anything, another graph say: it spoils a capture."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
