@@ -246,6 +246,8 @@ def test_every_colour_of_the_cube_has_its_place():
     ("pixels", "options", "message"),
     [
         (np.zeros(5), {}, r"an array of shape \(5,\) is no picture"),
+        ("photo.png", {}, "'photo.png' is a path: give "),
+        (np.full((4, 4, 3), np.nan), {}, "pixels hold NaN: give numbers from 0 to 1"),
         (np.zeros((4, 4, 5), np.uint8), {}, r"an array of shape \(4, 4, 5\) is no picture"),
         (np.zeros((0, 4, 3), np.uint8), {}, "the picture has no pixels"),
         (np.zeros((4, 4, 3), np.int32), {}, "pixels of type int32 are not known"),

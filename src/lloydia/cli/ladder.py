@@ -48,9 +48,18 @@ def run(
     ],
     where: Annotated[
         Literal["cpu", "cuda", "all"],
-        Parameter(help="Which rungs take part; cuda times baselines on the processor beside them."),
+        Parameter(
+            help="Which rungs take part, the processor's alone by default; cuda times baselines on "
+            "the processor beside them."
+        ),
     ] = "cpu",
-    scale: Annotated[float, Parameter(help="What the sizes are multiplied by, up to 1.")] = 1.0,
+    scale: Annotated[
+        float,
+        Parameter(
+            help="What the sizes are multiplied by, up to 1: at least 32 rows, and fewer clusters "
+            "where that leaves few rows."
+        ),
+    ] = 1.0,
     out: Annotated[
         Path | None,
         FILE,
@@ -116,6 +125,8 @@ def report(
     """
     from lloydia.ladder.experiments.report import write
 
+    if not page.exists():
+        raise ValueError(f"{page} is not there: run this in a clone, or name a page with --page.")
     for path in write(results, page):
         print(path)
 

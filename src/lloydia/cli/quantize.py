@@ -98,8 +98,8 @@ def quantize(
         FILE,
         Parameter(
             group=OUTPUT,
-            help="An indexed .png or a .gif, for a folder a folder; by default NAME-K beside the "
-            "image.",
+            help="An indexed .png or a .gif, by default NAME-K beside the image; for a folder, a "
+            "folder, which has to be named.",
         ),
     ] = None,
     palette: Annotated[

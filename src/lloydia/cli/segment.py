@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lloydia.images.segments import Segments
 
 SHOWN = 1200  # pixels: the longer side of each of two pictures side by side
+SWATCHES = 12  # colours that are printed
 
 
 @Parameter(name="*", group=METHOD)
@@ -76,10 +77,15 @@ class Outputs:
     out: Annotated[
         Path | None,
         FILE,
-        Parameter(help="The picture in k colours; by default NAMECLUSTERIZED beside the image."),
+        Parameter(
+            help="The picture in k colours, which a .jpg blurs and a .png keeps; in a folder, and "
+            "by default beside the image, NAMECLUSTERIZED."
+        ),
     ] = None
     labels: Annotated[
-        Path | None, FILE, Parameter(help="The segment of each pixel: .npy, or .png of levels.")
+        Path | None,
+        FILE,
+        Parameter(help="The segment of each pixel, from 0: .npy, or .png (nearly black)."),
     ] = None
     boundaries: Annotated[
         Path | None, FILE, Parameter(help="The image with the ends of its segments drawn in.")
@@ -121,7 +127,9 @@ class Outputs:
 def displayed(_: type, tokens: Sequence[Any]) -> bool:
     """Convert the word after ITERATIONS: there is but one."""
     if tokens[0].value != "display":
-        raise ValueError(f"{tokens[0].value!r} is not the word display")
+        raise ValueError(
+            f"{tokens[0].value!r} is not the word display: IMAGE MODE K ITERATIONS display"
+        )
     return True
 
 
@@ -133,7 +141,8 @@ def segment(
         Parameter(
             name=["--mode", "--space"],
             group=METHOD,
-            help="Colour space: RGB, sRGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab.",
+            help="Colour space: RGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab, or sRGB for "
+            "renderings of linear light.",
         ),
     ] = "Oklab",
     k: Annotated[
@@ -198,6 +207,9 @@ def segment(
     if json:
         print_json(facts)
     else:
+        colors = facts["palette"]
+        more = ["..."] if len(colors) > SWATCHES else []
+        facts["palette"] = " ".join([*colors[:SWATCHES], *more])
         print_pairs({**facts, "sizes": sizes(found.labels.ravel(), len(found.palette))})
 
 
@@ -214,7 +226,7 @@ def _facts(
         "n_colors": found.n_colors,
         "space": space(mode).name,
         "n_clusters": len(found.palette),
-        "palette": " ".join(f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _bytes(found.palette)),
+        "palette": [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _bytes(found.palette)],
         "device": found.device,
         "n_iter": found.n_iter,
         "converged": found.converged,

@@ -204,6 +204,8 @@ def checked(pixels: Any) -> NDArray:
         raise ValueError(f"pixels of shape {pixels.shape} have no three channels: give (..., 3).")
     if pixels.dtype.kind == "f":
         if pixels.size and not (pixels.min() >= 0 and pixels.max() <= 1):
+            if np.isnan(pixels).any():
+                raise ValueError("pixels hold NaN: give numbers from 0 to 1.")
             raise ValueError(
                 f"floating pixels reach from {pixels.min():g} to {pixels.max():g}: scale them to "
                 "[0, 1], or give uint8 or uint16."

@@ -18,6 +18,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def segment(
     ----------
     pixels : array of shape (height, width) or (height, width, c)
         Grey (c = 1) or RGB (3), or either with alpha (2, 4); uint8, uint16, or floating in [0, 1];
-        NumPy, torch, CuPy.  Alpha is kept, and pixels of alpha 0 count for nothing.
+        NumPy, torch, CuPy.  Alpha is kept; pixels of alpha 0 have labels but no say.
     k : int
         Number of segments; a picture with fewer colours is given as many as it has, with a warning.
     space : str, default="oklab"
@@ -208,6 +209,10 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
 
 def _flat(pixels: Any) -> tuple[Any, Any]:
     """Return the picture as an ndarray or a tensor on a GPU, and its pixels, one a row."""
+    if isinstance(pixels, str | Path):
+        raise ValueError(
+            f"{str(pixels)!r} is a path: give the pixels, np.asarray(Image.open(path))."
+        )
     pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
     shape = tuple(pixels.shape)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
