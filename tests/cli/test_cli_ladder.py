@@ -47,7 +47,7 @@ def test_a_tiny_run_and_its_report(run, folder):
         ("run A --scale 2 --out x", "--scale must be more than 0 and at most 1, not 2"),
         ("run A --where tpu", "--where"),
         ("list A", "ladder list takes options alone"),
-        ("report --page none.md", "no such file or directory: none.md"),
+        ("report --page none.md", "none.md is not there: run this in a clone"),
     ],
 )
 def test_bad_input_is_one_sentence(run, arguments, what):

@@ -187,7 +187,7 @@ def test_unknown_space_lists_all():
     [
         (np.zeros((4, 4)), r"shape \(4, 4\) have no three channels"),
         (np.full((1, 3), 255.0), "reach from 255 to 255: scale them"),
-        (np.array([[0.1, np.nan, 0.2]]), "reach from nan to nan"),
+        (np.array([[0.1, np.nan, 0.2]]), "pixels hold NaN"),
         (np.zeros((2, 3), dtype=np.int64), "type int64 are not known"),
     ],
 )
