@@ -6,7 +6,10 @@ import sys
 import threading
 
 import numba
+import numpy as np
 import pytest
+
+asking = threading.Lock()
 
 
 def has_gpu():
@@ -33,15 +36,31 @@ def shfl_down_sync(module, mask, number, delta):
     return found
 
 
+def shared_array(shared, shape, dtype, alignment=None):
+    """Return the shared array of the line that asks, the same one to all threads of the block.
+
+    The simulator looks for it and then makes it: two threads that ask at once get one each.
+    """
+    if shape == 0:
+        return simulated(shared, shape, dtype, alignment)
+    asker = sys._getframe(1)
+    place = asker.f_code.co_filename, asker.f_lineno
+    with asking:
+        if place not in shared._allocations:
+            shared._allocations[place] = np.empty(shape, dtype)
+        return shared._allocations[place]
+
+
 if not has_gpu():
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"  # of processes that tests start
     numba.config.ENABLE_CUDASIM = True  # read when numba.cuda is imported; nothing else asks
     try:
-        from numba.cuda.simulator.kernelapi import FakeCUDAModule
+        from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
     except ImportError:
         pass  # Without numba-cuda the tests of its rungs are skipped.
     else:
         FakeCUDAModule.shfl_down_sync = shfl_down_sync
+        simulated, FakeCUDAShared.array = FakeCUDAShared.array, shared_array
 
 
 @pytest.fixture
