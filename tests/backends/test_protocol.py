@@ -12,6 +12,8 @@ import scipy.sparse as sp
 
 from lloydia import stopping
 from lloydia.backends import Ready, choose
+from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.loop import minimise
 from lloydia.seeding import SEEDINGS
@@ -154,10 +156,10 @@ def test_parts_give_the_bits_of_the_whole(dtype, weighted, sparse):
     assert facts(choose("cpu", given, weights, 2)) == expected
     for edges in ([0, 137, 400], [0, 1, 2, 250, 400]):
         parts = [
-            choose("cpu", given[a:b], None if weights is None else weights[a:b], 1 + a % 2)
+            CPUPart(given[a:b], None if weights is None else weights[a:b], 1 + a % 2)
             for a, b in pairwise(edges)
         ]
-        assert facts(Parts(parts)) == expected
+        assert facts(Parts(Here(parts))) == expected
 
 
 class Asking(stopping.Rule):

@@ -9,6 +9,8 @@ from sklearn.datasets import make_blobs
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
+from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.exact.counter import chosen, uniforms
 from lloydia.seeding import SEEDINGS
@@ -22,10 +24,12 @@ def picks(engine, k, seed=0):
 
 def in_parts(X, weights, edges):
     return Parts(
-        [
-            choose("cpu", X[a:b], None if weights is None else weights[a:b], 1 + a % 2)
-            for a, b in pairwise(edges)
-        ]
+        Here(
+            [
+                CPUPart(X[a:b], None if weights is None else weights[a:b], 1 + a % 2)
+                for a, b in pairwise(edges)
+            ]
+        )
     )
 
 

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lloydia.backends import choose
+from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.cpu.placed import Placed
+from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
@@ -56,8 +58,8 @@ def test_any_number_of_trials(trials, dtype):
     X = np.random.default_rng(trials).normal(size=(600, 10)).astype(dtype)
     expected = picks(choose("reference", X, None, None), 12, 0, trials)
     assert picks(choose("cpu", X, None, 2), 12, 0, trials) == expected
-    parts = [choose("cpu", X[a:b], None, 1) for a, b in pairwise((0, 5, 300, 600))]
-    assert picks(Parts(parts), 12, 0, trials) == expected
+    parts = [CPUPart(X[a:b], None, 1) for a, b in pairwise((0, 5, 300, 600))]
+    assert picks(Parts(Here(parts)), 12, 0, trials) == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

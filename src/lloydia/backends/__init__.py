@@ -148,7 +148,7 @@ class Engine(Protocol):
 
     # -- seeding: the state is each row's D to the nearest centre so far ---------------------
 
-    def seed_start(self) -> None:
+    def seed_start(self) -> object:
         """Forget all centres: every row weighs its weight alone."""
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:

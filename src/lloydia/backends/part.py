@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.exact import sums
 
-__all__ = ["Part"]
+__all__ = ["Part", "Step", "Tally"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an iteration of some rows comes to; several add up, in any order.
+
+    Attributes
+    ----------
+    n_changed : int
+        Rows whose label changed.
+    sums : ndarray of shape (n_limbs, k, d + 1), int64
+        The integers of the clusters; see :mod:`lloydia.exact.sums`.
+    largest_cost : float
+        Largest weight times D to the centres before the update; 0 unless it was measured.
+    """
+
+    n_changed: int
+    sums: NDArray[np.int64]
+    largest_cost: float = 0.0
+
+    def __add__(self, other: Step) -> Step:
+        return Step(
+            self.n_changed + other.n_changed,
+            self.sums + other.sums,
+            max(self.largest_cost, other.largest_cost),
+        )
+
+
+class Tally(NamedTuple):
+    """What assignments did so far; see :class:`lloydia.backends.Engine`."""
+
+    n_distances: int
+    n_rechecked: int
+    algorithm: str
 
 
 class Part(Protocol):
-    """Rows in one place.  Row numbers are the part's own; `grid` is (bits a limb, exponent)."""
+    """Rows in one place.  Row numbers are the part's own; `grid` is (bits a limb, exponent).
+
+    Whatever is asked of it is asked of all parts, so that what it answers is small, and its state
+    is a function of its rows and of what it was asked: one that is lost can be made again.
+    """
 
     name: str
     n_samples: int
     n_features: int
     dtype: np.dtype
-    algorithm: str
-    n_distances: int
-    n_rechecked: int
-    largest_term: float
 
     def extent(self) -> sums.Extent:
         """Measure the rows."""
@@ -30,14 +65,25 @@ class Part(Protocol):
     def set_grid(self, extent: sums.Extent) -> None:
         """Fix the grid of the sums from the extent of the whole."""
 
+    def plain_sums(self, extent: sums.Extent) -> NDArray[np.int64]:
+        """Return the integers of all rows as one cluster, without weights, on that extent's grid.
+
+        Shape (n_limbs, 1, d + 1).  Asked before a run only.
+        """
+
+    def plain_measure(self, mean: NDArray) -> float:
+        """Compute every row's D to one point, for :meth:`cost`; return the largest."""
+
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         """Return some rows, dense."""
 
-    def limbs(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the integers that some rows add to their clusters."""
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
 
-    def unweighted(self) -> Part:
-        """Return the same rows with weights of 1."""
+    def tally(self) -> Tally:
+        """Return what assignments did so far."""
+
+    # -- seeding: what changes the D to the nearest seed returns the largest weight times D ------
 
     def seed_weights(self) -> NDArray[np.float64]:
         """Return every row's weight."""
@@ -45,8 +91,8 @@ class Part(Protocol):
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         """Return the first rows of positive weight."""
 
-    def seed_start(self) -> None:
-        """Forget all centres; `largest_term` is the largest weight."""
+    def seed_start(self) -> float:
+        """Forget all centres; return the largest weight."""
 
     def seed_total(self, grid: tuple[int, int]) -> int:
         """Return the integer sum of weight times D."""
@@ -54,23 +100,23 @@ class Part(Protocol):
     def seed_find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return for each target the first row whose running sum exceeds it."""
 
-    def seed_farthest(self) -> int:
-        """Return the row of positive weight with the largest D, or -1."""
+    def seed_top(self) -> tuple[int, float]:
+        """Return the row of positive weight with the largest D, the first of equals, and that D.
 
-    def seed_distance(self, row: int) -> float:
-        """Return a row's D to the nearest centre so far."""
+        The row is -1 where every such D is 0.
+        """
 
     def seed_values(self, rows: NDArray[np.int64]) -> Any:
         """Return rows in the form that every part takes as candidates."""
 
     def seed_first(self, values: Any) -> float:
-        """Make a candidate the only seed; return the new `largest_term`."""
+        """Make a candidate the only seed."""
 
     def seed_weigh(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return the totals with each candidate as a seed."""
 
     def seed_adopt(self, j: int) -> float:
-        """Make candidate `j` of those weighed last a seed; return the new `largest_term`."""
+        """Make candidate `j` of those weighed last a seed."""
 
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
@@ -78,40 +124,30 @@ class Part(Protocol):
         """Choose rows, each on its own; `before` rows of other parts come first."""
 
     def seed_spread(self, centers: NDArray) -> float:
-        """Make several rows, dense, seeds; return the new `largest_term`."""
+        """Make several rows, dense, seeds."""
 
     def seed_loads(self) -> NDArray[np.int64]:
         """Return the integer sum of the weights of the rows nearest to each seed."""
 
-    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Part:
-        """Return some of the rows with other weights."""
+    # -- a run -----------------------------------------------------------------------------------
 
     def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
         """Begin a run."""
 
-    def adopt(self, centers: NDArray) -> None:
-        """Take the centres of the next assignment."""
+    def step(self, centers: NDArray, measure: bool) -> Step:
+        """Assign every row to these centres and keep the sums; `measure` as below, if asked."""
 
-    def gather(self) -> None:
-        """Put every row into cluster 0."""
-
-    def step(self) -> int:
-        """Assign every row, keep the sums, return how many rows changed."""
-
-    def assign(self) -> None:
-        """Assign every row, without sums."""
-
-    def classify(self, centers: NDArray) -> None:
-        """Assign every row to the given centres, outside a run."""
-
-    def integers(self) -> NDArray[np.int64]:
-        """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
+    def conclude(self, centers: NDArray) -> float:
+        """Assign every row to these centres without sums, and :meth:`measure`."""
 
     def measure(self) -> float:
-        """Compute every row's D to its centre; return the largest weight times D."""
+        """Compute every row's D to its centre, for :meth:`cost`.
 
-    def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the limbs of the sum of weight times D, as measured."""
+        Return the largest weight times D.
+        """
+
+    def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, as measured; of D, unless weighted."""
 
     def counts(self) -> NDArray[np.int64]:
         """Return the rows of positive weight in each cluster."""
@@ -119,8 +155,16 @@ class Part(Protocol):
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
         """Return (rows, D, labels), largest D first."""
 
+    def labels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the labels of some rows."""
+
     def labels(self) -> NDArray[np.int32]:
         """Return the labels."""
+
+    # -- without a run ---------------------------------------------------------------------------
+
+    def classify(self, centers: NDArray) -> None:
+        """Assign every row to the given centres."""
 
     def distances(self, centers: NDArray) -> NDArray:
         """Return the distances to all centres."""

@@ -67,20 +67,23 @@ class CPU(Picks):
         plain = self
         if self.weights is not NONE or self.iteration == 0:
             # The rows as one cluster; after an iteration the sums of all clusters are known.
-            plain = self.unweighted()
-            plain.set_grid(self.extent().unweighted())
-            plain.start(np.zeros((1, d), dtype=self.dtype), "lloyd")
-            plain.gather()
+            plain = self.as_one(self.extent().unweighted())
         sums = plain.sums.sum(axis=(0, 2), keepdims=True)
         all_of_it, none = np.ones((1, 1), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
         mean, _ = plain.means(sums, all_of_it, np.zeros((1, d), dtype=self.dtype), none)
-        D = self.own_distances(np.zeros(n, dtype=np.int32), mean)
-        grid = exact.total_grid(n, float(D.max()))
-        return exact.join(plain.cost_limbs(D, grid).tolist(), *grid) / (n * d)
+        grid = exact.total_grid(n, self.plain_measure(mean))
+        return exact.join(self.cost(grid, weighted=False).tolist(), *grid) / (n * d)
 
-    def unweighted(self) -> CPU:
-        """Return the same rows with weights of 1."""
-        return CPU(self.source, None, self.n_threads)
+    def as_one(self, extent: exact.Extent) -> CPU:
+        """Return the same rows without weights, all in cluster 0 on that extent's grid."""
+        plain = CPU(self.source, None, self.n_threads)
+        plain.set_grid(extent)
+        plain.start(np.zeros((1, self.n_features), dtype=self.dtype), "lloyd")
+        one = np.zeros(self.n_samples, dtype=np.int32)
+        plain.each_block(
+            lambda t, a, b: plain.move(t, EVERY, a, b, one[a:b]), 5.0 + 2.0 * self.width
+        )
+        return plain
 
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
@@ -203,24 +206,6 @@ class CPU(Picks):
             self.sums[thread], self.touched[thread],
         )  # fmt: skip
 
-    def gather(self) -> None:
-        """Put every row into cluster 0."""
-        one = np.zeros(self.n_samples, dtype=np.int32)
-
-        def task(thread: int, start: int, stop: int) -> None:
-            self.move(thread, EVERY, start, stop, one[start:stop])
-
-        self.each_block(task, 5.0 + 2.0 * self.width)
-
-    def adopt(self, centers: NDArray) -> None:
-        """Take the centres of the next assignment."""
-        self.current = centers
-
-    def step(self) -> int:
-        """Assign every row, keep the sums, return how many rows changed."""
-        self.assign_and_choose()
-        return self.n_changed
-
     def integers(self) -> NDArray[np.int64]:
         """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
         return self.sums.sum(axis=0)[:, :, : self.n_features + 1]
@@ -340,14 +325,19 @@ class CPU(Picks):
         self.touched[:] = True
         return report
 
+    def plain_measure(self, mean: NDArray) -> float:
+        """Compute every row's D to one point; return the largest."""
+        self.D = self.own_distances(np.zeros(self.n_samples, dtype=np.int32), mean)
+        return float(self.D.max())
+
     def measure(self) -> float:
         """Compute every row's D to its centre; return the largest weight times D."""
         self.D = self.own_distances(self.assigned, self.used)
         return self.largest_cost(self.D)
 
-    def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the limbs of the sum of weight times D, as measured."""
-        limbs = self.cost_limbs(self.D, grid)
+    def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, as measured; of D, unless weighted."""
+        limbs = self.cost_limbs(self.D, grid, self.weights if weighted else NONE)
         del self.D
         return limbs
 

@@ -42,7 +42,7 @@ class Picks(Placed):
     rivals: LowSeeds | WideSeeds | SparseSeeds
     owners: NDArray[np.int32]
 
-    def seed_start(self) -> None:
+    def seed_start(self) -> float:
         self.n_tiles = -(-self.n_samples // TILE)
         self.nearest = np.ones(self.n_samples)
         self.totals = np.empty(self.n_tiles, dtype=np.int64)
@@ -53,7 +53,7 @@ class Picks(Placed):
         self.stale()
         if self.weights is NONE:
             self.tops.fill(1.0)
-        self.look()
+        return self.look()
 
     def forget_seeds(self) -> None:
         """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
@@ -133,6 +133,12 @@ class Picks(Placed):
         self.n_seeds = 1
         return self.look()
 
+    def seed_top(self) -> tuple[int, float]:
+        """Return the row of positive weight with the largest D to its seed, and that D."""
+        D = self.nearest if self.weights is NONE else self.nearest * (self.weights > 0)
+        row = int(D.argmax())
+        return row if D[row] > 0 else -1, float(D[row])
+
     def seed_adopt(self, j: int) -> float:
         """Make candidate `j` of those weighed last a seed; return the largest weight times D."""
         assert self.totals_grid is not None
@@ -159,13 +165,7 @@ class Picks(Placed):
         return self.seed_find(np.array(targets, dtype=np.int64), grid)
 
     def seed_farthest(self) -> int:
-        D = self.nearest if self.weights is NONE else self.nearest * (self.weights > 0)
-        row = int(D.argmax())
-        return row if D[row] > 0 else -1
-
-    def seed_distance(self, row: int) -> float:
-        """Return a row's D to the nearest seed."""
-        return float(self.nearest[row])
+        return self.seed_top()[0]
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         self.candidates = candidates.tolist()

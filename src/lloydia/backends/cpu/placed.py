@@ -131,6 +131,10 @@ class Placed:
     def seed_weights(self) -> NDArray[np.float64]:
         return np.ones(self.n_samples) if self.weights is NONE else self.weights
 
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return np.ones(len(rows)) if self.weights is NONE else self.weights[rows]
+
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         return np.flatnonzero(self.seed_weights() > 0)[:count]
 
@@ -148,7 +152,9 @@ class Placed:
         """Return the largest weight times D."""
         return float((D if self.weights is NONE else self.weights * D).max())
 
-    def cost_limbs(self, D: NDArray[np.float64], grid: tuple[int, int]) -> NDArray[np.int64]:
+    def cost_limbs(
+        self, D: NDArray[np.float64], grid: tuple[int, int], weights: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
         """Return the limbs of the sum of weight times D; see :func:`lloydia.exact.sums.total`."""
         bits, exponent = grid
         low, high = exact.two_factors(-exponent)
@@ -156,7 +162,7 @@ class Placed:
 
         def add(thread: int, start: int, stop: int) -> None:
             own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
-            sums.total_terms(D, self.weights, start, stop, low, high, 2.0**bits, own)
+            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, own)
             limbs[thread] += own
 
         self.each_block(add, 0.5)
