@@ -162,7 +162,7 @@ def test_a_picture_that_cannot_be_seen_has_segments_too():
 
 
 def test_more_segments_than_colours_is_said(poster):
-    with pytest.warns(UserWarning, match="the picture has 40 colours and k is 64: it gets 40"):
+    with pytest.warns(UserWarning, match=r"the picture has fewer colours \(40\) than k=64"):
         found = segment(poster, 64)
     assert found.palette.shape == (40, 3)
     assert np.array_equal(found.image, poster)

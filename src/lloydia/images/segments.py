@@ -260,7 +260,7 @@ def _black_to_white(space: color.Space, flat: Any) -> float:
 def _at_most(k: int, n_colors: int) -> int:
     if k > n_colors:
         warnings.warn(
-            f"the picture has {n_colors} colours and k is {k}: it gets {n_colors} segments.",
+            f"the picture has fewer colours ({n_colors}) than k={k}: it gets as many segments.",
             stacklevel=3,
         )
     return min(k, n_colors)
