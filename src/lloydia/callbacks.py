@@ -1,15 +1,22 @@
 """The bridge to scikit-learn's callbacks (1.9 and later): progress bars, monitors, early stops.
 
 A fit is a tree of tasks: the fit, its runs where there are several, and their iterations.
+
+:class:`Checkpoint` is a callback that keeps where a fit stands in a file.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from lloydia.backends import Engine, Report
+from lloydia.imports import load
+from lloydia.parameters import InvalidParameterError, check_int
+from lloydia.resuming import Snapshot, stored_parameters
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -23,7 +30,102 @@ except ImportError:  # scikit-learn before 1.9 has none
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Tasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Checkpoint", "Tasks", "with_callbacks"]
+
+# Seconds between checkpoints, where nothing else was asked for.
+SECONDS = 60.0
+
+
+class Checkpoint:
+    """Keep where a fit stands in a file, so that another process can go on from there.
+
+    The result of a fit that was killed at any moment and resumed has the bits of one without a
+    break.  The file is replaced as a whole: whenever the process ends, what is there can be used.
+    At the end of the fit it holds the result.
+
+    Parameters
+    ----------
+    path : str or Path
+        An .npz file; one that is there is overwritten.
+    every : int, default=None
+        Iterations between two checkpoints.
+    seconds : float, default=None
+        Time between two checkpoints, if that is over sooner.  60 where neither is given.
+
+    Notes
+    -----
+    Of scikit-learn 1.9's callback protocol; for :class:`lloydia.KMeans` alone.  The file holds
+    centres and the state of the random numbers, k rows or a few times that, and no data.  Beside
+    the writing it costs a copy of the centres an iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia import KMeans
+    >>> from lloydia.callbacks import Checkpoint
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> kmeans = KMeans(20, random_state=0)
+    >>> kmeans.set_callbacks(Checkpoint("fit.npz", every=10)).fit(X)  # doctest: +SKIP
+    >>> kmeans = KMeans.resume("fit.npz")  # in another process  # doctest: +SKIP
+    >>> kmeans.set_callbacks(Checkpoint("fit.npz", every=10)).fit(X)  # doctest: +SKIP
+    """
+
+    # Of the reports: an iteration pays for none.
+    needs_inertia = False
+
+    def __init__(
+        self, path: str | Path, every: int | None = None, seconds: float | None = None
+    ) -> None:
+        if every is not None:
+            check_int("every", every, "None or ")
+        if seconds is not None and not seconds > 0:
+            raise InvalidParameterError(f"seconds={seconds!r} must be None or a number > 0.")
+        self.path, self.every, self.seconds = path, every, seconds
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Refuse what could not be written, before the fit.
+
+        Raises
+        ------
+        DataError
+            There can be no such file.
+        TypeError
+            It is not a :class:`lloydia.KMeans`.
+        ValueError
+            A parameter is one that a file without pickle cannot hold: a function, a rule or a
+            generator of the caller's own.
+        """
+        if not hasattr(estimator, "resume"):
+            raise TypeError(f"Checkpoint is for lloydia.KMeans, not {type(estimator).__name__}.")
+        load("lloydia.data.outputs").check_output(Path(self.path), (".npz",))
+        init = estimator.init
+        stored_parameters(estimator, init if callable(init) or isinstance(init, str) else None)
+        self._begin()
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Do nothing: the fit itself knows what is to be written."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def due(self) -> bool:
+        """Count an iteration; return whether it is time to write."""
+        self._iterations += 1
+        if self.every is not None and self._iterations >= self.every:
+            return True
+        seconds = SECONDS if self.every is None and self.seconds is None else self.seconds
+        return seconds is not None and time.monotonic() - self._written >= seconds
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Replace the file."""
+        load("lloydia.data.checkpoints").save_snapshot(snapshot, self.path)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._iterations, self._written = 0, time.monotonic()
 
 
 class Tasks:
@@ -44,6 +146,9 @@ class Tasks:
     ----------
     active : bool
         Whether the user set any callback.
+    needs_inertia : bool
+        Whether any of them may look at the inertia.
+    checkpoints : list of Checkpoint
     """
 
     def __init__(
@@ -61,7 +166,10 @@ class Tasks:
         metadata = None if weights is None else {"sample_weight": weights}
         self.data = {"estimator": estimator, "X": X, "metadata": metadata}
         self.open: list[Any] = []
-        self.active = bool(getattr(estimator, "_skl_callbacks", ()))
+        callbacks = getattr(estimator, "_skl_callbacks", ())
+        self.active = bool(callbacks)
+        self.needs_inertia = any(getattr(each, "needs_inertia", True) for each in callbacks)
+        self.checkpoints = [each for each in callbacks if isinstance(each, Checkpoint)]
         # A meta-estimator may have callbacks where the estimator itself has none.
         if self.active or hasattr(estimator, "_parent_callback_ctx"):
             context = estimator._init_callback_context(

@@ -17,7 +17,6 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import Engine, Report, choose
@@ -25,8 +24,10 @@ from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.imports import load
 from lloydia.loop import Result, minimise
 from lloydia.parameters import check_parameters, check_range, check_threads
+from lloydia.resuming import Progress, Snapshot, estimator_parameters
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import checked
 from lloydia.stopping import Rule, Shift, Tolerance
@@ -154,6 +155,9 @@ class KMeans(
            [ 1.,  2.]])
     """
 
+    # Where the next fit goes on from.
+    _left_off: Snapshot | None = None
+
     def __init__(
         self,
         n_clusters=8,
@@ -224,28 +228,65 @@ class KMeans(
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
         rule = self._rule(engine)
-        random_state = check_random_state(self.random_state)
         tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
-
-        best: Result | None = None
+        progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
         seconds_seeding = 0.0
-        for _ in range(n_init):
+        while progress.runs < n_init:
             began = time.perf_counter()
-            centers = self._seed(engine, home(X), init, random_state)
-            if callable(init):
-                check_range(engine, weights, centers)
+            if progress.halt is None:
+                centers = self._seed(engine, home(X), init, progress.random_state)
+                if callable(init):
+                    check_range(engine, weights, centers)
+            else:
+                centers = progress.halt.used
             seconds_seeding += time.perf_counter() - began
+            progress.begin_run(centers)
             tasks.begin_run()
-            result = self._run(engine, centers, rule, tasks)
-            if best is None or result.inertia < best.inertia:
-                best = result
+            progress.end_run(self._run(engine, centers, rule, tasks, progress))
             if tasks.end_run():
                 break
-        assert best is not None
+        best = progress.end()
         self._keep(best, engine, home, history=bool(best.history))
         self.seconds_seeding_ = seconds_seeding
+        self._left_off = None
         tasks.end()
         return self
+
+    @classmethod
+    def resume(cls, path):
+        """Return an estimator whose next :meth:`fit` goes on from a checkpoint.
+
+        Give that fit the rows and weights that the one before had: its result has the bits of a
+        fit without a break, on any engine.  A fit that was over has its result again.
+
+        Parameters
+        ----------
+        path : str or Path
+            What :class:`lloydia.callbacks.Checkpoint` wrote.
+
+        Returns
+        -------
+        KMeans
+            With the parameters of that fit; `algorithm`, `device`, `n_threads` and `verbose` may be
+            changed before it goes on.  Callbacks are to be set again, a Checkpoint too.  A clone
+            begins anew.  ``inertia_history_`` has all iterations if they were watched in both
+            processes; the counters and times are those of the second.
+
+        Raises
+        ------
+        DataError
+            There is no such file, or it is no checkpoint, or a damaged one.
+
+        Notes
+        -----
+        The fit raises :class:`ValueError` where the data are not what they were, as far as their
+        shape, their type, some of their values and their means tell, or a parameter that may
+        change the result is not.
+        """
+        snapshot = load("lloydia.data.checkpoints").load_snapshot(path)
+        model = cls(**estimator_parameters(snapshot))
+        model._left_off = snapshot
+        return model
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Cluster the rows of X and return their labels: shape (n_samples,), int32."""
@@ -359,11 +400,15 @@ class KMeans(
             print("Initialization complete")
         return centers
 
-    def _run(self, engine: Engine, centers: NDArray, rule: Rule, tasks: Tasks) -> Result:
+    def _run(
+        self, engine: Engine, centers: NDArray, rule: Rule, tasks: Tasks, progress: Progress
+    ) -> Result:
         def on_iteration(report: Report, last: bool) -> bool:
             if self.verbose:
                 print(f"Iteration {report.iteration - 1}, inertia {report.inertia}.")
-            return tasks.end_iteration(report, last)
+            stop = tasks.end_iteration(report, last)
+            progress.end_iteration(report, last or stop)
+            return stop
 
         watched = bool(self.verbose) or tasks.active
         result = minimise(
@@ -373,8 +418,9 @@ class KMeans(
             rule=rule,
             max_iter=self.max_iter,
             empty=self.empty,
-            history=watched,
+            history=bool(self.verbose) or tasks.needs_inertia,
             on_iteration=on_iteration if watched else None,
+            halt=progress.halt,
         )
         if self.verbose:
             ended = "Converged" if result.converged else "Ended"

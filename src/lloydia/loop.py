@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends import Engine, Late, Report
+from lloydia.data.arrays import on_host
 from lloydia.empty import settle
 from lloydia.stopping import Rule
 
-__all__ = ["Result", "Run", "minimise", "steps", "watch"]
+__all__ = ["Halt", "OtherDataError", "Result", "Run", "minimise", "steps", "watch"]
 
 STRICT = "strict convergence"
 CALLBACK = "stopped by a callback"
@@ -51,7 +52,8 @@ class Result:
 
     Attributes
     ----------
-    labels : ndarray of shape (n,), int32
+    labels : ndarray of shape (n,), int32, or None
+        None in what was read from a file: they follow from the centres.
     centers : ndarray of shape (k, d)
     inertia : float
     n_iter : int
@@ -67,7 +69,7 @@ class Result:
         Whether every cluster is known to have a row.
     """
 
-    labels: NDArray[np.int32]
+    labels: NDArray[np.int32] | None
     centers: NDArray
     inertia: float
     n_iter: int
@@ -76,6 +78,35 @@ class Result:
     history: list[float]
     algorithm: str
     full: bool
+
+
+@dataclass(frozen=True)
+class Halt:
+    """Where a run was left: all that its later iterations depend on, but for the data.
+
+    The labels of an iteration are those of the centres it used, so to have them again it is done
+    again; what follows from it are the same centres, or the data are others.
+
+    Attributes
+    ----------
+    iteration : int
+        The last one that was done, from 1.
+    used : ndarray of shape (k, d)
+        The centres that it assigned the rows to.
+    centers : ndarray of shape (k, d)
+        Those that followed.
+    costs : list of float
+        The inertia of each iteration up to it, where it was asked for.
+    """
+
+    iteration: int
+    used: NDArray
+    centers: NDArray
+    costs: list[float]
+
+
+class OtherDataError(ValueError):
+    """A run cannot go on: these are not the rows and weights that it was begun with."""
 
 
 # Gives what it waits for next, None for anything but a report, and at the end the result.
@@ -102,6 +133,7 @@ def steps(
     empty: str,
     history: bool = False,
     on_iteration: Callable[[Report, bool], bool] | None = None,
+    halt: Halt | None = None,
 ) -> Run:
     """Run Lloyd's method (Lloyd 1982) from the given centres, halting before every wait.
 
@@ -120,27 +152,43 @@ def steps(
         Whether to compute the inertia of every iteration.
     on_iteration : callable, optional
         Gets each report and whether it is the last; returning True stops the run.
+    halt : Halt, optional
+        Go on from there; `centers` are the ones it used then.
+
+    Raises
+    ------
+    EmptyClusterError
+        Where `empty` is ``"error"``.
+    OtherDataError
+        If `halt` is not of these data.
     """
-    settles = empty != "keep"
+    settles, costed = empty != "keep", history or rule.needs_inertia
     engine.start(centers, algorithm, settles)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
     waiting: deque[Late] = deque()
-    queued, relocated, reason = 0, 0, ""
+    # The engine counts from its own start, `before` iterations after the run's.
+    before, queued, relocated, reason = 0, 0, 0, ""
+    if halt:
+        yield from _again(engine, halt, empty)
+        before, queued, costs = halt.iteration - 1, 1, list(halt.costs) if costed else []
     while not reason:
-        while queued < max_iter and len(waiting) <= lag:
-            waiting.append(engine.iterate(history or rule.needs_inertia))
+        while before + queued < max_iter and len(waiting) <= lag:
+            waiting.append(engine.iterate(costed))
             queued += 1
         yield waiting[0]
         report = waiting.popleft().result()
+        own = report.iteration
         fixed = report.n_changed == 0
         relocated = 0
         if report.n_empty and settles:
-            engine.rewind(report.iteration)
+            engine.rewind(own)
             waiting.clear()
-            queued = report.iteration
-            report, relocated = settle(engine, report, empty)
+            queued = own
+            report, relocated = settle(engine, replace(report, iteration=before + own), empty)
+        if before:
+            report = replace(report, iteration=before + own)
         if (cost := report.inertia) is not None:
             report = replace(report, drop=costs[-1] - cost if costs else None)
             costs.append(cost)
@@ -149,7 +197,7 @@ def steps(
             watcher(replace(report, max_iter=max_iter))
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK
-    engine.rewind(report.iteration)
+    engine.rewind(own)
     assigned = fixed and not relocated
     if not assigned:
         engine.assign()
@@ -166,6 +214,21 @@ def steps(
         engine.algorithm,
         assigned and report.n_empty == 0,
     )
+
+
+def _again(engine: Engine, halt: Halt, empty: str) -> Generator[Late, None, None]:
+    """Do the iteration that a run was left after once more."""
+    late = engine.iterate(False)
+    yield late
+    report = late.result()
+    if report.n_empty and empty != "keep":
+        engine.rewind(report.iteration)
+        settle(engine, report, empty)
+    if on_host(engine.centers()).tobytes() != halt.centers.tobytes():
+        raise OtherDataError(
+            f"The centres after iteration {halt.iteration} do not follow from these rows and "
+            "weights: go on with the data that the run was begun with."
+        )
 
 
 def _reason(report: Report, fixed: bool, rule: Rule, max_iter: int) -> str:

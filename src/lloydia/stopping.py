@@ -13,7 +13,7 @@ from functools import cached_property
 
 from lloydia.backends import Report
 
-__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse"]
+__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse", "spell"]
 
 
 class Rule:
@@ -173,27 +173,51 @@ class Tolerance(Rule):
         return self.shift.reason(report)
 
 
+# What rules are called in text; each is made of one number.
+SPELLED: dict[str, Callable[[float], Rule]] = {
+    "labels": Labels,
+    "inertia": Inertia,
+    "centers": Centers,
+}
+
+
+def spell(rule: Rule) -> str:
+    """Write a rule as the text that :func:`parse` reads.
+
+    Raises
+    ------
+    ValueError
+        If it is, or has in it, a rule that is none of those.
+    """
+    if isinstance(rule, Either):
+        return f"{spell(rule.first)}|{spell(rule.second)}"
+    for name, kind in SPELLED.items():
+        if type(rule) is kind:
+            (value,) = vars(rule).values()
+            return f"{name}:{float(value)!r}"
+    raise ValueError(f"{rule!r} is no rule that text could name: Labels, Inertia or Centers.")
+
+
 def parse(text: str) -> Rule:
     """Read a rule from text: ``labels``, ``labels:0.001``, ``inertia:1e-6``, ``centers:5e-6``.
 
-    Several are joined by ``|``.
+    Several are joined by ``|``.  :func:`spell` is the inverse.
 
     Raises
     ------
     ValueError
         If it is none of these.
     """
-    rules = {"labels": Labels, "inertia": Inertia, "centers": Centers}
     result: Rule | None = None
     for part in text.split("|"):
         name, colon, value = part.strip().partition(":")
-        if name not in rules or (not colon and name != "labels"):
+        if name not in SPELLED or (not colon and name != "labels"):
             raise ValueError(
                 f"Unknown stop rule {part.strip()!r}: use labels, labels:FRACTION, inertia:DROP or "
                 "centers:ATOL, several joined by '|'."
             )
         try:
-            rule = rules[name](float(value)) if colon else Labels()
+            rule = SPELLED[name](float(value)) if colon else Labels()
         except ValueError as error:
             raise ValueError(f"Bad stop rule {part.strip()!r}: {error}") from None
         result = rule if result is None else result | rule

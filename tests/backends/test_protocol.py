@@ -15,7 +15,7 @@ from lloydia.backends import Ready, choose
 from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
-from lloydia.loop import minimise
+from lloydia.loop import Halt, OtherDataError, minimise, watch
 from lloydia.seeding import SEEDINGS
 
 STATE = ("current", "used", "assigned", "D", "iteration", "empty", "n_changed", "cost")
@@ -189,8 +189,6 @@ def test_the_spread_may_be_asked_for_in_a_run(weighted, algorithm):
 
 
 def test_watchers_see_every_iteration():
-    from lloydia.loop import watch
-
     seen = deque()
     X = data(2)
     with watch(seen.append):
@@ -227,3 +225,42 @@ def test_a_ready_report_is_a_late_one():
 def test_a_device_that_is_not_there_is_an_error(device, message):
     with pytest.raises((ValueError, ImportError), match=message):
         choose(device, data(0), None, None)
+
+
+@pytest.mark.parametrize("policy", ["relocate", "keep"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_engine_goes_on_where_another_halted(weighted, policy):
+    X = data(5)
+    weights = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400) if weighted else None
+    start = np.vstack([X[:4], np.full((2, 3), 50.0), X[4:6]])
+    used, states, costs = start, {}, []
+
+    def look(report, last):
+        nonlocal used
+        costs.append(report.inertia)
+        states[report.iteration] = Halt(report.iteration, used, engine.centers(), list(costs))
+        used = engine.centers()
+        return False
+
+    engine = choose("reference", X, weights, None)
+    options = {"empty": policy, "history": True, "rule": stopping.Inertia(0.01)}
+    expected = run(engine, start, on_iteration=look, **options)
+    for iteration in (1, 2, len(states) - 1):
+        halt = states[iteration]
+        parts = [
+            choose("cpu", X[part], None if weights is None else weights[part], 1)
+            for part in (slice(150), slice(150, None))
+        ]
+        for other in (
+            choose("cpu", X, weights, 2),
+            Late(choose("reference", X, weights, None)),
+            Parts(parts),
+        ):
+            seen = deque()
+            with watch(seen.append):
+                assert run(other, halt.used, halt=halt, **options) == expected
+            assert [report.iteration for report in seen] == list(
+                range(iteration + 1, expected[3] + 1)
+            )
+        with pytest.raises(OtherDataError, match=f"after iteration {iteration} do not follow"):
+            run(choose("cpu", X[:-1], None, 2), halt.used, halt=halt, **options)

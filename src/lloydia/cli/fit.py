@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Data, Json, Reading
 from lloydia.cli.progress import fit_progress
@@ -43,8 +44,11 @@ class Outputs:
         ),
     ] = None
 
-    def check(self, inputs: list[Path]) -> None:
-        """Refuse an output that could not be written, before any work is done."""
+    def check(self, inputs: list[Path]) -> list[Path]:
+        """Refuse an output that could not be written, before any work is done.
+
+        Returns the files that the command uses.
+        """
         from lloydia.data.outputs import TABLES, check_output
 
         known = {"labels": TABLES, "centers": TABLES, "model": (".npz",), "plot": PICTURES}
@@ -56,6 +60,7 @@ class Outputs:
                 used.append(path)
         if self.plot is not None:
             import lloydia.plots  # noqa: F401 - says now, not after the fit, that it is missing
+        return used
 
     def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
         """Write all files under temporary names; they are renamed when `renames` closes."""
@@ -101,6 +106,7 @@ def fit(
     method: Method = Method(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008
     outputs: Outputs = Outputs(),
+    checkpoints: Checkpoints = Checkpoints(),  # noqa: B008
     json: Json = False,
 ) -> None:
     """Cluster the rows of a table.
@@ -110,17 +116,18 @@ def fit(
     from lloydia.data.files import check_squares
 
     method.check()
-    outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
+    used = outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
+    checkpoints.check(used)
     table = reading.table(data, dtype=None if method.dtype == "auto" else method.dtype)
     if k > len(table.X):
         raise ValueError(f"-k {k} asks for more clusters than the {len(table.X)} rows of {data}.")
     check_squares(table, len(table.X))
-    estimator = method.estimator(table, k)
+    estimator = checkpoints.prepared(method.estimator(table, k))
     with fit_progress(f"{k} clusters", method.max_iter):
         start = time.perf_counter()
         estimator.fit(table.X)
         seconds = time.perf_counter() - start
-    facts = _facts(estimator, table, seconds, outputs)
+    facts = {**_facts(estimator, table, seconds, outputs), "checkpoint": checkpoints.path()}
     with ExitStack() as renames:
         outputs.write(estimator, table, renames)
         if json:

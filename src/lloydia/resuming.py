@@ -1,0 +1,279 @@
+"""Where a fit stands, so that another process can go on from there, to the same bits.
+
+A fit is a chain of runs, and a run a chain of iterations, each of which follows from the centres
+before it and from the data.  So what is kept is small: the centres that the last iteration used
+and those that it made, the best of the runs that are over, and the state of the random numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from lloydia.backends import Engine, Report
+from lloydia.data.arrays import on_host
+from lloydia.loop import Halt, OtherDataError, Result
+from lloydia.stopping import Rule, parse, spell
+
+if TYPE_CHECKING:
+    from lloydia.callbacks import Checkpoint
+
+__all__ = ["Progress", "Snapshot", "estimator_parameters", "known_by", "stored_parameters"]
+
+# Parameters that change no bit of the result.
+FREE = ("algorithm", "copy_x", "device", "n_threads", "verbose")
+
+# What stands for a generator that the caller gave.
+GENERATOR = "RandomState"
+
+# The only kind of generator whose state a file keeps: that of all seeds.
+MT = "MT19937"
+
+# Rows that data are known by, besides their magnitudes.
+SAMPLE = 16
+
+
+# What numpy.random.RandomState.get_state() gives.
+State = tuple[str, NDArray[np.uint32], int, int, float]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that the rest of a fit depends on, but for the data.
+
+    Attributes
+    ----------
+    parameters : dict
+        Of the estimator; numbers, texts and None.
+    data : dict
+        What the data can be known by; see :func:`known_by`.
+    runs : int
+        How many are over.
+    random_state : tuple
+        State of the generator that later starts are drawn from.
+    best : Result or None
+        Of the runs that are over; without labels.
+    halt : Halt or None
+        Where the run under way stands; None between runs, and when the fit is over.
+    init : ndarray of shape (k, d) or None
+        The centres to start from, where the caller gave them.
+    """
+
+    parameters: dict[str, Any]
+    data: dict[str, Any]
+    runs: int
+    random_state: State
+    best: Result | None
+    halt: Halt | None
+    init: NDArray | None
+
+
+def known_by(engine: Engine) -> dict[str, Any]:
+    """Return what data can be known by: their shape and type, and a digest of some values.
+
+    The digest is of the largest magnitude of each feature, the extent of the weights and a few
+    rows: the same on every engine.  That the centres follow from the rows is tested as well, where
+    a run goes on.
+    """
+    extent, n = engine.extent(), engine.n_samples
+    rows = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)
+    weights = np.array([extent.largest_weight, extent.smallest_weight])
+    parts = (engine.rows(rows), np.asarray(extent.largest, dtype=np.float64), weights)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+    return {
+        "shape": [n, engine.n_features],
+        "dtype": str(engine.dtype),
+        "digest": digest.hexdigest(),
+    }
+
+
+def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
+    for name in ("shape", "dtype"):
+        if given[name] != before[name]:
+            raise OtherDataError(
+                f"X has the {name} {given[name]}, and the fit was begun with {before[name]}: give "
+                "the same rows and weights."
+            )
+    if given["digest"] != before["digest"]:
+        raise OtherDataError(
+            "X or its weights have other values than those that the fit was begun with: give the "
+            "same ones, in the same order."
+        )
+
+
+def stored_parameters(estimator: Any, init: Any) -> dict[str, Any]:
+    """Return the parameters as numbers, texts and None, with this `init` for the estimator's.
+
+    Raises
+    ------
+    ValueError
+        Names the parameter that a file without pickle cannot hold.
+    """
+    parameters = {**estimator.get_params(deep=False), "init": init}
+    return {name: _stored(name, value) for name, value in parameters.items()}
+
+
+def _stored(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(value.tobytes()).hexdigest()
+    if isinstance(value, Rule):
+        return spell(value)
+    if isinstance(value, RandomState) and value.get_state(legacy=False)["bit_generator"] == MT:
+        return GENERATOR
+    raise ValueError(
+        f"A checkpoint cannot hold {name}={value!r}: give a number, a name or an array."
+    )
+
+
+def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what an estimator of the snapshot is made with."""
+    parameters = dict(snapshot.parameters)
+    if snapshot.init is not None:
+        parameters["init"] = snapshot.init
+    if parameters["stop"] is not None:
+        parameters["stop"] = parse(parameters["stop"])
+    if parameters["random_state"] == GENERATOR:
+        parameters["random_state"] = RandomState()
+    return parameters
+
+
+class Progress:
+    """Where a fit stands.
+
+    Parameters
+    ----------
+    estimator : KMeans
+    engine : Engine
+    init : str, ndarray of shape (k, d) or callable
+        As it was checked.
+    checkpoints : sequence of Checkpoint
+        To be written.
+    snapshot : Snapshot or None
+        Where to go on from.
+
+    Attributes
+    ----------
+    random_state : RandomState
+    runs : int
+        How many are over.
+    best : Result or None
+    halt : Halt or None
+        Where the next run goes on from, unless it is a new one.
+
+    Raises
+    ------
+    OtherDataError
+        The snapshot is of other data.
+    ValueError
+        A parameter is not what it was, and it may change the result.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        engine: Engine,
+        init: Any,
+        checkpoints: Sequence[Checkpoint],
+        snapshot: Snapshot | None,
+    ) -> None:
+        self.estimator, self.engine, self.init = estimator, engine, init
+        self.checkpoints = checkpoints
+        self.random_state = check_random_state(estimator.random_state)
+        self.runs = 0
+        self.best: Result | None = None
+        self.halt: Halt | None = None
+        if snapshot is not None:
+            self._go_on_from(snapshot)
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the estimator, as they are stored."""
+        return stored_parameters(self.estimator, self.init)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What the data can be known by."""
+        return known_by(self.engine)
+
+    def _go_on_from(self, snapshot: Snapshot) -> None:
+        for name, value in self.parameters.items():
+            before = snapshot.parameters[name]
+            if name not in FREE and value != before:
+                raise ValueError(
+                    f"{name}={value!r} is not what the fit was begun with ({before!r}): what may "
+                    f"differ in a resumed one is {', '.join(FREE)}."
+                )
+        _check_data(self.data, snapshot.data)
+        if not isinstance(self.estimator.random_state, RandomState):
+            # NumPy's global one stays as it is.
+            self.random_state = RandomState()
+        self.random_state.set_state(snapshot.random_state)
+        self.runs, self.best, self.halt = snapshot.runs, snapshot.best, snapshot.halt
+
+    def begin_run(self, centers: NDArray) -> None:
+        """Begin a run from these centres, or go on from where it was left."""
+        # What the next iteration uses.
+        self.used = self.halt.centers if self.halt else centers
+        self.costs = list(self.halt.costs) if self.halt else []
+
+    def end_iteration(self, report: Report, last: bool) -> None:
+        """Write the checkpoints that are due; those of a run's last iteration wait for its end."""
+        if not self.checkpoints:
+            return
+        if report.inertia is not None:
+            self.costs.append(report.inertia)
+        centers = on_host(deepcopy(self.engine.centers()))
+        if not last:
+            self._write(Halt(report.iteration, self.used, centers, self.costs))
+        self.used = centers
+
+    def end_run(self, result: Result) -> None:
+        """Keep a run's result, if it is the best one."""
+        self.runs, self.halt = self.runs + 1, None
+        if self.best is None or result.inertia < self.best.inertia:
+            self.best = result
+        self._write(None)
+
+    def end(self) -> Result:
+        """End the fit; return the best run's result."""
+        for checkpoint in self.checkpoints:
+            checkpoint.write(self._snapshot(None))
+        assert self.best is not None
+        if self.best.labels is not None:
+            return self.best
+        self.engine.classify(self.best.centers)
+        if float(self.engine.inertia()) != self.best.inertia:
+            raise OtherDataError(
+                f"The best run's inertia was {self.best.inertia}, and these rows and weights have "
+                "another: go on with the data that the fit was begun with."
+            )
+        return replace(self.best, labels=self.engine.labels())
+
+    def _write(self, halt: Halt | None) -> None:
+        for checkpoint in self.checkpoints:
+            if checkpoint.due():
+                checkpoint.write(self._snapshot(halt))
+
+    def _snapshot(self, halt: Halt | None) -> Snapshot:
+        best = self.best and replace(self.best, labels=None, centers=on_host(self.best.centers))
+        state = self.random_state.get_state()
+        init = self.init if isinstance(self.init, np.ndarray) else None
+        return Snapshot(self.parameters, self.data, self.runs, state, best, halt, init)

@@ -1,0 +1,82 @@
+"""`lloydia fit --checkpoint FILE --every N --resume`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn.callback")
+
+FIT = ("fit", "blobs.csv", "-k", 7, "--tol", 0, "--checkpoint", "c.npz", "--every", 1)
+
+
+def same(facts, others):
+    changing = ("seconds", "seconds_seeding", "n_distances", "labels", "checkpoint")
+    return all(facts[name] == others[name] for name in facts if name not in changing)
+
+
+def facts_of(ran):
+    assert ran.status == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_a_fit_that_was_over_is_resumed(run, blobs):
+    plain = facts_of(run(*FIT[:6], "--json"))
+    first = run(*FIT, "--resume", "--json")
+    assert "c.npz is not there: the fit begins anew" in first.err
+    again = run(*FIT, "--resume", "--json", "--threads", 2, "--algorithm", "elkan")
+    assert again.err == ""
+    assert same(facts_of(first), plain)
+    assert facts_of(first)["checkpoint"] == "c.npz"
+    assert facts_of(again)["inertia"] == plain["inertia"]
+    assert facts_of(again)["n_distances"] == 120 * 7
+
+
+def test_without_resume_it_begins_anew(run, blobs):
+    run(*FIT)
+    assert facts_of(run(*FIT, "--seed", 5, "--json"))["n_distances"] > 120 * 7
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (("--seed", 5), "random_state=5 is not what the fit was begun with (0)"),
+        (("--columns", "a,b"), "X has the shape [120, 2], and the fit was begun with [120, 3]"),
+        (("--dtype", "float32"), "X has the dtype float32"),
+    ],
+)
+def test_another_fit_is_not_resumed(run, blobs, changed, message):
+    run(*FIT)
+    ran = run(*FIT, "--resume", *changed)
+    assert ran.status == 2
+    assert message in ran.err
+
+
+def test_a_damaged_checkpoint_is_not_resumed(run, blobs, folder):
+    (folder / "c.npz").write_bytes(b"PK\x03\x04")
+    ran = run(*FIT, "--resume")
+    assert ran.status == 2
+    assert "c.npz is damaged" in ran.err
+
+
+def test_a_command_that_is_killed_goes_on(folder, run):
+    X = np.random.default_rng(0).random((30_000, 2))
+    np.save("x.npy", X)
+    fit = ("fit", "x.npy", "-k", 200, "--tol", 0, "--max-iter", 200, "--json")
+    saving = ("--checkpoint", "c.npz", "--every", 1)
+    command = [sys.executable, "-m", "lloydia", *map(str, (*fit, *saving))]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while not (folder / "c.npz").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    expected, found = (facts_of(run(*fit, *more)) for more in ((), (*saving, "--resume")))
+    assert same(found, expected)
+    assert found["n_iter"] > 20
