@@ -211,6 +211,26 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     assert rows["scikit-learn lloyd"]["where"] == "cpu"
 
 
+@pytest.mark.parametrize("letter", ["C", "D"])
+def test_beside_a_gpu_one_thread_runs_ten_iterations(letter, monkeypatch):
+    pytest.importorskip("numba_cuda")
+    asked = []
+
+    def measure(self, trial, contenders, **options):
+        asked.extend((each.name, trial.part, trial.max_iter) for each in contenders)
+        return ()
+
+    module = experiment(letter)
+    monkeypatch.setattr(Lab, "measure", measure)
+    for maker in {"square", "pixels", "colors", "_kernels"} & vars(module).keys():
+        monkeypatch.setattr(module, maker, lambda *_, **__: np.zeros((1, 2), np.float32))
+    list(module.run(Lab("cuda")))
+    assert {most for rung, _, most in asked if rung == "r01_lloyd"} == {10}
+    parts = ("convergence", "pictures", "sizes")
+    longest = {most for rung, part, most in asked if rung != "r01_lloyd" and part in parts}
+    assert longest == {"C": {10_000}, "D": {200}}[letter]
+
+
 def test_experiments_run_without_the_command_line(tmp_path, monkeypatch, capsys):
     arguments = ["A", "--scale", "0.001", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["experiments", *arguments])

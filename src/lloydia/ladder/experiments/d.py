@@ -65,7 +65,7 @@ def _series(
 ) -> Iterator[Measurement]:
     contenders = lab.contenders(hosts=names)
     for size in dict.fromkeys(lab.size(n, k) for k in several):
-        yield from lab.measure(_trial(lab, part, *size, most), contenders)
+        yield from lab.measure(_trial(lab, part, *size, most), contenders, repeat=1)
 
 
 def _trial(lab: Lab, part: str, n: int, k: int, most: int) -> Trial:

@@ -24,7 +24,7 @@ __all__ = ["ENGINES", "PEERS", "Contender", "Lab", "cores", "gpu"]
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
 ENGINES = {"r30_engine_cpu": "Lloydia", "r31_engine_cuda": "Lloydia on the GPU"}
 SIMULATOR = "CUDA simulator"
-PATIENCE = 5.0  # seconds after which a run is not repeated
+PATIENCE = 1.0  # seconds after which a run is not repeated
 
 
 def cores() -> int:
