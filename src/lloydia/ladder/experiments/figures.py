@@ -144,13 +144,15 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     found = ordered(found)
     for place, each in enumerate(found):
         ax.barh(place, value(each), height=0.62, color=color(each))
-        ax.text(value(each), place, f" {seconds(value(each))}", va="center", fontsize="small")
+        end = max(value(each), each.theirs or 0.0)  # past the diamond, where that is past the bar
+        ax.text(end, place, f"  {seconds(value(each))}", va="center", fontsize="small")
         if each.theirs:
             ax.plot(each.theirs, place, "D", color="black", markerfacecolor="white", markersize=6)
     ax.set_xscale("log")
     ax.set_yticks(range(len(found)), [name(each) for each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize="small")
     every = [value(each) for each in found] + [each.theirs for each in found if each.theirs]
     ax.set_xlim(min(every) / 2, max(every) * 4)  # room for the times beside the bars
     ax.xaxis.set_major_formatter(lambda x, _: seconds(x, digits=0))
