@@ -23,7 +23,7 @@ def test_without_numba_cuda_the_list_says_how_to_get_it(run, monkeypatch):
 
 def test_a_tiny_run_and_its_report(run, folder):
     pytest.importorskip("matplotlib")
-    ran = run("ladder", "run", "A", "--scale", 0.001, "--out", "kept", "--json")
+    ran = run("ladder", "run", "a", "--scale", 0.001, "--out", "kept", "--json")
     assert ran.status == 0
     rows = json.loads(ran.out)["rows"]
     assert {row["experiment"] for row in rows} == {"A"}
@@ -41,7 +41,7 @@ def test_a_tiny_run_and_its_report(run, folder):
     ("arguments", "what"),
     [
         ("run", "needs an experiment"),
-        ("run E --out x", "E"),
+        ("run E --out x", "'E' is not one of walk, T, A, B, C, D"),
         ("run A --scale 0.5", "name a folder with --out"),
         ("run A --scale 0 --out x", "--scale must be more than 0"),
         ("run A --scale 2 --out x", "--scale must be more than 0 and at most 1, not 2"),

@@ -31,7 +31,7 @@ from lloydia.ladder.experiments.measurement import Measurement, keep, of_machine
 from lloydia.ladder.experiments.oracle import Trial
 from lloydia.ladder.experiments.t import BLOCKS, GLOBAL, SHARED
 from lloydia.ladder.rung import About
-from lloydia.stopping import Labels
+from lloydia.stopping import Inertia, Labels
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "ladder.md"
@@ -168,6 +168,23 @@ def test_no_time_for_a_result_that_differs(monkeypatch, spoil, reason):
     assert (found.seconds is None) == bool(reason)
 
 
+@pytest.mark.parametrize("rule", [Inertia(drop=1e-3), Labels()], ids=str)
+def test_nothing_is_compiled_while_the_clock_runs(rule, monkeypatch):
+    sound, asked = ladder.named("r00_reference").fit, []
+
+    def fit(X, centers, *, rule, max_iter):
+        asked.append(rule is not None and rule.needs_inertia)
+        return sound(X, centers, rule=rule, max_iter=max_iter)
+
+    toy = SimpleNamespace(ABOUT=About("toy", "", "cpu"), fit=fit)
+    monkeypatch.setattr(ladder, "named", lambda name: toy)
+    X = blobs(300, 5, "float64")
+    (found,) = Lab().measure(Trial("A", "toy", X, X[:5], rule, 50), [Contender("r00_toy")])
+    before, timed = asked[: -len(found.repetitions)], asked[-len(found.repetitions) :]
+    assert len(timed) == 3
+    assert set(before) >= set(timed)
+
+
 def test_float32_may_round_but_not_by_much():
     X = blobs(500, 8, "float32")
     trial = Trial("T", "toy", X, X[:8], Labels(), 50)
@@ -209,6 +226,26 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     assert rows["r15_all_on_gpu"]["block"] == 32
     assert rows["r10_naive"]["phases"]["kernels"] > 0
     assert rows["scikit-learn lloyd"]["where"] == "cpu"
+
+
+@pytest.mark.parametrize("letter", ["C", "D"])
+def test_beside_a_gpu_one_thread_runs_ten_iterations(letter, monkeypatch):
+    pytest.importorskip("numba_cuda")
+    asked = []
+
+    def measure(self, trial, contenders, **options):
+        asked.extend((each.name, trial.part, trial.max_iter) for each in contenders)
+        return ()
+
+    module = experiment(letter)
+    monkeypatch.setattr(Lab, "measure", measure)
+    for maker in {"square", "pixels", "colors", "_kernels"} & vars(module).keys():
+        monkeypatch.setattr(module, maker, lambda *_, **__: np.zeros((1, 2), np.float32))
+    list(module.run(Lab("cuda")))
+    assert {most for rung, _, most in asked if rung == "r01_lloyd"} == {10}
+    parts = ("convergence", "pictures", "sizes")
+    longest = {most for rung, part, most in asked if rung != "r01_lloyd" and part in parts}
+    assert longest == {"C": {10_000}, "D": {200}}[letter]
 
 
 def test_experiments_run_without_the_command_line(tmp_path, monkeypatch, capsys):
@@ -272,12 +309,12 @@ def test_the_largest_problems_are_summed_up():
     short = replace(series[0], rung="r01_lloyd", max_iter=-1, seconds=1e-6)
     first, second = summits.sheet([*small, *series, engine, short]).lines
     assert first[0] == "T: 1,000 x 2, k = 64, float64"
-    assert first[1] == "10.0 s"
+    assert first[1] == "10.0 s / 9"
     assert first[2:4] == [
-        "16 tree lloyd, blocks of 64: 1.63 s (6.14x)",
-        "21 chunked hamerly, blocks of 64: 1.06 s (9.40x)",
+        "16 tree lloyd, blocks of 64: 1.63 s / 9 (6.14x)",
+        "21 chunked hamerly, blocks of 64: 1.06 s / 9 (9.40x)",
     ]
-    assert first[4] == "100 ms (10.6x)"
+    assert first[4] == "100 ms / 9 (10.6x)"
     assert second[4] == ""
 
 
@@ -299,6 +336,16 @@ def test_every_part_that_ran_here_has_a_figure(results):
         assert lines[part]
     assert "Lloydia" in lines["A: experiment and headline: 16x at n = 100,000"]
     assert lines["T: CUDA, shared memory"] == ""
+    assert lines["D: time, and the image in its mean colours"] == "tested"
+    assert " in 8 iterations" in lines["D: sequential, OpenMP"]
+
+
+def test_a_figure_says_whose_it_is():
+    series = list(_gpu_series(_as_the_thesis_found))
+    lines = {line[0]: line[2] for line in systems.sheet(series).lines}
+    assert lines["T: findings"] == "1,000 x 2, k = 64: 10 yes (GPU)"
+    fastest = "1,000 x 2, k = 64: 1.06 s in 9 iterations (GPU)"
+    assert lines["T: time from data in place to convergence"] == fastest
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import App, Parameter
 
@@ -22,6 +23,15 @@ ladder = App(
     Example: lloydia ladder run A --scale 0.1 --out figures
     """,
 )
+
+
+def any_case(type_: type, tokens: Sequence[Any]) -> str:
+    """Convert the text of an argument to one of its choices, in small letters or capitals."""
+    text = tokens[0].value
+    choices = {choice.lower(): choice for choice in get_args(type_)}
+    if text.lower() not in choices:
+        raise ValueError(f"{text!r} is not one of {', '.join(choices.values())}")
+    return choices[text.lower()]
 
 
 @ladder.command(name="list")
@@ -44,7 +54,10 @@ def rungs(*, json: Json = False) -> None:
 def run(
     *experiments: Annotated[
         Literal["walk", "T", "A", "B", "C", "D"],
-        Parameter(help="T, A, B, C, D: a system's; walk: every rung on one problem."),
+        Parameter(
+            converter=any_case,
+            help="T, A, B, C, D: a system's; walk: every rung on one problem.",
+        ),
     ],
     where: Annotated[
         Literal["cpu", "cuda", "all"],

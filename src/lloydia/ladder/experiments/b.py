@@ -149,8 +149,10 @@ def _pies(found: Sequence[Measurement]) -> Figure:
     hues = dict(zip(PHASES, BRIGHT))
     for ax, title, parts in zip(axes, [*titles, "the source's (V100)"], pies):
         some = {phase: part for phase, part in parts.items() if part >= 0.005}
-        labels = [f"{phase}\n{part:.0%}" for phase, part in some.items()]
-        colors = [hues.get(phase, "0.8") for phase in some]
-        ax.pie(list(some.values()), labels=labels, colors=colors, startangle=90)
+        wedges, _ = ax.pie(
+            list(some.values()), colors=[hues[phase] for phase in some], startangle=90
+        )
+        labels = [f"{phase} {part:.0%}" for phase, part in some.items()]
+        ax.legend(wedges, labels, loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False)
         ax.set_title(title, fontsize="medium")
     return figure

@@ -65,7 +65,7 @@ def _series(
 ) -> Iterator[Measurement]:
     contenders = lab.contenders(hosts=names)
     for size in dict.fromkeys(lab.size(n, k) for k in several):
-        yield from lab.measure(_trial(lab, part, *size, most), contenders)
+        yield from lab.measure(_trial(lab, part, *size, most), contenders, repeat=1)
 
 
 def _trial(lab: Lab, part: str, n: int, k: int, most: int) -> Trial:
@@ -173,7 +173,7 @@ def _sizes(found: Sequence[Measurement]) -> Figure:
         for each in pick(found, k=k):
             if each.theirs:
                 theirs = each.theirs / ITERATIONS
-                ax.plot(each.n, theirs, "D", color=color(each), markerfacecolor="white")
+                ax.plot(each.n, theirs, "D", color=hue(each), markerfacecolor="white")
         ax.set_xscale("log")
         ax.set_xlabel("pixels")
         ax.set_title(f"k = {k}", loc="left")
@@ -207,6 +207,13 @@ def _team(found: Sequence[Measurement]) -> Figure:
     return _legended(figure, ax)
 
 
+def hue(found: Measurement) -> str:
+    """Return a contender's hue: reductions have another than atomics."""
+    from lloydia.plots import BRIGHT
+
+    return BRIGHT[5] if found.rung == TREES else color(found)
+
+
 def _curves(ax: Axes, found: Sequence[Measurement], across: str) -> None:
     """Draw the time of an iteration, a line a contender."""
     styles = {ONE: "o-", TEAM: "o--", ATOMICS: "o-", TREES: "o--"}
@@ -216,7 +223,7 @@ def _curves(ax: Axes, found: Sequence[Measurement], across: str) -> None:
         )
         x, y = [getattr(each, across) for each in some], [each.per_iteration for each in some]
         style = styles.get(some[0].rung, "o-")
-        ax.plot(x, y, style, color=color(some[0]), markersize=4, label=called)
+        ax.plot(x, y, style, color=hue(some[0]), markersize=4, label=called)
     ax.set_yscale("log")
     ax.grid(color="0.9", linewidth=0.8)
 

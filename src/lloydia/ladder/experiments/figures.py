@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments.lab import ENGINES, PEERS
@@ -76,7 +76,13 @@ def line(found: Measurement) -> str:
     return told + seconds(found.seconds) + (f", {found.n_iter} iterations" if found.n_iter else "")
 
 
-def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:
+def compared(
+    title: str,
+    found: Sequence[Measurement],
+    base: str,
+    *,
+    by: Literal["seconds", "per_iteration"] = "seconds",
+) -> Sheet:
     """Return a table of contenders on one problem, beside the source's own figures.
 
     Parameters
@@ -86,6 +92,8 @@ def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:
         With a time or without; all of one problem.
     base : str
         The rung whose time the others' are compared with.
+    by : {"seconds", "per_iteration"}
+        Which time that is.
     """
     timed = ordered(each for each in found if each.seconds)
     ours = next((each for each in timed if each.rung == base), None)
@@ -95,7 +103,7 @@ def compared(title: str, found: Sequence[Measurement], base: str) -> Sheet:
             name(each),
             seconds(each.seconds),
             str(each.n_iter),
-            speedup(_ratio(ours, each, "seconds")),
+            speedup(_ratio(ours, each, by)),
         ]
         for each in timed
     ]
@@ -136,13 +144,15 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     found = ordered(found)
     for place, each in enumerate(found):
         ax.barh(place, value(each), height=0.62, color=color(each))
-        ax.text(value(each), place, f" {seconds(value(each))}", va="center", fontsize="small")
+        end = max(value(each), each.theirs or 0.0)  # past the diamond, where that is past the bar
+        ax.text(end, place, f"  {seconds(value(each))}", va="center", fontsize="small")
         if each.theirs:
             ax.plot(each.theirs, place, "D", color="black", markerfacecolor="white", markersize=6)
     ax.set_xscale("log")
     ax.set_yticks(range(len(found)), [name(each) for each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize="small")
     every = [value(each) for each in found] + [each.theirs for each in found if each.theirs]
     ax.set_xlim(min(every) / 2, max(every) * 4)  # room for the times beside the bars
     ax.xaxis.set_major_formatter(lambda x, _: seconds(x, digits=0))

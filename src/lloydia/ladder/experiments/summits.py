@@ -11,6 +11,12 @@ from lloydia.ladder.experiments.measurement import Measurement, pick
 
 __all__ = ["sheet"]
 
+NOTES = [
+    "Each with its best block. In brackets: a rung's gain over scikit-learn, and Lloydia's over the"
+    " best rung.",
+    "A's and D's rungs do all of a fixed number of iterations, as their sources did; scikit-learn"
+    " and Lloydia end when nothing changes.",
+]
 PARTS = ("series", "300 iterations", "256 MB", "convergence", "sizes")
 
 
@@ -18,10 +24,7 @@ def sheet(found: Sequence[Measurement]) -> Sheet:
     """Return a table with a line for each system's largest problems on one machine."""
     lines = [_line(some) for some in _largest(found)]
     heads = ["", "scikit-learn", "slowest rung on the GPU", "best rung", "Lloydia"]
-    note = (
-        "Each with its best block. In brackets: a rung's gain over scikit-learn, and Lloydia's over"
-    )
-    return Sheet("The largest problems", heads, lines, [f"{note} the best rung."])
+    return Sheet("The largest problems: time / iterations", heads, lines, NOTES)
 
 
 def _largest(found: Sequence[Measurement]) -> Iterator[list[Measurement]]:
@@ -48,7 +51,7 @@ def _line(found: Sequence[Measurement]) -> list[str]:
     first = found[0]
     return [
         f"{first.experiment}: {first.n:,} x {first.d}, k = {first.k}, {first.dtype}",
-        seconds(peer.seconds if peer else None),
+        _time(peer) if peer else "",
         _told(slowest, peer),
         _told(fastest, peer),
         _told(ours, fastest, named=False),
@@ -60,7 +63,11 @@ def _told(each: Measurement | None, base: Measurement | None, *, named: bool = T
     if each is None:
         return ""
     gain = f" ({speedup(_seconds(base) / _seconds(each))})" if base else ""
-    return f"{f'{name(each)}: ' if named else ''}{seconds(each.seconds)}{gain}"
+    return f"{f'{name(each)}: ' if named else ''}{_time(each)}{gain}"
+
+
+def _time(each: Measurement) -> str:
+    return f"{seconds(each.seconds)} / {each.n_iter}"
 
 
 def _seconds(each: Measurement) -> float:

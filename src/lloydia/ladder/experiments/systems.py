@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lloydia.bench.sheets import Sheet
+from lloydia.ladder.experiments import findings
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import ENGINES, PEERS
 from lloydia.ladder.experiments.measurement import Measurement, pick
@@ -66,15 +67,15 @@ def _links(files: Sequence[str]) -> str:
 
 def _figures(part: Part, found: Found) -> list[str]:
     if not part.wanted:
-        return []
+        return ["tested"] if any(file.startswith("tests/") for file in part.files) else []
     wanted = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in part.wanted.items()
     }
     some = pick(found, **wanted)
     devices = dict.fromkeys(each.device for each in some)
-    told = [TELLERS[part.tell](_largest(pick(some, device=device))) for device in devices]
-    return [each for each in told if each]
+    told = {device: TELLERS[part.tell](_largest(pick(some, device=device))) for device in devices}
+    return [f"{each} ({device})" if device else each for device, each in told.items() if each]
 
 
 def _largest(found: Found) -> list[Measurement]:
@@ -91,11 +92,15 @@ def _shape(found: Measurement) -> str:
     return f"{found.n:,} x {found.d}, k = {found.k}"
 
 
+def _time(found: Measurement) -> str:
+    after = f" in {found.n_iter} iterations" if found.n_iter else ""
+    return seconds(found.seconds) + after
+
+
 def fastest(found: Found) -> str:
     """Tell the fastest."""
     best = _best(found)
-    where = f" ({best.device})" if best.device else ""
-    return f"{_shape(best)}: {seconds(best.seconds)}{where}"
+    return f"{_shape(best)}: {_time(best)}"
 
 
 def rungs(found: Found) -> str:
@@ -103,7 +108,7 @@ def rungs(found: Found) -> str:
     widest = pick(found, dtype=max(each.dtype for each in found))
     names = dict.fromkeys(each.rung for each in widest)
     best = [_best(pick(widest, rung=rung)) for rung in names]
-    told = ", ".join(f"{name(each)} {seconds(each.seconds)}" for each in best)
+    told = ", ".join(f"{name(each)} {_time(each)}" for each in best)
     return f"{_shape(best[0])}: {told}"
 
 
@@ -124,8 +129,9 @@ def precision(found: Found) -> str:
 
 
 def iterations(found: Found) -> str:
-    """Tell how many iterations it took."""
-    counts = sorted({each.n_iter for each in found if each.n_iter})
+    """Tell how many iterations it took, where all that were wanted were allowed."""
+    most = max(each.max_iter for each in found)
+    counts = sorted({each.n_iter for each in found if each.n_iter and each.max_iter == most})
     return f"{_shape(found[0])}: {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}"
 
 
@@ -152,6 +158,13 @@ def gains(found: Found) -> str:
     return f"{_shape(found[0])}: {', '.join(told)} over one thread"
 
 
+def verdicts(found: Found) -> str:
+    """Tell how many of T's findings hold."""
+    held = [holds for *_, holds in findings.sheet(found).lines]
+    told = ", ".join(f"{held.count(each)} {each}" for each in dict.fromkeys(held))
+    return f"{_shape(found[0])}: {told}" if held else ""
+
+
 def phases(found: Found) -> str:
     """Tell the shares of the phases."""
     best = _best(found)
@@ -162,5 +175,5 @@ def phases(found: Found) -> str:
 
 TELLERS: dict[str, Callable[[Found], str]] = {
     each.__name__: each
-    for each in (fastest, rungs, blocks, precision, iterations, scores, gains, phases)
+    for each in (fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases)
 }
