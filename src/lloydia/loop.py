@@ -122,7 +122,7 @@ def steps(
         Gets each report and whether it is the last; returning True stops the run.
     """
     settles = empty != "keep"
-    engine.start(centers, algorithm, settles)
+    engine.start(centers, algorithm, settles, max_iter)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []

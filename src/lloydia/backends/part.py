@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends import UNLIMITED
 from lloydia.exact import sums
 
 __all__ = ["Part"]
@@ -86,7 +87,9 @@ class Part(Protocol):
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Part:
         """Return some of the rows with other weights."""
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         """Begin a run."""
 
     def adopt(self, centers: NDArray) -> None:

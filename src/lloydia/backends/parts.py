@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import Ready, Report
+from lloydia.backends import UNLIMITED, Ready, Report
 from lloydia.backends.part import Part
 from lloydia.exact import distance, sums
 
@@ -167,12 +167,14 @@ class Parts:
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.iteration = self.n_changed = 0
         self.latest: float | None = None
         for part in self.parts:
-            part.start(self.current, algorithm, settles)
+            part.start(self.current, algorithm, settles, max_iter)
 
     def _sums(self) -> NDArray[np.int64]:
         return reduce(np.add, (part.integers() for part in self.parts))
