@@ -29,6 +29,7 @@ __all__ = [
     "PANEL",
     "depth_of",
     "judge",
+    "panel_scores",
     "scan_deep_panel",
     "scan_panel",
 ]
@@ -128,6 +129,50 @@ def fold(builder, scores, number, anew, best, second, which):
     return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
 
 
+def _multiply(builder, y, panel, first, end, total):
+    """Add the products of features `first` to `end` to the totals."""
+    muladd = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    with cgutils.for_range(builder, end, start=first) as loop:
+        points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
+        column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
+        x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
+        for r in range(PANEL):
+            c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
+            for v in range(VECTORS):
+                value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
+                builder.store(value, total[r, v])
+
+
+def panel_scores(builder, y, n_features, panel, halves, deep):
+    """Return where the scores of a group against a panel are: a vector for (centre, vector).
+
+    The arguments are those of :func:`scan_panel`; `deep` is whether to add up DEPTH features at a
+    time.
+    """
+    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
+    total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
+    for r in range(PANEL):
+        start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
+        for v in range(VECTORS):
+            builder.store(start, total[r, v])
+    zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
+    if not deep:
+        _multiply(builder, y, panel, zero, n_features, total)
+        return total
+    with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
+        for p in places:
+            builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
+        end = builder.add(first, depth)
+        end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
+        _multiply(builder, y, panel, first, end, part)
+        for p in places:
+            both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
+            builder.store(both, total[p])
+    return total
+
+
 def _scan(deep: bool):
     """Return the code of a scan, which adds up all features at once or DEPTH at a time (deep).
 
@@ -136,45 +181,11 @@ def _scan(deep: bool):
     panel's number.  Number 0 starts anew.
     """
     signature = types.void(*[types.intp] * 8)
-    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
-
-    def accumulate(builder, y, panel, first, end, total):
-        muladd = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(VECTOR, [VECTOR] * 3),
-            f"llvm.fmuladd.v{LANES}f32",
-        )
-        with cgutils.for_range(builder, end, start=first) as loop:
-            points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
-            column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
-            x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
-            for r in range(PANEL):
-                c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
-                for v in range(VECTORS):
-                    value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
-                    builder.store(value, total[r, v])
 
     def codegen(context, builder, sig, args):
         y, n_features, panel, halves, best, second, which, number = args
-        total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
-        for r in range(PANEL):
-            start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
-            for v in range(VECTORS):
-                builder.store(start, total[r, v])
-        zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
-        if deep:
-            with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
-                for p in places:
-                    builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
-                end = builder.add(first, depth)
-                end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
-                accumulate(builder, y, panel, first, end, part)
-                for p in places:
-                    both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
-                    builder.store(both, total[p])
-        else:
-            accumulate(builder, y, panel, zero, n_features, total)
-        anew = builder.icmp_signed("==", number, zero)
+        total = panel_scores(builder, y, n_features, panel, halves, deep)
+        anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
         name = builder.trunc(number, INT)
         for v in range(VECTORS):
             at = BYTES * v
