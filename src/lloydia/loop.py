@@ -163,7 +163,7 @@ def steps(
         If `halt` is not of these data.
     """
     settles, costed = empty != "keep", history or rule.needs_inertia
-    engine.start(centers, algorithm, settles)
+    engine.start(centers, algorithm, settles, max_iter)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []

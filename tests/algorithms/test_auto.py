@@ -7,9 +7,9 @@ import pytest
 from lloydia.algorithms.auto import TRIAL, Auto
 
 
-def start(n, d, k, sparse, ordered, units=False) -> Auto:
+def start(n, d, k, sparse, ordered, units=False, max_iter=300) -> Auto:
     """Return what decides for a run."""
-    return Auto(n, d, k, sparse, ordered, units)
+    return Auto(n, d, k, sparse, ordered, units, max_iter)
 
 
 def run(auto: Auto, costs: dict[str, float], iterations: int) -> list[str]:
@@ -49,6 +49,21 @@ def test_rows_are_put_in_order_once_the_run_has_cost_as_much():
     change = used.index("filtering")
     assert 3 < change < 15
     assert set(used[change:]) == {"filtering"}
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(16_777_216, 2, 16), (1_000_000, 2, 100), (2_097_152, 16, 16)]
+)
+def test_what_takes_longer_to_pay_than_the_run_lasts_is_not_begun(n, d, k):
+    auto = start(n, d, k, sparse=False, ordered=False, max_iter=2)
+    costs = {"lloyd": 1.0, "filtering": 0.1, "hamerly": 0.1}
+    assert set(run(auto, costs, 2)) == {"lloyd"}
+
+
+def test_a_short_run_does_not_put_rows_in_order_half_way():
+    costs = {"lloyd": 1.0, "filtering": 0.1}
+    auto = start(16_777_216, 2, 16, sparse=False, ordered=False, max_iter=20)
+    assert set(run(auto, costs, 20)) == {"lloyd"}
 
 
 def test_rows_in_order_are_filtered_at_once():

@@ -39,8 +39,8 @@ class Late:
     def __getattr__(self, name):
         return getattr(self.engine, name)
 
-    def start(self, centers, algorithm, settles=True):
-        self.engine.start(centers, algorithm, settles)
+    def start(self, centers, algorithm, settles=True, max_iter=300):
+        self.engine.start(centers, algorithm, settles, max_iter)
         self.states, self.stuck, self.in_flight = {}, False, 0
         self.settles = settles
 
@@ -248,13 +248,13 @@ def test_any_engine_goes_on_where_another_halted(weighted, policy):
     for iteration in (1, 2, len(states) - 1):
         halt = states[iteration]
         parts = [
-            choose("cpu", X[part], None if weights is None else weights[part], 1)
+            CPUPart(X[part], None if weights is None else weights[part], 1)
             for part in (slice(150), slice(150, None))
         ]
         for other in (
             choose("cpu", X, weights, 2),
             Late(choose("reference", X, weights, None)),
-            Parts(parts),
+            Parts(Here(parts)),
         ):
             seen = deque()
             with watch(seen.append):

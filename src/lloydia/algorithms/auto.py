@@ -10,7 +10,8 @@ comes again much later, for bounds get better as centres settle.
 * More: Hamerly, which is Lloyd while its bounds do not pay.  Up to eight features filtering is
   tried, though boxes grow with them; beyond, with many clusters, yinyang,
   unless the scan is by far the fastest way to make a product.
-* CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.
+* CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.  A run that ends soon is
+  Lloyd's too: bounds and boxes are not begun that have no time to pay.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ SURE, LASTING = 0.25, 0.125
 BETTER = 0.8
 
 
+# Iterations in which bounds save less than they cost.
+BRIEF = 16
+
+
 class Auto:
     """What to use next.
 
@@ -57,6 +62,8 @@ class Auto:
         Whether the rows are in order already.
     units : bool
         Whether Lloyd's products are made on matrix units, which no scan of a few groups can use.
+    max_iter : int
+        Iterations of the run at most.
 
     Attributes
     ----------
@@ -65,20 +72,29 @@ class Auto:
     """
 
     def __init__(
-        self, n_samples: int, n_features: int, k: int, sparse: bool, ordered: bool, units: bool
+        self,
+        n_samples: int,
+        n_features: int,
+        k: int,
+        sparse: bool,
+        ordered: bool,
+        units: bool,
+        max_iter: int,
     ) -> None:
         self.using = "lloyd"
         self.others: list[str] = []
         # To put the rows in order, in iterations of Lloyd's.
         order = 0.0 if ordered else ORDER / (BASE + k * (n_features + EXTRA))
+        # The iteration from which on no trial can pay.
+        self.late = max_iter - order
         # What the run must cost before the next trial, in the same.
         self.patience = WAIT * TRIAL
         if not sparse and n_samples * n_features * k >= SMALL:
             if n_features <= FLAT:
                 self.others, self.patience = ["filtering"], SURE * order
-                if order < LASTING * k:
+                if order < min(LASTING * k, max_iter):
                     self.using = self.others.pop()
-            else:
+            elif max_iter > BRIEF:
                 self.using = "hamerly"
                 if n_features <= LOW:
                     self.others, self.patience = ["filtering"], WAIT * (TRIAL + order)
@@ -101,10 +117,14 @@ class Auto:
             self.left -= 1
             if self.left == 0:
                 self._settle(seconds)
-        elif self.others and self.iteration > 1 and self.spent >= self.patience * self.lloyd:
+        elif self._may_try() and self.spent >= self.patience * self.lloyd:
             self.incumbent = (self.using, seconds)
             self.using, self.left = self.others.pop(0), TRIAL
         return self.using
+
+    def _may_try(self) -> bool:
+        """Return whether there is another algorithm, and time for it to pay."""
+        return bool(self.others) and 1 < self.iteration < self.late
 
     def _settle(self, seconds: float) -> None:
         """End a trial whose last iteration cost that."""

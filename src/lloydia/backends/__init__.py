@@ -34,7 +34,10 @@ from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
 
-__all__ = ["Engine", "Lane", "Late", "Ready", "Report", "choose", "lanes", "together"]
+__all__ = ["UNLIMITED", "Engine", "Lane", "Late", "Ready", "Report", "choose", "lanes", "together"]
+
+# Iterations that no run needs.
+UNLIMITED = 1 << 30
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -199,11 +202,15 @@ class Engine(Protocol):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         """Begin a run from these centres, with labels and bounds forgotten.
 
         `settles` is whether the loop will deal with empty clusters: if not, iterations after one
-        with empty clusters go on.  What :meth:`labels` and :meth:`centers` returned stays as it is.
+        with empty clusters go on.  The run ends after `max_iter` iterations at the latest: what
+        takes longer to pay is not begun.  What :meth:`labels` and :meth:`centers` returned stays as
+        it is.
         """
 
     def iterate(self, inertia: bool) -> Late:

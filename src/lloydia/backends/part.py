@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends import UNLIMITED
 from lloydia.exact import sums
 
 __all__ = ["Part", "Step", "Tally"]
@@ -131,7 +132,9 @@ class Part(Protocol):
 
     # -- a run -----------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         """Begin a run."""
 
     def step(self, centers: NDArray, measure: bool) -> Step:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine, Ready, Report, choose
+from lloydia.backends import UNLIMITED, Engine, Ready, Report, choose
 from lloydia.backends.group import Group
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import distance, sums
@@ -168,10 +168,12 @@ class Parts:
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.iteration = 0
-        self.group.each("start", self.current, algorithm, settles)
+        self.group.each("start", self.current, algorithm, settles, max_iter)
 
     def iterate(self, inertia: bool) -> Ready:
         self.used = self.current

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import Ready, Report
+from lloydia.backends import UNLIMITED, Ready, Report
 from lloydia.exact import counter, distance, sums
 
 __all__ = ["Reference"]
@@ -118,7 +118,9 @@ class Reference:
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.algorithm = "lloyd" if algorithm == "auto" else algorithm
         self.current = centers.astype(self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)

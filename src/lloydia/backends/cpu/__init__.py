@@ -32,7 +32,7 @@ from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
-from lloydia.backends import Ready, Report
+from lloydia.backends import UNLIMITED, Ready, Report
 from lloydia.backends.cpu import amx, oversampling, sums
 from lloydia.backends.cpu.centers import Packed, aligned
 from lloydia.backends.cpu.filtering import labels_by_row
@@ -136,13 +136,16 @@ class CPU(Picks):
         self.behind = False
         self._assigned: NDArray[np.int32] = labels
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.forget_seeds()
         k, d, grid = len(centers), self.n_features, self.grid
         self.auto = None
         if algorithm == "auto":
             units = amx.AVAILABLE and d >= amx.COARSE
-            self.auto = Auto(self.n_samples, d, k, self.sparse, "tiles" in self.__dict__, units)
+            ordered = "tiles" in self.__dict__
+            self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
         self.algorithm = self.auto.using if self.auto else algorithm
         # The last assignment needs no sums.
         self.last = False

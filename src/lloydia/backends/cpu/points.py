@@ -26,12 +26,10 @@ __all__ = [
     "GROUP",
     "LANES",
     "LEAST",
-    "NARROW",
     "PANEL",
     "depth_of",
-    "frame_group",
-    "frame_run",
     "judge",
+    "panel_scores",
     "scan_deep_panel",
     "scan_panel",
 ]
@@ -49,9 +47,6 @@ def _block() -> tuple[int, int, int]:
 
 LANES, PANEL, BITS = _block()
 VECTORS = 3
-# Features up to which rows that lie end to end are put in lanes by shuffles.
-NARROW = 4
-
 # Of more than DEEP features, DEPTH at a time are added up before they join the rest, for the error
 # of a sum grows with the additions that a term goes through.
 DEPTH, DEEP = 128, 256
@@ -85,7 +80,8 @@ def splat(builder, scalar, kind):
     """Return a vector of equal lanes."""
     nothing = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(nothing, scalar, ir.Constant(INT, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(IVECTOR, [0] * LANES))
+    lanes = ir.VectorType(INT, kind.count)
+    return builder.shuffle_vector(one, nothing, ir.Constant(lanes, [0] * kind.count))
 
 
 def _extreme(builder, name, a, b):
@@ -133,6 +129,50 @@ def fold(builder, scores, number, anew, best, second, which):
     return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
 
 
+def _multiply(builder, y, panel, first, end, total):
+    """Add the products of features `first` to `end` to the totals."""
+    muladd = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    with cgutils.for_range(builder, end, start=first) as loop:
+        points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
+        column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
+        x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
+        for r in range(PANEL):
+            c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
+            for v in range(VECTORS):
+                value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
+                builder.store(value, total[r, v])
+
+
+def panel_scores(builder, y, n_features, panel, halves, deep):
+    """Return where the scores of a group against a panel are: a vector for (centre, vector).
+
+    The arguments are those of :func:`scan_panel`; `deep` is whether to add up DEPTH features at a
+    time.
+    """
+    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
+    total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
+    for r in range(PANEL):
+        start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
+        for v in range(VECTORS):
+            builder.store(start, total[r, v])
+    zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
+    if not deep:
+        _multiply(builder, y, panel, zero, n_features, total)
+        return total
+    with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
+        for p in places:
+            builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
+        end = builder.add(first, depth)
+        end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
+        _multiply(builder, y, panel, first, end, part)
+        for p in places:
+            both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
+            builder.store(both, total[p])
+    return total
+
+
 def _scan(deep: bool):
     """Return the code of a scan, which adds up all features at once or DEPTH at a time (deep).
 
@@ -141,45 +181,11 @@ def _scan(deep: bool):
     panel's number.  Number 0 starts anew.
     """
     signature = types.void(*[types.intp] * 8)
-    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
-
-    def accumulate(builder, y, panel, first, end, total):
-        muladd = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(VECTOR, [VECTOR] * 3),
-            f"llvm.fmuladd.v{LANES}f32",
-        )
-        with cgutils.for_range(builder, end, start=first) as loop:
-            points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
-            column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
-            x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
-            for r in range(PANEL):
-                c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
-                for v in range(VECTORS):
-                    value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
-                    builder.store(value, total[r, v])
 
     def codegen(context, builder, sig, args):
         y, n_features, panel, halves, best, second, which, number = args
-        total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
-        for r in range(PANEL):
-            start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
-            for v in range(VECTORS):
-                builder.store(start, total[r, v])
-        zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
-        if deep:
-            with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
-                for p in places:
-                    builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
-                end = builder.add(first, depth)
-                end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
-                accumulate(builder, y, panel, first, end, part)
-                for p in places:
-                    both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
-                    builder.store(both, total[p])
-        else:
-            accumulate(builder, y, panel, zero, n_features, total)
-        anew = builder.icmp_signed("==", number, zero)
+        total = panel_scores(builder, y, n_features, panel, halves, deep)
+        anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
         name = builder.trunc(number, INT)
         for v in range(VECTORS):
             at = BYTES * v
@@ -213,97 +219,6 @@ def scan_deep_panel(typingctx, y, n_features, panel, halves, best, second, which
 def depth_of(n_features: int) -> int:
     """Return how many additions a product goes through at most in the scan of a panel."""
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
-
-
-def grown(builder, square, n_features):
-    """Return an upper bound on the squared norm that a float32 sum of `n_features` squares is."""
-    d = builder.sitofp(n_features, FLOAT)
-    grow = builder.fadd(FLOAT(1.0), builder.fmul(builder.fadd(d, FLOAT(9.0)), FLOAT(2.0**-22)))
-    return builder.fmul(square, splat(builder, grow, VECTOR))
-
-
-@intrinsic
-def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squares):
-    """Write ``(x - origin) * scale`` of a group of rows to `y`, and bounds on their squared norms.
-
-    `addresses` points to the GROUP addresses of the rows' first values, `stride` is the bytes from
-    one value to the next; the type of the rows is that of `scale`.  The rest are addresses.
-    """
-    signature = types.void(*[types.intp] * 4, scale, *[types.intp] * 2)
-    double = scale == types.float64
-
-    def codegen(context, builder, sig, args):
-        addresses, stride, n_features, origin, scale, y, squares = args
-        kind = ir.DoubleType() if double else FLOAT
-        wide = ir.VectorType(kind, LANES)
-        pointers = ir.VectorType(kind.as_pointer(), LANES)
-        integers = ir.VectorType(ADDRESS, LANES)
-        suffix = f"v{LANES}f{64 if double else 32}"
-        gather = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(wide, [pointers, INT, ir.VectorType(ir.IntType(1), LANES), wide]),
-            f"llvm.masked.gather.{suffix}.v{LANES}p0",
-        )
-        all_lanes = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
-        size = 8 if double else 4
-        factor = splat(builder, scale, wide)
-        for v in range(VECTORS):
-            row = load(builder, addresses, 8 * LANES * v, integers, 8)
-            total = cgutils.alloca_once(builder, VECTOR)
-            builder.store(ir.Constant(VECTOR, [0.0] * LANES), total)
-            with cgutils.for_range(builder, n_features) as loop:
-                at = splat(builder, builder.mul(loop.index, stride), integers)
-                where = builder.inttoptr(builder.add(row, at), pointers)
-                x = builder.call(
-                    gather,
-                    [where, ir.Constant(INT, size), all_lanes, ir.Constant(wide, ir.Undefined)],
-                )
-                column = builder.mul(loop.index, ir.Constant(ADDRESS, size))
-                m = splat(builder, load(builder, builder.add(origin, column), 0, kind, size), wide)
-                value = builder.fmul(builder.fsub(x, m), factor)
-                if double:
-                    value = builder.fptrunc(value, VECTOR)
-                out = builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP))
-                store(builder, value, builder.add(y, out), BYTES * v)
-                square = builder.fadd(builder.load(total), builder.fmul(value, value))
-                builder.store(square, total)
-            store(builder, grown(builder, builder.load(total), n_features), squares, BYTES * v)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def frame_run(typingctx, address, n_features, origin, scale, y, squares):
-    """Do the same for a group of rows of 1 to NARROW features, end to end from `address`."""
-    signature = types.void(*[types.intp] * 3, scale, *[types.intp] * 2)
-    double = scale == types.float64
-
-    def codegen(context, builder, sig, args):
-        address, n_features, origin, scale, y, squares = args
-        kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
-        factor = splat(builder, scale, ir.VectorType(kind, LANES))
-        for d in range(1, NARROW + 1):
-            here = builder.icmp_signed("==", n_features, ir.Constant(ADDRESS, d))
-            with builder.if_then(here):
-                m = [splat(builder, load(builder, origin, size * f, kind, size), factor.type)
-                     for f in range(d)]  # fmt: skip
-                rows = ir.VectorType(kind, LANES * d)
-                for v in range(VECTORS):
-                    run = load(builder, address, size * LANES * d * v, rows, size)
-                    total = ir.Constant(VECTOR, [0.0] * LANES)
-                    for f in range(d):
-                        lanes = [lane * d + f for lane in range(LANES)]
-                        x = builder.shuffle_vector(run, run, ir.Constant(IVECTOR, lanes))
-                        value = builder.fmul(builder.fsub(x, m[f]), factor)
-                        if double:
-                            value = builder.fptrunc(value, VECTOR)
-                        store(builder, value, y, 4 * GROUP * f + BYTES * v)
-                        total = builder.fadd(total, builder.fmul(value, value))
-                    store(builder, grown(builder, total, n_features), squares, BYTES * v)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @intrinsic

@@ -18,15 +18,13 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
+from lloydia.backends.cpu.frames import NARROW, fetch, frame_group, frame_run
 from lloydia.backends.cpu.low_points import scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
-    NARROW,
     PANEL,
     VECTORS,
-    frame_group,
-    frame_run,
     judge,
     scan_deep_panel,
     scan_panel,
@@ -45,6 +43,9 @@ __all__ = [
 
 # What a block of framed rows should fill: a good part of the second-level cache.
 BLOCK_BYTES = 800_000
+
+# Bytes of the longest rows that are asked for a group ahead.
+FETCHED = 128
 
 
 @subroutine
@@ -89,6 +90,8 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
     """
     d = X.shape[1]
     addresses = integers(np.int64(GROUP))
+    # Where rows are longer, the processor itself finds out which come next.
+    size = d * X.itemsize if d * X.itemsize <= FETCHED else 0
     one_run = len(rows) == 0 and X.strides == (d * X.itemsize, X.itemsize) and d <= NARROW
     for g in range(-(-m // GROUP)):
         first = g * GROUP
@@ -106,6 +109,9 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
             entry = at + min(first + p, m - 1)
             i = rows[entry] if len(rows) else entry
             addresses[p] = X.ctypes.data + i * X.strides[0]
+            ahead = at + min(first + GROUP + p, m - 1)
+            i = rows[ahead] if len(rows) else ahead
+            fetch(X.ctypes.data + i * X.strides[0], size)
         frame_group(
             addresses.ctypes.data,
             X.strides[1],

@@ -69,12 +69,11 @@ def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
         shape = tuple(range(d))
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
-        doubtful = np.empty(stop - start, dtype=np.int64)
         some = (X, rows, start, stop, p.scores)
         if tiled:
-            n = tile_scan(*some, p.tiles, lead, p.frame, p.errors, shape, *out, doubtful)
-        else:
-            n = panel_scan(*some, p.frame, p.errors, shape, *out, doubtful)
+            return tile_scan(*some, p.tiles, p.centers, lead, p.frame, p.errors, shape, *out)
+        doubtful = np.empty(stop - start, dtype=np.int64)
+        n = panel_scan(*some, p.frame, p.errors, shape, *out, doubtful)
         if n:
             settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
         return n

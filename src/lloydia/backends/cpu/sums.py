@@ -11,19 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.changes import WIDTH, list_differing
-from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
-from lloydia.backends.cpu.limbs import WIDTH as PADDED
-from lloydia.backends.cpu.limbs import move_limb
+from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.limbs import move_rows
 from lloydia.exact.sums import DEKKER
 
 __all__ = ["accumulate", "extent", "total_terms"]
 
 # Rows whose changes are listed at a time.
 LISTED = 1024
-
-# Rows of few features whose products are computed before they are moved: what is stored a number
-# at a time cannot be loaded as a vector at once.  Of more features, vectors are stored.
-HELD = 64
 
 
 @kernel
@@ -73,31 +68,6 @@ def rounded(y):
 
 
 @subroutine
-def move_limbs(sums, old, new, rest, quantum, inverse, step, trash):
-    """Move products from one cluster to another, limb by limb until nothing is left.
-
-    `rest` is the address of what limbs before these left, raised by ``2**bits`` each; it is
-    overwritten.  What would be taken from cluster -1 goes to the `trash`.
-    """
-    pitch, cluster = sums.strides[0], sums.strides[1]
-    base = sums.ctypes.data
-    left, limb = True, 0
-    while left and limb < len(sums):
-        to = base + limb * pitch + new * cluster
-        off = base + limb * pitch + old * cluster if old >= 0 else trash.ctypes.data
-        left = move_limb(
-            rest,
-            len(inverse),
-            inverse.ctypes.data,
-            quantum.ctypes.data,
-            step,
-            to,
-            off,
-        )
-        limb += 1
-
-
-@subroutine
 def list_changed(rows, start, stop, fresh, first, labels, changed):
     """List the entries from `start` to `stop` whose label changes, less `start`; return how many.
 
@@ -143,42 +113,26 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
         Rows that changed.
     """
     scale, quantum, inverse, step, recover = grid
-    d, m = X.shape[1], len(scale)
-    held = HELD if m == PADDED else 1
-    rests, trash = floats(held * m).reshape(held, m), integers(m)
-    rests[:] = 0.0
+    lattice = (scale.ctypes.data, quantum.ctypes.data, inverse.ctypes.data, step, recover)
+    totals = (sums.ctypes.data, len(sums), sums.strides[0], sums.strides[1])
     listed = np.empty(LISTED + WIDTH, np.int32)
     changed = 0
     for first in range(start, stop, LISTED):
         n = list_changed(rows, first, min(first + LISTED, stop), fresh, start, labels, listed)
         changed += n
-        for begin in range(0, n, held):
-            end = min(begin + held, n)
-            for q in range(begin, end):
-                at = first + listed[q]
-                i = rows[at] if len(rows) else at
-                w = weights[i] if len(weights) else 1.0
-                for f in range(d):
-                    rests[q - begin, f] = np.float64(X[i, f]) * scale[f] * w
-                rests[q - begin, d] = scale[d] * w
-            for q in range(begin, end):
-                at = first + listed[q]
-                i = rows[at] if len(rows) else at
-                old, new = labels[i], fresh[at - start]
-                labels[i] = new
-                touched[new] = True
-                if old >= 0:
-                    touched[old] = True
-                rest = rests.ctypes.data + 8 * m * (q - begin)
-                move_limbs(sums, old, new, rest, quantum, inverse, step, trash)
-                if recover:
-                    w = weights[i]
-                    # |error| <= 2**-53 |p| is less than half a step of limb 0.
-                    for f in range(d):
-                        a = np.float64(X[i, f]) * scale[f]
-                        rests[q - begin, f] = product_error(a, w, a * w) * step
-                    rests[q - begin, d] = 0.0
-                    move_limbs(sums[1:], old, new, rest, quantum, inverse, step, trash)
+        move_rows(
+            X,
+            first,
+            listed.ctypes.data,
+            n,
+            rows.ctypes.data if len(rows) else 0,
+            weights.ctypes.data if len(weights) else 0,
+            fresh.ctypes.data + 4 * (first - start),
+            labels.ctypes.data,
+            touched.ctypes.data,
+            lattice,
+            totals,
+        )
     return changed
 
 
@@ -217,7 +171,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
 
 @subroutine
 def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
-    """Do for one product what `move_limbs` does for a row's."""
+    """Do for one product what `move_rows` does for a row's."""
     while rest != 0.0 and limb < len(sums):
         v = rounded(rest * inverse)
         sums[limb, new, f] += np.int64(v)

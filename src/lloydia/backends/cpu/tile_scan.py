@@ -1,6 +1,7 @@
 """The scan of :mod:`scan` on the matrix units of :mod:`amx`.
 
-Rows that the scores of tiles leave in doubt are scored again by panels.
+Rows that the scores of tiles leave in doubt are scored again by panels; for those that are still
+in doubt, the panels' scores, which are the same again, tell the centres whose D decide.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.amx import TILE, score_tiles
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.candidates import lowest_bit
+from lloydia.backends.cpu.compiled import integers, kernel, subroutine
 from lloydia.backends.cpu.points import GROUP, PANEL
+from lloydia.backends.cpu.rivals import list_rivals
+from lloydia.backends.cpu.rows import distance
 from lloydia.backends.cpu.scan import (
     BLOCK_BYTES,
     aligned,
@@ -22,23 +26,53 @@ from lloydia.backends.cpu.scan import (
 __all__ = ["tile_scan"]
 
 
-@kernel
-def rescore(y, squares, at, places, n, d, packed, deep, line, far, unit, labels, best, second):
-    """Scan the framed rows at `places` by panels; keep those still in doubt, return their number.
+@subroutine
+def decide(X, numbers, doubtful, n, listed, k, centers, labels, least, rivals):
+    """Evaluate D of a group's rows in doubt to their rivals, as :func:`list_rivals` lists them.
 
-    The block begins with row `at`; `squares`, `labels`, `best` and `second` are its.
+    `numbers` are the rows of X; their labels, D and the next D are written.
+    """
+    names, points, n_listed = listed
+    for e in range(n):
+        q = doubtful[e]
+        labels[q], least[q], rivals[q] = 0, np.inf, np.inf
+    for e in range(n_listed):
+        j, bits = names[e], points[e]
+        while bits != 0 and j < k:
+            q = lowest_bit(np.uint64(bits))
+            bits &= bits - 1
+            D = distance(X[numbers[q]], centers[j])
+            if D < least[q]:
+                labels[q], least[q], rivals[q] = j, D, least[q]
+            elif D < rivals[q]:
+                rivals[q] = D
+
+
+@kernel
+def rescore(
+    X, rows, y, squares, at, places, n, packed, centers, deep, line, far, unit, labels, best,
+    second,
+):  # fmt: skip
+    """Scan the framed rows at `places` by panels, and settle those still in doubt.
+
+    The block begins with entry `at` of the list `rows`; `squares`, `labels`, `best` and `second`
+    are its.  Returns the number of rows that were settled.
     """
     panels, starts, _ = packed
+    d, k, shrink = X.shape[1], len(centers), 1.0 - (X.shape[1] + 8) * 2.0**-20
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
-    square, high, low = aligned(GROUP), aligned(GROUP), aligned(GROUP)
+    square, high, low, reach = aligned(4 * GROUP).reshape(4, GROUP)
     which, rests = aligned(GROUP).view(np.int32), np.zeros(GROUP, np.float32)
-    fresh, doubtful = np.empty(GROUP, np.int32), np.empty(GROUP, np.int64)
-    upper, lower = np.empty(GROUP), np.empty(GROUP)
-    left = 0
+    fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
+    upper, lower, least, rivals = np.empty(GROUP), np.empty(GROUP), np.empty(GROUP), np.empty(GROUP)
+    names, points = integers(len(starts)), integers(len(starts))
+    settled = 0
     for first in range(0, n, GROUP):
         m = min(GROUP, n - first)
         for q in range(GROUP):
-            p = places[min(first + q, n - 1)] - at
+            entry = places[min(first + q, n - 1)]
+            numbers[q] = rows[entry] if len(rows) else entry
+            p = entry - at
             square[q] = squares[p]
             for f in range(d):
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
@@ -48,25 +82,45 @@ def rescore(y, squares, at, places, n, d, packed, deep, line, far, unit, labels,
         )
         if len(best):
             bound(m, d, square, rests, high, low, line, unit, upper, lower)
+        if n_doubtful:
+            wanted = np.int64(0)
+            for e in range(n_doubtful):
+                q = doubtful[e]
+                wanted |= np.int64(1) << q
+                error = line[0] + line[1] * np.float64(square[q]) if square[q] < far else np.inf
+                # Rounded to float32 it is still not more than this.
+                reach[q] = (np.float64(high[q]) - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
+            n_listed = list_rivals(
+                again.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels),
+                reach.ctypes.data, wanted, names.ctypes.data, points.ctypes.data,
+            )  # fmt: skip
+            listed = (names, points, n_listed)
+            decide(X, numbers, doubtful, n_doubtful, listed, k, centers, fresh, least, rivals)
+            settled += n_doubtful
+            for e in range(n_doubtful if len(best) else 0):
+                q = doubtful[e]
+                upper[q], lower[q] = least[q], rivals[q]
+                if square[q] < far:
+                    error = line[0] + line[1] * np.float64(square[q])
+                    others = np.float64(square[q]) * shrink - 2.0 * (np.float64(reach[q]) + error)
+                    lower[q] = min(lower[q], max(0.0, others) * unit * unit)
         for q in range(m):
             p = places[first + q] - at
             labels[p] = fresh[q]
             if len(best):
                 best[p] = upper[q]
                 second[p] = lower[q]
-        for q in range(n_doubtful):
-            places[left] = places[first + doubtful[q]]
-            left += 1
-    return left
+    return settled
 
 
 @kernel
 def tile_scan(
-    X, rows, start, stop, packed, tiles, lead, frame, errors, deep, fresh, best, second, doubtful
-):  # fmt: skip
-    """Scan dense rows; `tiles` too is that of :class:`lloydia.backends.cpu.centers.Packed`.
+    X, rows, start, stop, packed, tiles, centers, lead, frame, errors, deep, fresh, best, second
+):
+    """Scan dense rows, and settle those in doubt; return how many these were.
 
-    `lead` is that of :mod:`amx` for the features, `deep` the `shape` of :func:`score_panels`.
+    `tiles` and `centers` too are those of :class:`lloydia.backends.cpu.centers.Packed`, `lead` is
+    that of :mod:`amx` for the features, `deep` the `shape` of :func:`score_panels`.
     """
     if stop <= start:
         return 0
@@ -86,7 +140,7 @@ def tile_scan(
     scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256)
     scratch[:] = np.float32(0.0)
     unit = 1.0 / np.float64(scale)
-    n_doubtful = 0
+    places, settled = np.empty(block, np.int64), 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, origin, scale, y, squares)
@@ -94,11 +148,11 @@ def tile_scan(
             y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
         )
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
-        places = doubtful[n_doubtful:]
         n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, at, places)
         if len(best):
             bound(m, d, squares, rests, high, low, tile_line, unit, upper, lower)
-        n_doubtful += rescore(
-            y, squares, at, places, n, d, packed, deep, line, far, unit, labels, upper, lower
-        )
-    return n_doubtful
+        settled += rescore(
+            X, rows, y, squares, at, places, n, packed, centers, deep, line, far, unit, labels,
+            upper, lower,
+        )  # fmt: skip
+    return settled

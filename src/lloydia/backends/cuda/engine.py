@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends import Report
+from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda import donors, low_scan
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
@@ -101,7 +101,9 @@ class CUDA(Picks):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.forget_seeds()
         k = len(centers)
         if self.renewed and self.fixed == self._fixed(k, settles):

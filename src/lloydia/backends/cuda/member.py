@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 
 import torch
 
-from lloydia.backends import Report
+from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda.batch import LAG, Batch, batches
 from lloydia.backends.cuda.picks import Picks
 from lloydia.exact import sums as exact
@@ -74,7 +74,9 @@ class Member(Picks):
     def spread(self) -> float:
         return self.batch.spreads[self.number]
 
-    def start(self, centers: Any, algorithm: str, settles: bool = True) -> None:
+    def start(
+        self, centers: Any, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
         self.forget_seeds()
         self.queued = 0
         self.batch.starts[self.number] = centers
