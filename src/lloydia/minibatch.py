@@ -211,8 +211,8 @@ class MiniBatchKMeans(KMeans):
             X, values = _of_one_type(X, on_host(self.cluster_centers_))
             centers = Centers(values, self.counts_)
         else:
-            size, (init, _) = self._init_rows(X.shape[0]), self._starts(X)
-            values = self._start(X, weights, size, init, state)
+            self._init_size, (init, _) = self._init_rows(X.shape[0]), self._starts(X)
+            values = self._start(X, weights, init, state)
             centers, self._since, self.n_steps_ = Centers(values, np.zeros(len(values))), 0, 0
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, centers.values)
@@ -252,27 +252,29 @@ class MiniBatchKMeans(KMeans):
 
     def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
         """Return the start with the least inertia of rows set aside."""
-        size = self._init_rows(X.shape[0])
-        init, n_init = self._starts(X)
-        apart = choose(self.device, *_sample(X, weights, size, random_state), self.n_threads)
+        # By the names that scikit-learn has for them.
+        self._init_size = self._init_rows(X.shape[0])
+        init, self._n_init = self._starts(X)
+        rows, kept = _sample(X, weights, self._init_size, random_state)
+        apart = choose(self.device, rows, kept, self.n_threads)
         best, least = None, math.inf
-        for number in range(1, n_init + 1):
-            centers = self._start(X, weights, size, init, random_state)
+        for number in range(1, self._n_init + 1):
+            centers = self._start(X, weights, init, random_state)
             apart.classify(centers)
             inertia = float(apart.inertia())
             if self.verbose:
-                print(f"Inertia for init {number}/{n_init}: {inertia}")
+                print(f"Inertia for init {number}/{self._n_init}: {inertia}")
             if best is None or inertia < least:
                 best, least = centers, inertia
         assert best is not None
         return best
 
     def _start(
-        self, X: Any, weights: NDArray | None, size: int, init: Any, random_state: RandomState
+        self, X: Any, weights: NDArray | None, init: Any, random_state: RandomState
     ) -> NDArray:
-        """Return centres chosen from so many of the rows."""
-        if size < X.shape[0]:
-            X, weights = _sample(X, weights, size, random_state)
+        """Return centres chosen from some of the rows."""
+        if self._init_size < X.shape[0]:
+            X, weights = _sample(X, weights, self._init_size, random_state)
         engine = choose(self.device, X, weights, self.n_threads)
         centers = self._seed(engine, X, init, random_state)
         check_range(engine, weights, centers)
