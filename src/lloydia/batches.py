@@ -15,6 +15,7 @@ so the same bits follow on every engine.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
@@ -22,9 +23,10 @@ from numpy.typing import NDArray
 
 from lloydia.backends import Engine
 from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import load_torch, on_gpu
 from lloydia.exact.sums import total_grid
 
-__all__ = ["Centers", "Draw", "Smoothed", "reassigned", "stepped"]
+__all__ = ["Centers", "Draw", "Smoothed", "reassigned", "rows_of", "sample", "stepped"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ class Draw:
         total = self.cumulative[-1]
         targets = np.minimum((fractions * float(total)).astype(np.int64), total - 1)
         return np.searchsorted(self.cumulative, targets, side="right").astype(np.int64)
+
+
+def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Return some rows, where they are."""
+    return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
+
+
+def sample(
+    X: Any, weights: NDArray | None, size: int, random_state: RandomState
+) -> tuple[Any, NDArray | None]:
+    """Draw rows of positive weight, each as likely as any other; return them and their weights."""
+    if weights is None:
+        return rows_of(X, random_state.randint(0, X.shape[0], size)), None
+    positive = np.flatnonzero(weights > 0)
+    rows = positive[random_state.randint(0, len(positive), size)]
+    return rows_of(X, rows), weights[rows]
 
 
 def stepped(

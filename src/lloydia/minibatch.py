@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from lloydia.backends import Engine, choose
-from lloydia.batches import Centers, Draw, Smoothed, reassigned, stepped
+from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
 from lloydia.data.arrays import check_weights, home_of, on_host
-from lloydia.data.device_arrays import center_dtype, load_torch, on_gpu
+from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.exact.distance import movement
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_mini_batches, check_range
@@ -213,12 +213,12 @@ class MiniBatchKMeans(KMeans):
         else:
             self._init_size, (init, _) = self._init_rows(X.shape[0]), self._starts(X)
             values = self._start(X, weights, init, state)
-            centers, self._since, self.n_steps_ = Centers(values, np.zeros(len(values))), 0, 0
+            centers, self._since = Centers(values, np.zeros(len(values))), 0
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, centers.values)
         centers, _ = self._step(engine, weights, centers, state)
         self._keep_batch(centers, home, engine, state)
-        self.n_steps_ += 1
+        self.n_steps_ = self.n_steps_ + 1 if begun else 1
         return self
 
     # -- what they are made of -----------------------------------------------------------------
@@ -255,7 +255,7 @@ class MiniBatchKMeans(KMeans):
         # By the names that scikit-learn has for them.
         self._init_size = self._init_rows(X.shape[0])
         init, self._n_init = self._starts(X)
-        rows, kept = _sample(X, weights, self._init_size, random_state)
+        rows, kept = sample(X, weights, self._init_size, random_state)
         apart = choose(self.device, rows, kept, self.n_threads)
         best, least = None, math.inf
         for number in range(1, self._n_init + 1):
@@ -274,7 +274,7 @@ class MiniBatchKMeans(KMeans):
     ) -> NDArray:
         """Return centres chosen from some of the rows."""
         if self._init_size < X.shape[0]:
-            X, weights = _sample(X, weights, self._init_size, random_state)
+            X, weights = sample(X, weights, self._init_size, random_state)
         engine = choose(self.device, X, weights, self.n_threads)
         centers = self._seed(engine, X, init, random_state)
         check_range(engine, weights, centers)
@@ -290,7 +290,7 @@ class MiniBatchKMeans(KMeans):
         draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
         centers, self._since = Centers(values, np.zeros(self.n_clusters)), 0
         for step in range(1, n_steps + 1):
-            rows = _rows_of(X, draw.rows(state.random_sample(size)))
+            rows = rows_of(X, draw.rows(state.random_sample(size)))
             engine, before = self._placed(rows, engine), centers.values
             centers, inertia = self._step(engine, None, centers, state)
             inertia /= size
@@ -344,22 +344,6 @@ class MiniBatchKMeans(KMeans):
         if self.compute_labels:
             engine.classify(centers.values)
             self.labels_, self.inertia_ = home(engine.labels()), float(engine.inertia())
-
-
-def _rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Return some rows, where they are."""
-    return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
-
-
-def _sample(
-    X: Any, weights: NDArray | None, size: int, random_state: RandomState
-) -> tuple[Any, NDArray | None]:
-    """Draw rows of positive weight, each as likely as any other; return them and their weights."""
-    if weights is None:
-        return _rows_of(X, random_state.randint(0, X.shape[0], size)), None
-    positive = np.flatnonzero(weights > 0)
-    rows = positive[random_state.randint(0, len(positive), size)]
-    return _rows_of(X, rows), weights[rows]
 
 
 def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:
