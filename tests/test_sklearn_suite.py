@@ -9,7 +9,7 @@ from pathlib import Path
 SUITE = Path(__file__).with_name("sklearn_suite.py")
 BROKEN = """
 import lloydia
-from lloydia import k_means, kmeans_plusplus
+from lloydia import MiniBatchKMeans, k_means, kmeans_plusplus
 
 class KMeans(lloydia.KMeans):
     def fit(self, X, y=None, sample_weight=None):

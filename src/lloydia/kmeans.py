@@ -155,6 +155,9 @@ class KMeans(
            [ 1.,  2.]])
     """
 
+    # Starts of the kinds that n_init="auto" takes several of.
+    _several = 10
+
     # Where the next fit goes on from.
     _left_off: Snapshot | None = None
 
@@ -368,7 +371,8 @@ class KMeans(
         """Return the start (a name, a callable or a checked array) and how many there are."""
         init, n_init = self.init, self.n_init
         if n_init == "auto":
-            n_init = 10 if callable(init) or (isinstance(init, str) and init == "random") else 1
+            several = callable(init) or (isinstance(init, str) and init == "random")
+            n_init = self._several if several else 1
         if isinstance(init, str) or callable(init):
             return init, n_init
         if n_init != 1:
