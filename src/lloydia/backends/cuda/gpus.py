@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends import Report
+from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.launching import INTERPRETED, place
@@ -153,8 +153,10 @@ class GPUs(Parts):
         self.parts = group.parts
         self.first = self.parts[0]
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
-        self.group.each("start", np.asarray(centers), algorithm, settles)
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        self.group.each("start", np.asarray(centers), algorithm, settles, max_iter)
         first = self.first
         self.lag, self.reports, self.queued = first.lag, first.reports, 0
         self.inbox = first.message.new_empty((len(self.parts), len(first.message)))

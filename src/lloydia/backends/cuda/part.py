@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends import UNLIMITED
 from lloydia.backends.cuda import low_scan, oversampling, weighing
 from lloydia.backends.cuda.all_reduce import COUNTS, queue_hear, queue_tell
 from lloydia.backends.cuda.distances import own_distances
@@ -143,8 +144,10 @@ class CUDAPart(CUDA):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
-        super().start(centers, algorithm, settles)
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        super().start(centers, algorithm, settles, max_iter)
         size = self.run.sums[0].numel() + COUNTS
         self.message, self.whole = torch.empty((2, size), dtype=torch.int64, device=self.device)
         self.concluding = Recording()
