@@ -92,7 +92,8 @@ class KMeans(
         dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
         from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
         the one it came to.
-    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}, default="auto"
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}, \
+            default="auto"
         Where to compute; the result has the same bits everywhere.
 
         - ``"auto"``: where X lives;
@@ -100,9 +101,11 @@ class KMeans(
         - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there (needs
           PyTorch and Triton: ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is
           always ``"lloyd"``;
+        - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this host, an even share of the rows on
+          each; rows on one of these GPUs are copied to the others;
         - ``"reference"``: the plain NumPy oracle.
 
-        X on a GPU is never moved silently: another `device` than its own is an error.
+        X on a GPU is never moved silently: a `device` that leaves its own out is an error.
     n_threads : int or None, default=None
         Of the CPU.  None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it
         is set and smaller.

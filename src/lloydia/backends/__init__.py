@@ -266,10 +266,11 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
 
     Parameters
     ----------
-    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}
         ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
-        ``"cuda"`` is the GPU that the array lives on, or torch's current one.  ``"reference"`` is
-        the NumPy oracle: slow, for tests and study.
+        ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
+        ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
+        oracle: slow, for tests and study.
     X : ndarray of shape (n, d), CSR matrix, or tensor on a GPU
         Floating, finite, in any layout.
     weights : ndarray of shape (n,), float64, or None
@@ -287,8 +288,13 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
     there = on_gpu(X)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
+    if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
+        return _on_gpus(device, X, weights)
     if device not in ("auto", "cpu", "reference"):
-        raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+        raise ValueError(
+            f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda', 'cuda:N', 'cuda:N,M' or "
+            "'cuda:all'."
+        )
     if there:
         raise ValueError(
             f"X lives on {X.device} and device={device!r} does not: use device='auto', or copy X "
@@ -351,13 +357,26 @@ def _gpu_name(device: str, there: bool) -> str:
 
 
 def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
+    _refuse_sparse(device, X)
+    with _extra(device):
+        name = load("lloydia.backends.cuda.devices").find(device, X)
+        return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
+
+
+def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
+    _refuse_sparse(device, X)
+    with _extra(device):
+        names = load("lloydia.backends.cuda.devices").find_several(device, X)
+        if len(names) == 1:
+            return _on_gpu(names[0], X, weights)
+        return load("lloydia.backends.cuda.gpus").spread_rows(X, weights, names)
+
+
+def _refuse_sparse(device: str, X: Any) -> None:
     if sp.issparse(X):
         raise ValueError(
             f"device={device!r} takes dense data and X is sparse: use device='cpu', or X.toarray()."
         )
-    with _extra(device):
-        name = load("lloydia.backends.cuda.devices").find(device, X)
-        return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
 
 
 @contextmanager

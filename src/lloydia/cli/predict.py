@@ -30,7 +30,9 @@ def predict(
             '"labels".',
         ),
     ] = None,
-    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
+    ] = "auto",
     json: Json = False,
 ) -> None:
     """Give each row of a table to the nearest centre of a model.

@@ -86,7 +86,10 @@ def low_kernel(
     MOVED: tl.constexpr, COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Run iterations; with ``n_iterations = 0``, one assignment without sums."""
+    """Run iterations.
+
+    With ``n_iterations = 0``, one assignment without sums; with -1, one with sums and no means.
+    """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     limb_size = k.to(tl.int64) * (d + 1)
     own = sums + (program % REPLICAS) * n_limbs * limb_size
@@ -140,7 +143,7 @@ def low_kernel(
         tl.debug_barrier()
         tl.atomic_add(flow + N_CHANGED, n_changed, sem="relaxed")
         tl.atomic_add(flow + N_RECHECKED, n_doubts, sem="relaxed")
-        if n_iterations > 0:
+        if n_iterations != 0:
             for first in range(0, n_changed, MOVED):
                 entry = first + tl.arange(0, MOVED)
                 mask = entry < n_changed
@@ -173,7 +176,7 @@ def group_of(k: int) -> int:
 
 
 def iterate(run: Run, n_iterations: int) -> None:
-    """Queue iterations of a run, or with 0 one assignment without sums."""
+    """Queue iterations of a run; with 0 or -1 one assignment, as :func:`low_kernel` says."""
     rows, lattice = run.rows, run.lattice
     n, d = rows.X.shape
     n_replicas, n_limbs, k, m = run.sums.shape
