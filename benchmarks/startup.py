@@ -5,9 +5,9 @@
 
 Seconds are from the start of a process to the result, interpreter and imports included; what the
 interpreter does at exit is not.  Modules have their bytecode, as installed packages do.  "Empty
-cache" is a compile cache folder made for that run; "warm cache" is the same folder afterwards.  The import is
-what `import lloydia` adds to `import sklearn.cluster`: the median difference of
-processes that take turns.
+cache" is a compile cache folder made for that run; "warm cache" is the same folder afterwards.  The
+import is what `import lloydia` adds to `import sklearn.cluster`: the median difference of processes
+that take turns.
 """
 
 from __future__ import annotations

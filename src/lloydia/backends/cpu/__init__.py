@@ -41,7 +41,7 @@ from lloydia.backends.cpu.means import finish, summarise
 from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.steps import STEPS, Tally
+from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.cpu.tiles import Tiles
 from lloydia.exact import sums as exact
 
@@ -230,7 +230,7 @@ class CPU(Picks):
         cost = 1.0 + 0.2 * self.width + len(self.used) * (0.02 + 0.012 * self.width)
         cost += changing * (8.0 + self.width)
         tally = Tally(self.n_threads, min(self.block(cost), self.n_samples))
-        step = STEPS[self.algorithm](self, before, tally)
+        step = maker(self.algorithm)(self, before, tally)
 
         def task(thread: int, start: int, stop: int) -> None:
             tally.changed[thread] += step(thread, start, stop)
