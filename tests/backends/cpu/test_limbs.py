@@ -14,11 +14,11 @@ N, K = 150, 4
 
 
 def laid_out(X, layout):
-    if layout == "strided":
-        wide = np.zeros((2 * len(X), 3 * X.shape[1]), X.dtype)
-        wide[::2, ::3] = X
-        return wide[::2, ::3]
-    return np.asarray(X, order=layout)
+    if layout == "C":
+        return X
+    wide = np.zeros((2 * len(X), 3 * X.shape[1]), X.dtype)
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
 
 
 def engine_of(d, dtype, layout, weighted):
@@ -32,7 +32,7 @@ def engine_of(d, dtype, layout, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("layout", ["C", "F", "strided"])
+@pytest.mark.parametrize("layout", ["C", "strided"])
 @pytest.mark.parametrize(
     ("d", "dtype"),
     [(1, "float32"), (7, "float64"), (8, "float32"), (9, "float64"), (17, "float32")],
