@@ -4,7 +4,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lloydia import KMeans, MiniBatchKMeans
 
-# The two that scikit-learn expects of its own KMeans: a weight of 2 is not a row twice for a
+# The two that scikit-learn expects of its own classes: a weight of 2 is not a row twice for a
 # seeding that draws row numbers.
 EXPECTED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "the seeding draws other rows"
