@@ -232,6 +232,8 @@ class KMeans(
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weights = check_weights(sample_weight, X.shape[0])
+        if self.verbose and isinstance(X, Chunks):
+            print(X.plan(weights is not None, self.n_threads))
         init, n_init = self._starts(X)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)

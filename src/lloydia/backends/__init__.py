@@ -315,8 +315,7 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
 
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
     """Read all rows where they fit into the memory that they may take, else some of them again."""
-    default = load("lloydia.backends.cpu.pool").default_threads()
-    plan = X.plan(weights is not None, n_threads or default)
+    plan = X.plan(weights is not None, n_threads)
     if plan.whole:
         return choose(device, X.load(plan), weights, n_threads)
     if device not in ("auto", "cpu"):

@@ -1,8 +1,8 @@
 """Rows that are read block by block: each block is a part, and all parts are asked in one pass.
 
-Between passes a part keeps what belongs to its rows (labels, bounds, the D to the nearest seed); the
-rows themselves it gets for the time of an answer.  What belongs to the clusters, their sums above
-all, the parts share, so that a thousand blocks take no more of it than one.
+Between passes a part keeps what belongs to its rows (labels, bounds, the D to the nearest seed);
+the rows themselves it gets for the time of an answer.  What belongs to the clusters, their sums
+above all, the parts share, so that a thousand blocks take no more of it than one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from lloydia.data.chunks.reader import Reader
 __all__ = ["Block", "Stream"]
 
 # What cannot be answered without the rows.
-READING = frozenset(
-    """plain_sums plain_measure rows seed_values seed_first seed_weigh seed_adopt seed_spread step
-    conclude measure farthest classify distances""".split()
-)
+READING = {
+    *("plain_sums", "plain_measure", "rows"),
+    *("seed_values", "seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
+    *("step", "conclude", "measure", "farthest", "classify"),
+}
 
 # What begins with labels of its own: those that were handed out stay as they are.
-BEGINNING = frozenset(["seed_start", "start", "classify"])
+BEGINNING = {"seed_start", "start", "classify"}
 
 # Algorithms that would need all rows at once, or that look at the clock.
 INSTEAD = {"auto": "hamerly", "filtering": "hamerly"}

@@ -28,8 +28,8 @@ def chunks(
 ) -> Chunks:
     """Open data that need not fit into memory.
 
-    Give the result to :meth:`lloydia.KMeans.fit`, ``predict``, ``transform`` or ``score`` as X.  The
-    result of a fit has the bits of the fit of the same rows in memory, whatever the blocks are.
+    Give it to :meth:`lloydia.KMeans.fit`, ``predict``, ``transform`` or ``score`` as X.  The result
+    of a fit has the bits of the fit of the same rows in memory, whatever the blocks are.
 
     Parameters
     ----------

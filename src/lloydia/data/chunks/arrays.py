@@ -41,9 +41,7 @@ class Slices(Chunks):
         path: Path | None = None,
     ) -> None:
         if len(array.shape) != 2:
-            raise DataError(
-                f"{where} has shape {tuple(array.shape)}; a table has two dimensions."
-            )
+            raise DataError(f"{where} has shape {tuple(array.shape)}; a table has two dimensions.")
         self.array, self.path = array, path
         n, width = (int(x) for x in array.shape)
         raw = np.dtype(array.dtype)
@@ -78,9 +76,7 @@ class Slices(Chunks):
 class NumpyFile(Slices):
     """The rows of a .npy file, read as bytes: a map of it would count as memory of the process."""
 
-    def __init__(
-        self, mapped: np.memmap, wanted: str | Sequence[str] | None, path: Path
-    ) -> None:
+    def __init__(self, mapped: np.memmap, wanted: str | Sequence[str] | None, path: Path) -> None:
         self.offset = mapped.offset
         super().__init__(mapped, wanted, str(path), path)
 

@@ -37,7 +37,8 @@ class Blocks(Chunks):
         self, factory: Callable[[], Iterable[Any]], wanted: str | Sequence[str] | None
     ) -> None:
         self.factory, where = factory, "the iterator"
-        lengths, first = [], None
+        lengths: list[int] = []
+        first = None
         for block in self._fresh(where):
             shape = np.shape(block)
             if len(shape) != 2:

@@ -59,7 +59,7 @@ class Purpose:
         return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
 
     def of_cluster(self, d: int, n_threads: int) -> int:
-        """Return the bytes that each cluster takes: sums of a thread, packed centres, candidates."""
+        """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
         candidates = 10 if self.init == "k-means||" else 1
         return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates)
 

@@ -150,4 +150,3 @@ def files_of(path: Path) -> list[Path]:
     if not found:
         raise DataError(f"{path} holds no .parquet files.")
     return found
-

@@ -93,7 +93,7 @@ class Reader:
             yield block
 
     def _apart(self, at: int, start: int) -> bool:
-        """Return whether it saves reading to begin anew at `start`, once all before `at` is read."""
+        """Return whether it saves reading to begin anew at `start`, as all before `at` is read."""
         here, there = np.searchsorted(self.source.edges, [at, start], side="right")
         return bool(here < there) and not self.source.in_order
 
@@ -121,4 +121,4 @@ def mark_of(block: NDArray[np.floating]) -> tuple[int, int]:
     """Return two numbers that differ, most probably, where a value or the order of rows does."""
     words = block.reshape(-1).view(np.uint32)
     few = np.ascontiguousarray(block[:: max(len(block) // SAMPLE, 1)])
-    return int(words.sum(dtype=np.uint64)), zlib.crc32(few)
+    return int(words.sum(dtype=np.uint64)), zlib.crc32(few.data)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from lloydia.data.chunks.memory import Plan, Purpose
 from lloydia.data.columns import Columns, DataError
+from lloydia.imports import load
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -82,9 +83,7 @@ class Chunks(ABC):
     memory: int
     block: int | None
 
-    def __init__(
-        self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]
-    ) -> None:
+    def __init__(self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]) -> None:
         self.where, self.raw, self.columns = where, raw, columns
         self.dtype = stored_type(raw, where)
         self.lengths = lengths
@@ -100,7 +99,7 @@ class Chunks(ABC):
         """Rows that :meth:`read` gives at a time, at most."""
 
     def stamp(self) -> object:
-        """Return something that differs once the source has been written to, if that can be told."""
+        """Return something that differs once the source is written to, if that can be told."""
         return None
 
     def label(self, piece: int) -> str:
@@ -151,14 +150,21 @@ class Chunks(ABC):
             other.purpose = Purpose(len(estimator.cluster_centers_), a_row=a_row)
         return other
 
-    def plan(self, weighted: bool, n_threads: int) -> Plan:
+    def plan(self, weighted: bool, n_threads: int | None) -> Plan:
         """Return how the rows will be held, and what that takes.
+
+        Parameters
+        ----------
+        weighted : bool
+        n_threads : int or None
+            None: as many as this process may use.
 
         Raises
         ------
         MemoryError
             `memory` is too small; the sentence names what is needed.
         """
+        n_threads = n_threads or load("lloydia.backends.cpu.pool").default_threads()
         return Plan.of(self, self.purpose, weighted, n_threads)
 
     def rows_from(self, start: int) -> Iterator[NDArray[Any]]:
