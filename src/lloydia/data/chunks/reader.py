@@ -90,6 +90,8 @@ class Reader:
                     block[at - start : at - start + len(some)] = some
                 at, rest = at + len(some), rest[len(some) :]
             self._check(i, block)
+            if stop == source.shape[0] and next(rows, None) is not None:
+                raise source.changed(f"there are more rows than {stop:,}")
             yield block
 
     def _apart(self, at: int, start: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,20 +35,6 @@ def stored_type(raw: np.dtype, where: str) -> np.dtype:
         raise DataError(f"{where} holds {raw}, not real numbers.")
     single = raw.kind == "f" and raw.itemsize <= 4
     return np.dtype(np.float32 if single else np.float64)
-
-
-@dataclass(frozen=True)
-class _Named:
-    """What scikit-learn looks at for the names of features."""
-
-    names: tuple[str, ...]
-    shape: tuple[int, int]
-
-    def __dataframe__(self) -> _Named:
-        return self
-
-    def column_names(self) -> tuple[str, ...]:
-        return self.names
 
 
 class Chunks(ABC):
@@ -137,11 +122,19 @@ class Chunks(ABC):
         Raises
         ------
         ValueError
-            scikit-learn's, where the features are not those of the fit.
+            The features are not those of the fit.
         """
-        names = self.columns.names
-        shown = _Named(names, self.shape) if names else np.empty((1, self.shape[1]))
-        validate_data(estimator, shown, reset=reset, skip_check_array=True)
+        names, fitted = self.columns.names, getattr(estimator, "feature_names_in_", None)
+        if reset or names is None or fitted is None:
+            some = np.empty((1, self.shape[1]))
+            validate_data(estimator, some, reset=reset, skip_check_array=True)
+        elif list(names) != fitted.tolist():
+            raise ValueError(
+                f"The feature names should match those of the fit, {', '.join(fitted)}, and are "
+                f"{', '.join(names)}: choose them with columns=."
+            )
+        if reset and names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
         other = copy.copy(self)
         if reset:
             init = estimator.init if isinstance(estimator.init, str) else "given"
