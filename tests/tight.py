@@ -10,7 +10,8 @@ def tight(what, meant, kept=0, weighted=False, **options):
     source = lloydia.chunks(what, memory="1TB", **options)
     plan = meant(source).plan(weighted, None)
     assert plan.whole
-    source.memory = plan.peak - plan.kept + kept * plan.rows * source.shape[1] * 8
+    block = plan.rows * source.shape[1] * meant(source).dtype.itemsize
+    source.memory = plan.peak - plan.kept + kept * block
     plan = meant(source).plan(weighted, None)
     assert not plan.whole
     assert plan.n_kept >= kept

@@ -107,7 +107,8 @@ def test_predictions_have_the_bits_of_rows_in_memory(dtype):
     fitted = KMeans(7, random_state=0).fit(X.astype("float64"))
 
     def meant(a_row=0):
-        return lambda source: source.meant_for(fitted, reset=False, a_row=a_row)
+        # float32 rows and float64 centres meet in float64.
+        return lambda source: source.meant_for(fitted, reset=False, a_row=a_row).astype(float)
 
     labels = fitted.predict(tight(X, meant(), block=170))
     np.testing.assert_array_equal(labels, fitted.predict(X))
@@ -134,10 +135,10 @@ def test_magnitudes_are_refused_as_in_memory():
 
 LARGE = """
 import numpy as np, lloydia
-first = np.random.default_rng(0).normal(size=(50_000, 64)).astype("float32")
-blocks = lambda: (first + np.float32(i) for i in range(40))
-source = lloydia.chunks(blocks, memory="590MB")
-model = lloydia.KMeans(16, init="k-means||", random_state=0, max_iter=3, n_init=1)
+first = np.random.default_rng(0).normal(size=(20_000, 128)).astype("float32")
+blocks = lambda: (first + np.float32(i) for i in range(25))
+source = lloydia.chunks(blocks, memory="560MB")
+model = lloydia.KMeans(4, init="first", max_iter=2, tol=0)
 plan = source.meant_for(model, reset=True).plan(False, None)
 assert not plan.whole and plan.n_kept > 0, plan
 model.fit(source)
@@ -151,5 +152,5 @@ def test_memory_is_what_was_said_beforehand():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     planned, taken = map(int, done.stdout.split())
-    # 512 MB of rows, beside 450 MB for the program.
-    assert taken <= planned <= 590_000_000
+    # 256 MB of rows, beside 450 MB for the program.
+    assert taken <= planned <= 560_000_000
