@@ -85,6 +85,25 @@ def test_options_mean_what_they_mean_in_memory(options):
     assert facts(clone(model).fit(source)) == expected
 
 
+@pytest.mark.parametrize(
+    ("init", "passes"), [("first", 1), ("random", 1), ("k-means||", 12), ("k-means++", 3 * 7 + 2)]
+)
+def test_passes_are_as_many_as_documented(init, passes):
+    X, _ = data("float32", 5)
+    opened = []
+
+    def blocks():
+        opened.append(True)
+        return iter([X])
+
+    model = KMeans(8, init=init, n_init=1, random_state=0, max_iter=3, tol=0)
+    source = tight(blocks, for_fit(model), block=100)
+    opened.clear()
+    model.fit(source)
+    # To check and measure, three iterations, the last assignment.
+    assert len(opened) <= passes + 5
+
+
 def test_empty_clusters_are_refused():
     X, _ = data("float32", 5)
     model = KMeans(8, init=empty_start(X), empty="error")
@@ -99,6 +118,18 @@ def test_verbose_says_the_plan_and_keeps_the_history(capsys):
     capsys.readouterr()
     assert facts(clone(model).fit(tight(X, for_fit(model), block=100))) == expected
     assert "0 of 9 blocks of 100 rows stay in memory, 9 are read" in capsys.readouterr().out
+
+
+def test_a_fit_goes_on_from_a_checkpoint_made_in_memory(tmp_path):
+    callbacks = pytest.importorskip("lloydia.callbacks")
+    X, _ = data("float32", 5)
+    model = KMeans(8, random_state=1, max_iter=4).set_callbacks(
+        callbacks.Checkpoint(tmp_path / "c.npz", every=2)
+    )
+    expected = facts(model.fit(X))
+    resumed = KMeans.resume(tmp_path / "c.npz")
+    found = facts(resumed.fit(tight(X, for_fit(resumed), 1, block=200)))
+    assert found[:4] == expected[:4]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

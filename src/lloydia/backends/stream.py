@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends import UNLIMITED
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.part import Step
@@ -26,8 +27,8 @@ __all__ = ["Block", "Stream"]
 
 # What cannot be answered without the rows.
 READING = {
-    *("plain_sums", "plain_measure", "rows"),
-    *("seed_values", "seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
+    *("plain_sums", "plain_measure"),
+    *("seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
     *("step", "conclude", "measure", "farthest", "classify"),
 }
 
@@ -97,8 +98,10 @@ class Block(CPUPart):
     def packed(self, packed: Packed | None) -> None:
         self.shared.packed = packed
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool = True) -> None:
-        super().start(centers, INSTEAD.get(algorithm, algorithm), settles)
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        super().start(centers, INSTEAD.get(algorithm, algorithm), settles, max_iter)
 
     def new_labels(self) -> NDArray[np.int32]:
         labels = self.shared.labels[self.place]
@@ -140,6 +143,8 @@ class Stream:
         n, self.n_features = reader.source.shape
         self.dtype = reader.source.dtype
         self.shared = Shared(n)
+        # Rows that were asked for in this seeding, by block and number.
+        self.seen: dict[tuple[int, int], NDArray] = {}
         starts = [start for start, _ in pairwise(reader.edges.tolist())]
         self.parts = [
             Block(rows, starts[i], weights, n_threads, self.shared)
@@ -149,16 +154,20 @@ class Stream:
     def each(self, method: str, *arguments: Any) -> list[Any]:
         if method in BEGINNING:
             self.shared.begin()
+            self.seen.clear()
         found = self.some(method, dict.fromkeys(range(len(self.parts)), arguments))
         return [found[p] for p in range(len(self.parts))]
 
     def total(self, method: str, *arguments: Any) -> Any:
         answer = reduce(add, self.each(method, *arguments))
         if isinstance(answer, Step):
+            self.seen.clear()
             return replace(answer, sums=self.parts[0].integers())
         return answer
 
     def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        if method in ("rows", "seed_values"):
+            return self._rows({p: rows.tolist() for p, (rows,) in arguments.items()})
         if method not in READING:
             return {p: getattr(self.parts[p], method)(*own) for p, own in arguments.items()}
         found = {}
@@ -168,6 +177,13 @@ class Stream:
             found[p] = getattr(part, method)(*arguments[p])
             part.attach(None)
         return found
+
+    def _rows(self, wanted: Mapping[int, list[int]]) -> dict[int, NDArray]:
+        """Return some rows: a candidate may be asked for again, and is not read again."""
+        new = {p: [i for i in rows if (p, i) not in self.seen] for p, rows in wanted.items()}
+        for p, block in self.reader.blocks(p for p, rows in new.items() if rows):
+            self.seen |= {(p, i): block[i] + 0.0 for i in new[p]}
+        return {p: np.stack([self.seen[p, i] for i in rows]) for p, rows in wanted.items()}
 
     def labels(self) -> NDArray[np.int32]:
         return self.shared.labels

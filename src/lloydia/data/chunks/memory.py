@@ -18,7 +18,7 @@ PROGRAM = 450_000_000
 
 # Bytes of a block at most, and at least where memory is short; and how many are there at once: one
 # that is computed, one that is read ahead, one that is let go, and what is made of one.
-LARGEST, SMALLEST, FLOW = 32_000_000, 250_000, 4
+LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
 
 # Bytes a row: the D of the inertia, labels; D to the nearest seed and what k-means++ notes of it;
 # the shares from which "random" draws.
@@ -28,6 +28,9 @@ COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
 # and keeps this beside.
 BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "yinyang": 140, "auto": 8, "filtering": 8}
 TILES, FEW = 28, 8
+
+# Bytes of the engine that each block has of its own, and for each feature.
+OWN, OWN_FEATURE = 20_000, 600
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
@@ -60,8 +63,8 @@ class Purpose:
 
     def of_cluster(self, d: int, n_threads: int) -> int:
         """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
-        candidates = 10 if self.init == "k-means||" else 1
-        return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates)
+        candidates = 10 if self.init in ("k-means||", "k-means++") else 1
+        return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates) + 300 * candidates
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,7 @@ class Plan:
         target = min(max(left // (4 * FLOW), SMALLEST), LARGEST)
         rows = min(source.block or max(target // (d * size), 1), n)
         n_blocks = -(-n // rows)
-        # A block's own part of the engine.
-        state += n_blocks * (20_000 + 600 * d)
+        state += n_blocks * (OWN + OWN_FEATURE * d)
         flow = FLOW * rows * d * size + 2 * source.at_once * d * source.raw.itemsize
         needed = PROGRAM + state + flow
         if needed > source.memory:

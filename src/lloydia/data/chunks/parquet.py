@@ -18,8 +18,8 @@ __all__ = ["Parquet"]
 # Bytes that are decoded at a time, about: they stay in the cache until they are put in rows.
 BATCH = 1_000_000
 
-# Bytes of a column that are read from the file at a time.
-BUFFER = 256_000
+# Bytes of all columns that are read from the files at a time, and of one at most and at least.
+BUFFERS, MOST, LEAST = 16_000_000, 1_000_000, 64_000
 
 
 class Parquet(Chunks):
@@ -35,7 +35,7 @@ class Parquet(Chunks):
 
     def __init__(self, path: Path, wanted: str | Sequence[str] | None) -> None:
         self.parquet, self.root = pyarrow_parquet(str(path)), path
-        self.files = files_of(path)
+        self.files, self.buffer = files_of(path), MOST
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
         kinds: list[Any] = []
@@ -45,7 +45,10 @@ class Parquet(Chunks):
             if number == 0:
                 columns = parquet_columns(schema, wanted, str(path))
                 names = columns.names or ()
+                if not names:
+                    raise DataError(f"{self.files[0]} has no columns.")
                 kinds = [schema.field(name).type for name in names]
+                self.buffer = max(min(BUFFERS // len(names), MOST), LEAST)
             self._compare(number, schema, names, kinds)
             found = file.metadata
             self.groups += [(number, group) for group in range(found.num_row_groups)]
@@ -58,7 +61,7 @@ class Parquet(Chunks):
 
         path = self.files[number]
         try:
-            return self.parquet.ParquetFile(path, buffer_size=BUFFER)
+            return self.parquet.ParquetFile(path, buffer_size=self.buffer)
         except (pa.ArrowException, OSError):
             raise DataError(f"{path} is damaged or not a Parquet file.") from None
 
@@ -85,7 +88,7 @@ class Parquet(Chunks):
     @property
     def at_once(self) -> int:
         # And the bytes of every column that wait to be decoded.
-        waiting = BUFFER // self.raw.itemsize
+        waiting = self.buffer // self.raw.itemsize
         return self.step + waiting
 
     def stamp(self) -> object:
