@@ -11,6 +11,7 @@ and must come to the same bits; their time runs from the file to the labels:
 * chunks, all kept: there is room for all rows, so they are read once;
 * chunks, half kept, and none kept: `memory` leaves room for so many blocks, and the others are read
   and decoded again in every pass;
+* chunks of .npy, none kept: the same rows as NumPy writes them, which need no decoding;
 * MiniBatchKMeans: scikit-learn's, one partial_fit for every batch of 4,096 rows, from the same
   start, in one pass over the file or in as many as there are iterations, and one that predicts;
   `inertia` is relative to Lloydia's.
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 from pyarrow import parquet
 from rich.console import Console
@@ -44,11 +46,12 @@ GROUP, BATCH = 1_000_000, 4096
 
 
 def write_file(path: Path, n: int) -> NDArray[np.float32]:
-    """Write `n` rows of blobs; return the first of them, which are the start."""
+    """Write `n` rows of blobs, as .npy too; return the first of them, which are the start."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(N_CLUSTERS, N_FEATURES))
     names = [f"x{j}" for j in range(N_FEATURES)]
     writer, start = None, np.empty(0)
+    plain = open_memmap(path.with_suffix(".npy"), "w+", np.float32, (n, N_FEATURES))
     for at in range(0, n, GROUP):
         m = min(GROUP, n - at)
         rows = centers[rng.integers(N_CLUSTERS, size=m)] + rng.normal(size=(m, N_FEATURES)) / 2
@@ -57,6 +60,8 @@ def write_file(path: Path, n: int) -> NDArray[np.float32]:
         if writer is None:
             writer, start = parquet.ParquetWriter(path, table.schema), rows[:N_CLUSTERS].copy()
         writer.write_table(table)
+        plain[at : at + m] = rows
+    plain.flush()
     assert writer is not None
     writer.close()
     return start
@@ -71,6 +76,11 @@ def in_memory(path: Path, model: KMeans, kept: float) -> KMeans:
 def by_blocks(path: Path, model: KMeans, kept: float) -> KMeans:
     """Fit with room for a part of the rows."""
     return model.fit(limited(path, model, kept))
+
+
+def from_npy(path: Path, model: KMeans, kept: float) -> KMeans:
+    """Fit the .npy file with room for a part of the rows."""
+    return by_blocks(path.with_suffix(".npy"), model, kept)
 
 
 def limited(path: Path, model: KMeans, kept: float) -> Chunks:
@@ -106,6 +116,7 @@ SIDES: dict[str, tuple[Callable[..., Any], float]] = {
     "chunks, all kept": (by_blocks, 1.0),
     "chunks, half kept": (by_blocks, 0.5),
     "chunks, none kept": (by_blocks, 0.0),
+    "chunks of .npy, none kept": (from_npy, 0.0),
     "MiniBatchKMeans, one pass": (mini_batches, 1),
     f"MiniBatchKMeans, {ITERATIONS} passes": (mini_batches, ITERATIONS),
 }
