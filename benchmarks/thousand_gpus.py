@@ -14,8 +14,8 @@ answers and dividing the total are timed where this script runs.  The network is
   costs 200 us to 1 ms);
 * rows that do not fit into a GPU's 141 GB come over PCIe, 64 GB/s each way (the same sheet).
 
-A tree of fan 8 in each host, then of fan 2 between hosts, sums up: every level waits for a message,
-and adds.  The centres take the same way back.
+A tree of fan 2 in each host, then between hosts, sums up: every level waits for a message, and
+adds.  The centres take the same way back.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ def line(d: int, k: int, a_row: float) -> str:
     answers = np.ones((2, n_limbs, k, d + 1), dtype=np.int64)
     extent = sums.Extent(N, np.ones(d), np.full(d, 2.0**-SPAN))
     grid = sums.Grid.choose(extent, np.dtype(np.float32))
-    add = timed(lambda: answers[0] + answers[1])
+    add = timed(lambda: np.add(*answers, out=answers[0]))
     divide = timed(lambda: sums.means(answers[0], grid, np.dtype(np.float32)))
     own = N // GPUS * d * 4
     compute = a_row * N / GPUS
     beyond = max(own - MEMORY, 0) / PCIE
-    levels = math.ceil(math.log2(GPUS / IN_HOST))
-    cells = [f"{d}, {k}", f"{own / 1e9:,.0f} GB", f"{n_limbs}", spell(sent), f"1 + {levels}"]
+    within, levels = math.ceil(math.log2(IN_HOST)), math.ceil(math.log2(GPUS / IN_HOST))
+    cells = [f"{d}, {k}", f"{own / 1e9:,.0f} GB", f"{n_limbs}", spell(sent), f"{within} + {levels}"]
     cells += [f"{compute:.2f} s", f"{beyond:.1f} s" if beyond else "none"]
     for network in NETWORKS:
         step = 0.0
-        for a_level, speed in ((1, network.inside), (levels, network.outside)):
+        for a_level, speed in ((within, network.inside), (levels, network.outside)):
             step += a_level * (2 * network.latency + (sent + back) / speed + add)
         step += divide
         cells.append(f"{step * 1e3:.1f} ms ({step / (max(compute, beyond) + step):.1%})")

@@ -47,8 +47,9 @@ class Shared:
     labels : ndarray of shape (n,), int32
     packed : Packed or None
         The centres as the scan wants them.
-    sums, touched : ndarray
-        The sums of the clusters, of all blocks together; see :mod:`lloydia.backends.cpu`.
+    totals : tuple of ndarray, or None
+        The sums of the clusters, of all blocks together, and which of them were touched; see
+        :mod:`lloydia.backends.cpu.clusters`.
     """
 
     def __init__(self, n_samples: int) -> None:
@@ -108,10 +109,12 @@ class Block(CPUPart):
         labels.fill(-1)
         return labels
 
-    def new_sums(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def begin_sums(self, k: int) -> None:
         if self.shared.totals is None:
-            self.shared.totals = super().new_sums(k)
-        return self.shared.totals
+            super().begin_sums(k)
+            self.shared.totals = self.sums, self.touched
+        self.sums, self.touched = self.shared.totals
+        self.last = False
 
     def step(self, centers: NDArray, measure: bool) -> Step:
         """Add to the sums of all blocks, which :class:`Stream` gives."""
