@@ -8,6 +8,7 @@ from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.batched import k_means_batched
+    from lloydia.data.chunks import chunks
     from lloydia.functions import assign, k_means, kmeans_plusplus
     from lloydia.kmeans import KMeans
     from lloydia.minibatch import MiniBatchKMeans
@@ -17,6 +18,7 @@ __all__ = [
     "MiniBatchKMeans",
     "__version__",
     "assign",
+    "chunks",
     "k_means",
     "k_means_batched",
     "kmeans_plusplus",
@@ -28,6 +30,7 @@ _HOME = {
     "KMeans": "lloydia.kmeans",
     "MiniBatchKMeans": "lloydia.minibatch",
     "assign": "lloydia.functions",
+    "chunks": "lloydia.data.chunks",
     "k_means": "lloydia.functions",
     "k_means_batched": "lloydia.batched",
     "kmeans_plusplus": "lloydia.functions",

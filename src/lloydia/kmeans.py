@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lloydia.backends import Engine, Report, choose
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.chunks.source import Chunks
 from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.imports import load
@@ -201,9 +202,10 @@ class KMeans(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix or Chunks of shape (n_samples, n_features)
             float32 stays float32, half precision is read as float32, everything else becomes
             float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
+            More than fits into memory: what :func:`lloydia.chunks` opens.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -220,7 +222,7 @@ class KMeans(
         ImportError
             For a GPU, without PyTorch and Triton.
         MemoryError
-            If the GPU has too little memory free.
+            If the GPU has too little memory free, or chunks may take too little.
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
@@ -230,6 +232,8 @@ class KMeans(
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weights = check_weights(sample_weight, X.shape[0])
+        if self.verbose and isinstance(X, Chunks):
+            print(X.plan(weights is not None, self.n_threads))
         init, n_init = self._starts(X)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
@@ -326,9 +330,9 @@ class KMeans(
         """
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
-        X = self._check_rows(X, reset=False)
-        engine = choose(self.device, X, None, self.n_threads)
         centers = on_host(self.cluster_centers_)
+        X = self._check_rows(X, reset=False, a_row=8 * len(centers))
+        engine = choose(self.device, X, None, self.n_threads)
         check_range(engine, None, centers)
         return home(engine.distances(centers))
 
@@ -360,7 +364,10 @@ class KMeans(
 
     # -- what fit is made of -----------------------------------------------------------------
 
-    def _check_rows(self, X: Any, reset: bool) -> Any:
+    def _check_rows(self, X: Any, reset: bool, a_row: int = 0) -> Any:
+        """Check X, of which a result of so many bytes a row will be made."""
+        if isinstance(X, Chunks):
+            return X.meant_for(self, reset, a_row)
         if on_gpu(X):
             return check_rows(X, self, reset)
         return validate_data(self, on_host(X), reset=reset, **ROWS)

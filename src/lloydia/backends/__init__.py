@@ -30,6 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.data.chunks.source import Chunks
 from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
@@ -271,8 +272,9 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
         ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
         oracle: slow, for tests and study.
-    X : ndarray of shape (n, d), CSR matrix, or tensor on a GPU
-        Floating, finite, in any layout.
+    X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, or Chunks
+        Floating, finite, in any layout; of :func:`lloydia.chunks` the blocks may turn out not to be
+        finite as they are read.
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
         None: as many as this process may use.
@@ -284,7 +286,11 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         fallback.
     ImportError
         For a GPU, without PyTorch and Triton.
+    MemoryError
+        For chunks that need more than they may take.
     """
+    if isinstance(X, Chunks):
+        return _of_chunks(device, X, weights, n_threads)
     there = on_gpu(X)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
@@ -305,6 +311,20 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
 
         return Reference(X, weights)
     return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+
+
+def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
+    """Read all rows where they fit into the memory that they may take, else some of them again."""
+    plan = X.plan(weights is not None, n_threads)
+    if plan.whole:
+        return choose(device, X.load(plan), weights, n_threads)
+    if device not in ("auto", "cpu"):
+        raise ValueError(
+            f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu'."
+        )
+    blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept)
+    stream = load("lloydia.backends.stream").Stream(blocks, weights, n_threads)
+    return load("lloydia.backends.parts").Parts(stream)
 
 
 def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:

@@ -38,6 +38,7 @@ class Parts:
         self.edges = np.cumsum([0, *group.lengths])
         self.n_samples = int(self.edges[-1])
         self.name, self.dtype, self.n_features = group.name, group.dtype, group.n_features
+        self.iteration = 0
         self.set_grid(self.extent())
 
     n_distances = property(lambda self: sum(tally.n_distances for tally in self._tallies()))
@@ -56,7 +57,14 @@ class Parts:
 
     def spread(self) -> float:
         plain = self.whole.unweighted()
-        totals = self.group.total("plain_sums", plain)
+        if self.iteration and (plain.largest_weight, plain.smallest_weight) == (
+            self.whole.largest_weight,
+            self.whole.smallest_weight,
+        ):
+            # Every row is in one of the clusters.
+            totals = self.step.sums.sum(axis=1, keepdims=True)
+        else:
+            totals = self.group.total("plain_sums", plain)
         mean = sums.means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
         cost = self._cost(max(self.group.each("plain_measure", mean)), weighted=False)
         return cost / (self.n_samples * self.n_features)

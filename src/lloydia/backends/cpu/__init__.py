@@ -148,11 +148,15 @@ class CPU(Clusters):
         self.initial = centers
         self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
-        self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
+        self.assigned = self.new_labels()
         self.iteration, self.n_changed = 0, self.n_samples
         self.latest: float | None = None
         self.empty = np.zeros(k, dtype=np.bool_)
         self.begin_sums(k)
+
+    def new_labels(self) -> NDArray[np.int32]:
+        """Return labels before the first assignment."""
+        return np.full(self.n_samples, -1, dtype=np.int32)
 
     def new_bounds(self) -> Any:
         """Return the state of the algorithm, of which nothing is known yet."""
@@ -170,7 +174,7 @@ class CPU(Clusters):
     def classify(self, centers: NDArray) -> None:
         self.algorithm = "lloyd"
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
-        self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
+        self.assigned = self.new_labels()
         self.assign()
 
     def _assign(self) -> None:
