@@ -20,8 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import Engine, Report, choose
+from lloydia.blockwise import blockwise
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.imports import load
@@ -229,7 +231,7 @@ class KMeans(
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = self._check_weights(sample_weight, X)
         init, n_init = self._starts(X)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
@@ -310,6 +312,8 @@ class KMeans(
         labels : array of shape (n_samples,), int32
             In the library and on the device of X; an ndarray on the host.
         """
+        if is_collection(X):
+            return blockwise(self, X, "predict")
         return home_of(X)(self._assigned(X).labels())
 
     def transform(self, X):
@@ -324,6 +328,8 @@ class KMeans(
         array of shape (n_samples, n_clusters)
             In the type of X (float32 for half precision), its library and on its device.
         """
+        if is_collection(X):
+            return blockwise(self, X, "transform")
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
         X = self._check_rows(X, reset=False)
@@ -361,9 +367,16 @@ class KMeans(
     # -- what fit is made of -----------------------------------------------------------------
 
     def _check_rows(self, X: Any, reset: bool) -> Any:
+        if on_cluster(X):
+            return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
             return check_rows(X, self, reset)
         return validate_data(self, on_host(X), reset=reset, **ROWS)
+
+    def _check_weights(self, sample_weight: Any, X: Any) -> Any:
+        if isinstance(X, Partitions):
+            return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
+        return check_weights(sample_weight, X.shape[0])
 
     def _gives_frames(self) -> bool:
         """Return whether set_output makes data frames of what transform returns."""
@@ -476,7 +489,7 @@ class KMeans(
         check_is_fitted(self)
         check_threads(self.n_threads)
         X = self._check_rows(X, reset=False)
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = self._check_weights(sample_weight, X)
         centers = on_host(self.cluster_centers_)
         if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.

@@ -30,6 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
@@ -261,7 +262,7 @@ class Engine(Protocol):
         """Return the distance (not squared) of every row to every centre, in X's type."""
 
 
-def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) -> Engine:
+def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     """Put `X` in place on a device and return its engine.
 
     Parameters
@@ -271,9 +272,9 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
         ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
         oracle: slow, for tests and study.
-    X : ndarray of shape (n, d), CSR matrix, or tensor on a GPU
+    X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, or Partitions on a Dask cluster
         Floating, finite, in any layout.
-    weights : ndarray of shape (n,), float64, or None
+    weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
     n_threads : int or None
         None: as many as this process may use.
 
@@ -285,6 +286,8 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
     ImportError
         For a GPU, without PyTorch and Triton.
     """
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)

@@ -1,0 +1,92 @@
+"""The workers of a Dask cluster: whether there are any, and how their answers are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lloydia import __version__
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["PATIENCE", "current_client", "gathered", "settled"]
+
+# Seconds that a cluster may be without any worker.
+PATIENCE = 30.0
+
+
+def current_client() -> Client:
+    """Return the current client once its workers can compute what this process asks of them.
+
+    Raises
+    ------
+    RuntimeError
+        There is no worker, or one has another version of Lloydia, or the scheduler has.
+    """
+    client = load("distributed").Client.current()
+    if client.asynchronous:
+        raise RuntimeError(
+            "The Dask client is asynchronous, and a fit waits for its workers: use "
+            "Client(asynchronous=False)."
+        )
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise _no_workers(client) from None
+    found = client.get_versions(packages=["lloydia"])
+    for who, where in ((f"worker {a}", facts) for a, facts in found["workers"].items()):
+        _same_version(who, where)
+    _same_version("scheduler", found["scheduler"])
+    return client
+
+
+def _same_version(who: str, facts: dict[str, Any]) -> None:
+    version = facts["packages"]["lloydia"]
+    if version != __version__:
+        has = f"Lloydia {version}" if version else "no Lloydia"
+        raise RuntimeError(
+            f"The Dask {who} has {has} and this process {__version__}: install the same version "
+            "everywhere, since another one may give other bits."
+        )
+
+
+def settled(client: Client, futures: Sequence[Future]) -> None:
+    """Wait until tasks have ended, well or not.
+
+    Raises
+    ------
+    RuntimeError
+        For a while there has been no worker that could run them.
+    """
+    wait = load("distributed").wait
+    while True:
+        try:
+            wait(futures, timeout=PATIENCE)
+            return
+        except TimeoutError:
+            if not client.scheduler_info(n_workers=1)["workers"]:
+                raise _no_workers(client) from None
+
+
+def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
+    """Wait for results and bring them here.
+
+    Raises
+    ------
+    RuntimeError
+        As :func:`settled`.
+    Exception
+        What a task raised.
+    """
+    settled(client, futures)
+    return client.gather(futures)
+
+
+def _no_workers(client: Client) -> RuntimeError:
+    return RuntimeError(
+        f"The Dask scheduler {client.scheduler.address} has had no worker for {PATIENCE:g} s: start "
+        "some (cluster.scale(2), or `dask worker ADDRESS`), and look into the logs of those that "
+        "left."
+    )
