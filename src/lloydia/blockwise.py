@@ -46,18 +46,17 @@ def blockwise(model: KMeans, X: Any, method: str) -> Any:
     framed = hasattr(X, "columns")
     like = X._meta if framed else np.empty((0, X.shape[1]))
     validate_data(model, like, reset=False, skip_check_array=True)
-    k = len(model.cluster_centers_)
-    if method == "predict":
-        tail, dtype = (), np.dtype(np.int32)
-    else:
-        tail, dtype = (k,), center_dtype(np.empty(0, np.result_type(*X.dtypes)) if framed else X)
-    empty = np.empty((0, *tail), dtype)
+    empty: NDArray = np.empty(0, np.int32)
+    if method == "transform":
+        kind = np.empty(0, np.result_type(*X.dtypes)) if framed else X
+        empty = np.empty((0, len(model.cluster_centers_)), center_dtype(kind))
     options = {"model": light(model), "method": method, "empty": empty, "meta": empty}
     if framed:
         return X.map_partitions(of_block, **options)
-    chunks = (X.chunks[0], *((n,) for n in tail))
+    columns = [(n,) for n in empty.shape[1:]]
+    gone = [] if columns else [1]
     X = X.rechunk({1: -1})
-    return X.map_blocks(of_block, **options, chunks=chunks, drop_axis=[1] if not tail else [])
+    return X.map_blocks(of_block, **options, chunks=(X.chunks[0], *columns), drop_axis=gone)
 
 
 def light(model: KMeans) -> KMeans:

@@ -360,9 +360,16 @@ class KMeans(
         return tags
 
     def __getstate__(self):
-        """Return what is pickled: arrays on a GPU go to the host, so that any machine loads it."""
+        """Return what is pickled, so that any machine loads it.
+
+        Arrays on a GPU go to the host; labels on a cluster stay there.
+        """
         state = super().__getstate__()
-        return {name: on_host(x) if on_gpu(x) else x for name, x in state.items()}
+        return {
+            name: on_host(x) if on_gpu(x) else x
+            for name, x in state.items()
+            if not is_collection(x)
+        }
 
     # -- what fit is made of -----------------------------------------------------------------
 

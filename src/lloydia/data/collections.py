@@ -46,6 +46,8 @@ class Fact:
     length, width : int
     dtype : str
         float32 or float64.
+    digest : int
+        Rows that are computed again must have the same.
     problem : str
         Why it cannot be taken; empty if it can.
     """
@@ -53,6 +55,7 @@ class Fact:
     length: int
     width: int
     dtype: str
+    digest: int = 0
     problem: str = ""
 
 

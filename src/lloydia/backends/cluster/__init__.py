@@ -76,12 +76,18 @@ class Cluster:
         # A part is a partition that has rows; where it is: its member, and its number there.
         places = {p: (m, i) for m, held in enumerate(X.held) for i, p in enumerate(held.numbers)}
         self.places = [places[p] for p, n in enumerate(self.chunks) if n]
-        self.lengths = [n for n in self.chunks if n]
+        self.lengths: Sequence[int] = [n for n in self.chunks if n]
         own = [None] * len(X.held) if weights is None else weights.held
-        self.members = [
-            submit_at(self.client, held.address, Member, held.rows, w, device, n_threads)
-            for held, w in zip(X.held, own)
-        ]
+        self.members = []
+        for held, w in zip(X.held, own):
+            digests = [X.facts[p].digest for p in held.numbers]
+            if weights is not None:
+                digests += [weights.digests[p] for p in held.numbers]
+            self.members.append(
+                submit_at(
+                    self.client, held.address, Member, held.rows, w, digests, device, n_threads
+                )
+            )
         self.history = History()
         # The number of the last question, and of the last one that changed the parts.
         self.turn = self.changed = 0

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cluster.history import CHANGES, Asked
+from lloydia.backends.cluster.partitions import digest, size_of
 from lloydia.backends.part import Part
 from lloydia.data.arrays import on_host
 from lloydia.data.collections import Rows
-from lloydia.backends.cluster.partitions import size_of
 from lloydia.imports import load
 
 __all__ = ["Member", "Question", "answer", "distances", "labels", "merge"]
@@ -61,6 +61,8 @@ class Member:
     ----------
     rows : Rows
     weights : list of ndarray, or None
+    digests : list of int
+        What those of the rows, then of the weights, have been.
     device : str
     n_threads : int or None
         None: as many as the worker has.
@@ -72,14 +74,22 @@ class Member:
     """
 
     def __init__(
-        self, rows: Rows, weights: list[NDArray] | None, device: str, n_threads: int | None
+        self,
+        rows: Rows,
+        weights: list[NDArray] | None,
+        digests: list[int],
+        device: str,
+        n_threads: int | None,
     ) -> None:
-        self.rows, self.weights, self.device, self.n_threads = rows, weights, device, n_threads
+        self.rows, self.weights, self.digests = rows, weights, digests
+        self.device, self.n_threads = device, n_threads
         self.lock = Lock()
-        self.state, self.given = 0, (0, None)
+        self.state = 0
+        # The turn of the last question, and its answer.
+        self.given: tuple[int, Any] = (0, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Member, (self.rows, self.weights, self.device, self.n_threads)
+        return Member, (self.rows, self.weights, self.digests, self.device, self.n_threads)
 
     def __sizeof__(self) -> int:
         return sum(size_of(X) + STATE * X.shape[0] for X in self.rows.arrays)
@@ -87,6 +97,13 @@ class Member:
     @cached_property
     def parts(self) -> dict[int, Part]:
         """Partitions that have rows, by number.  Made in a task: it knows its worker's threads."""
+        now = [fact.digest for fact in self.rows.facts] + [digest(w) for w in self.weights or ()]
+        if now != self.digests:
+            raise RuntimeError(
+                "A worker was lost, and Dask has computed other rows (or weights) in the place of "
+                "those it had: a collection must come out the same every time, so do not change "
+                "its files meanwhile, and give its random numbers a seed."
+            )
         return {i: self.new_part(i) for i, X in enumerate(self.rows.arrays) if X.shape[0]}
 
     def new_part(self, number: int) -> Part:

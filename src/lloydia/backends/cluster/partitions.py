@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,10 @@ from lloydia.data.collections import Fact, Held, Partitions, Rows
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["blocks_of", "in_order", "place", "retyped", "size_of", "submit_at"]
+__all__ = ["blocks_of", "digest", "in_order", "place", "retyped", "size_of", "submit_at"]
+
+# Bytes that are added up before they enter a digest, which takes longer.
+BLOCK = 4096
 
 
 def retyped(X: Partitions, dtype: type) -> Partitions:
@@ -31,8 +35,7 @@ def retyped(X: Partitions, dtype: type) -> Partitions:
         replace(own, rows=submit_at(X.client, own.address, widened, own.rows, dtype))
         for own in X.held
     ]
-    facts = [replace(fact, dtype=np.dtype(dtype).name) for fact in X.facts]
-    return replace(X, held=held, facts=facts)
+    return replace(X, held=held, facts=_facts(X.client, held))
 
 
 def blocks_of(X: Any) -> list[Any]:
@@ -67,12 +70,18 @@ def place(X: Any, estimator: Any = None, reset: bool = True) -> Partitions:
     blocks = client.compute(blocks_of(X))
     settled(client, blocks)
     held = _held(client, blocks)
-    facts = in_order(held, gathered(client, client.map(facts_of, [own.rows for own in held])))
+    facts = _facts(client, held)
     refuse(facts)
     if estimator is not None:
         like = X._meta if hasattr(X, "columns") else np.empty((0, facts[0].width))
         validate_data(estimator, like, reset=reset, skip_check_array=True)
     return Partitions(X, client, held, facts)
+
+
+def _facts(client: Client, held: Sequence[Held]) -> list[Fact]:
+    """Return what the client is to know of each partition."""
+    told = client.map(facts_of, [own.rows for own in held], pure=False)
+    return in_order(held, gathered(client, told))
 
 
 def _held(client: Client, blocks: list[Future]) -> list[Held]:
@@ -141,15 +150,29 @@ def facts_of(rows: Rows) -> list[Fact]:
 
 def widened(rows: Rows, dtype: type) -> Rows:
     """Return the same rows in another type."""
-    return Rows([X.astype(dtype) for X in rows.arrays], rows.facts)
+    return take([X.astype(dtype) for X in rows.arrays])
 
 
 def _taken(block: Any) -> tuple[Any, Fact]:
     try:
         X = check_array(on_host(block), **ROWS, ensure_min_samples=0, ensure_all_finite=False)
     except ValueError as error:
-        return None, Fact(0, 0, "", str(error))
-    return X, Fact(*X.shape, X.dtype.name, not_finite(X))
+        return None, Fact(0, 0, "", problem=str(error))
+    return X, Fact(X.shape[0], X.shape[1], X.dtype.name, digest(X), not_finite(X))
+
+
+def digest(X: Any) -> int:
+    """Return a number that depends on all values of an array or a CSR matrix, and on their order.
+
+    The order within :data:`BLOCK` bytes may change unnoticed.
+    """
+    value = 0
+    for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+        memory = array.ravel(order="K").view(np.uint8)
+        whole = len(memory) // BLOCK * BLOCK
+        words = memory[:whole].view(np.uint64).reshape(-1, BLOCK // 8)
+        value = crc32(memory[whole:], crc32(words.sum(axis=1, dtype=np.uint64), value))
+    return value
 
 
 def not_finite(X: Any) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cluster.partitions import in_order, submit_at
+from lloydia.backends.cluster.partitions import digest, in_order, submit_at
 from lloydia.backends.cluster.workers import gathered
 from lloydia.data.arrays import acceptable, check_weights, on_host, refuse_range, refuse_weight
 from lloydia.data.collections import Partitions, is_collection
@@ -30,10 +30,13 @@ class Weights:
     ----------
     held : list of Future
         Of a list of ndarrays each, beside :attr:`Partitions.held`.
+    digests : list of int
+        Of each partition's.
     total : float
     """
 
     held: list[Future]
+    digests: list[int]
     total: float
 
     def sum(self) -> float:
@@ -45,6 +48,7 @@ class Fact(NamedTuple):
     """What the client knows of a partition's weights; `bad` is the first that is refused."""
 
     shape: tuple[int, ...]
+    digest: int
     bad: tuple[int, float] | None
     total: float
     least: float
@@ -79,7 +83,7 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
     _refuse(facts, X.lengths)
     total = math.fsum(fact.total for fact in facts)
     refuse_range(total, min(fact.least for fact in facts), max(fact.largest for fact in facts))
-    return Weights(held, total)
+    return Weights(held, [fact.digest for fact in facts], total)
 
 
 def _blocks(weights: Any, X: Partitions) -> list[Any]:
@@ -130,10 +134,9 @@ def facts_of_weights(weights: Sequence[NDArray[np.float64]]) -> list[Fact]:
 def _fact(w: NDArray[np.float64]) -> Fact:
     bad = np.flatnonzero(~acceptable(w))
     if len(bad):
-        return Fact(w.shape, (int(bad[0]), float(w.flat[bad[0]])), 0.0, math.inf, 0.0)
+        return Fact(w.shape, 0, (int(bad[0]), float(w.flat[bad[0]])), 0.0, math.inf, 0.0)
     positive = w[w > 0]
     with np.errstate(over="ignore"):
         total = float(w.sum())
-    return Fact(
-        w.shape, None, total, positive.min(initial=math.inf), positive.max(initial=0.0)
-    )  # fmt: skip
+    least, largest = positive.min(initial=math.inf), positive.max(initial=0.0)
+    return Fact(w.shape, digest(w), None, total, float(least), float(largest))

@@ -66,7 +66,7 @@ def settled(client: Client, futures: Sequence[Future]) -> None:
             wait(futures, timeout=PATIENCE)
             return
         except TimeoutError:
-            if not client.scheduler_info(n_workers=1)["workers"]:
+            if not client.nthreads():
                 raise _no_workers(client) from None
 
 
@@ -86,7 +86,7 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 def _no_workers(client: Client) -> RuntimeError:
     return RuntimeError(
-        f"The Dask scheduler {client.scheduler.address} has had no worker for {PATIENCE:g} s: start "
-        "some (cluster.scale(2), or `dask worker ADDRESS`), and look into the logs of those that "
-        "left."
+        f"The Dask scheduler {client.scheduler.address} has had no worker for {PATIENCE:g} s: "
+        "start some (cluster.scale(2), or `dask worker ADDRESS`), and look into the logs of those "
+        "that left."
     )
