@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PATIENCE", "current_client", "gathered", "settled"]
 
+# Evaluated elsewhere: None where Lloydia is not installed.
+VERSION = (
+    "__import__('lloydia').__version__ "
+    "if __import__('importlib.util').util.find_spec('lloydia') else None"
+)
+
 # Seconds that a cluster may be without any worker.
 PATIENCE = 30.0
 
@@ -35,15 +41,13 @@ def current_client() -> Client:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
         raise _no_workers(client) from None
-    found = client.get_versions(packages=["lloydia"])
-    for who, where in ((f"worker {a}", facts) for a, facts in found["workers"].items()):
-        _same_version(who, where)
-    _same_version("scheduler", found["scheduler"])
+    for address, version in client.run(eval, VERSION).items():
+        _refuse_other(f"worker {address}", version)
+    _refuse_other("scheduler", client.run_on_scheduler(eval, VERSION))
     return client
 
 
-def _same_version(who: str, facts: dict[str, Any]) -> None:
-    version = facts["packages"]["lloydia"]
+def _refuse_other(who: str, version: str | None) -> None:
     if version != __version__:
         has = f"Lloydia {version}" if version else "no Lloydia"
         raise RuntimeError(
@@ -63,7 +67,8 @@ def settled(client: Client, futures: Sequence[Future]) -> None:
     wait = load("distributed").wait
     while True:
         try:
-            wait(futures, timeout=PATIENCE)
+            with client.as_current():
+                wait(futures, timeout=PATIENCE)
             return
         except TimeoutError:
             if not client.nthreads():
