@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from statistics import median
@@ -24,7 +23,6 @@ import numpy as np
 from dask_ml.cluster import KMeans as DaskML
 from distributed import Client, LocalCluster, wait
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans
 from lloydia.backends import choose

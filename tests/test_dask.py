@@ -114,6 +114,21 @@ def test_a_killed_worker_costs_no_bit(current, moment, monkeypatch):
     assert everything(model) == answer(expected)
 
 
+def test_functions_take_collections_too(current):
+    X = blobs(500, 3, "float32")
+    rows = cut(X, 100, 150)
+    centers, indices = lloydia.kmeans_plusplus(rows, 5, random_state=2)
+    assert (indices == lloydia.kmeans_plusplus(X, 5, random_state=2)[1]).all()
+    assert (centers == X[indices]).all()
+    labels, inertia = lloydia.assign(rows, centers)
+    expected = lloydia.assign(X, centers)
+    assert (labels.compute() == expected[0]).all()
+    assert inertia == expected[1]
+    # Centres of another type: both become float64.
+    model = KMeans(5, init="first", max_iter=2).fit(X.astype(np.float64))
+    assert model.score(rows) == model.score(X)
+
+
 def test_data_frames_and_series(current):
     pd = pytest.importorskip("pandas")
     X, weights = blobs(600, 3, "float64"), weights_of("wide", 600)

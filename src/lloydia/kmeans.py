@@ -34,7 +34,14 @@ from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import checked
 from lloydia.stopping import Rule, Shift, Tolerance
 
-__all__ = ["KMeans"]
+__all__ = ["KMeans", "weights_beside"]
+
+
+def weights_beside(X: Any, sample_weight: Any) -> Any:
+    """Return checked weights, or None, where the checked rows of `X` are."""
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
+    return check_weights(sample_weight, X.shape[0])
 
 
 class KMeans(
@@ -205,7 +212,8 @@ class KMeans(
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             float32 stays float32, half precision is read as float32, everything else becomes
-            float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
+            float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.  Dask
+            arrays and data frames, where a client is current: see :class:`lloydia.dask.KMeans`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -231,7 +239,7 @@ class KMeans(
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = self._check_weights(sample_weight, X)
+        weights = weights_beside(X, sample_weight)
         init, n_init = self._starts(X)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
@@ -310,7 +318,8 @@ class KMeans(
         Returns
         -------
         labels : array of shape (n_samples,), int32
-            In the library and on the device of X; an ndarray on the host.
+            In the library and on the device of X; an ndarray on the host.  For a Dask collection a
+            Dask array, computed when it is asked for.
         """
         if is_collection(X):
             return blockwise(self, X, "predict")
@@ -326,7 +335,8 @@ class KMeans(
         Returns
         -------
         array of shape (n_samples, n_clusters)
-            In the type of X (float32 for half precision), its library and on its device.
+            In the type of X (float32 for half precision), its library and on its device.  For a
+            Dask collection a Dask array, computed when it is asked for.
         """
         if is_collection(X):
             return blockwise(self, X, "transform")
@@ -379,11 +389,6 @@ class KMeans(
         if on_gpu(X):
             return check_rows(X, self, reset)
         return validate_data(self, on_host(X), reset=reset, **ROWS)
-
-    def _check_weights(self, sample_weight: Any, X: Any) -> Any:
-        if isinstance(X, Partitions):
-            return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
-        return check_weights(sample_weight, X.shape[0])
 
     def _gives_frames(self) -> bool:
         """Return whether set_output makes data frames of what transform returns."""
@@ -496,7 +501,7 @@ class KMeans(
         check_is_fitted(self)
         check_threads(self.n_threads)
         X = self._check_rows(X, reset=False)
-        weights = self._check_weights(sample_weight, X)
+        weights = weights_beside(X, sample_weight)
         centers = on_host(self.cluster_centers_)
         if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.
