@@ -114,6 +114,28 @@ def test_a_killed_worker_costs_no_bit(current, moment, monkeypatch):
     assert everything(model) == answer(expected)
 
 
+def test_a_lost_client_goes_on_from_a_checkpoint(current, tmp_path):
+    pytest.importorskip("sklearn.callback")
+    from lloydia.callbacks import Checkpoint
+
+    X, path = blobs(900, 3, "float32"), tmp_path / "fit.npz"
+    options = {"init": X[:8], "max_iter": 9, "stop": stopping.Labels()}
+    expected = KMeans(8, **options).fit(X)
+
+    def leave(report):
+        if report.iteration == 5:
+            raise KeyboardInterrupt
+
+    begun = lloydia.dask.KMeans(8, client=current, **options)
+    begun.set_callbacks(Checkpoint(path, every=1))
+    with pytest.raises(KeyboardInterrupt), watch(leave):
+        begun.fit(cut(X, 400))
+    resumed = lloydia.dask.KMeans.resume(path)
+    assert resumed._left_off.halt.iteration == 4
+    # On other workers, in other partitions.
+    assert everything(resumed.fit(cut(X, 100, 20))) == answer(expected)
+
+
 def test_functions_take_collections_too(current):
     X = blobs(500, 3, "float32")
     rows = cut(X, 100, 150)

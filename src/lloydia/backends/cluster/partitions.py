@@ -154,8 +154,11 @@ def widened(rows: Rows, dtype: type) -> Rows:
 
 
 def _taken(block: Any) -> tuple[Any, Fact]:
+    # A frame's columns would lie end to end, and rows are read one by one.
+    order = "C" if hasattr(block, "columns") else None
+    options = {**ROWS, "order": order, "ensure_min_samples": 0, "ensure_all_finite": False}
     try:
-        X = check_array(on_host(block), **ROWS, ensure_min_samples=0, ensure_all_finite=False)
+        X = check_array(on_host(block), **options)
     except ValueError as error:
         return None, Fact(0, 0, "", problem=str(error))
     return X, Fact(X.shape[0], X.shape[1], X.dtype.name, digest(X), not_finite(X))
