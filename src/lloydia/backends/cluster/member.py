@@ -112,13 +112,16 @@ class Member:
         if self.device in ("auto", "cpu"):
             n_threads = self.n_threads or load("distributed").get_worker().state.nthreads
             return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
-        return load("lloydia.backends.cuda.part").CUDAPart(X, weights, self.device)
+        name = load("lloydia.backends.cuda.devices").find(self.device, X)
+        return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
 
     def lead(self, history: list[Asked], state: int) -> None:
         """Bring the parts from their first state to the one that the history leads to."""
         self.__dict__.pop("parts", None)
-        for method, arguments in history:
-            for part in self.parts.values():
+        for part in self.parts.values():
+            # As every part has been asked to begin with, before it was told the grid.
+            part.extent()
+            for method, arguments in history:
                 getattr(part, method)(*arguments)
         self.state = state
 

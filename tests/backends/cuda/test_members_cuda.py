@@ -1,0 +1,35 @@
+"""Parts of a cluster whose workers have GPUs, in Triton's interpreter: the bits of the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from lloydia.backends import choose
+from lloydia.backends.cluster import partitions
+from lloydia.backends.cluster.member import Member, Question, answer
+from table import blobs, weights_of
+
+
+pytest.importorskip("lloydia.backends.cuda.part")
+
+
+def test_a_member_on_a_gpu_that_lost_its_state_finds_it_again(device):
+    X, weights = blobs(90, 3, "float32"), weights_of("wide", 90)
+    rows = partitions.take([X[:40], X[40:]])
+    digests = [fact.digest for fact in rows.facts]
+    own = [weights[:40], weights[40:]]
+    digests += [partitions.digest(w) for w in own]
+    whole = choose("cpu", X, weights, 1)
+    history = [
+        ("set_grid", (whole.extent(),)),
+        ("start", (X[:4], "lloyd", True)),
+        ("step", (X[4:8], False)),
+    ]
+    step = Question(9, 8, "step", adds=True)
+    found = {
+        kind: answer(Member(rows, own, digests, kind, 1), None, step, (X[8:12], True), history)
+        for kind in ("cpu", "cuda")
+    }
+    assert found["cuda"].n_changed == found["cpu"].n_changed > 0
+    assert (found["cuda"].sums == found["cpu"].sums).all()
+    assert found["cuda"].largest_cost == found["cpu"].largest_cost
