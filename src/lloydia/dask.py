@@ -31,7 +31,8 @@ class KMeans(Local):
         large, ``init="k-means||"`` asks the workers some 20 times, ``"k-means++"`` five times for
         each centre.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        What the workers compute on; ``"cuda"`` is for workers that see one GPU each.
+        What the workers compute on: ``"auto"`` is where blocks live, ``"cuda"`` is for workers that
+        see one GPU each.
     n_threads : int or None, default=None
         Of each worker.  None: as many as Dask gives it.
     client : distributed.Client or None, default=None

@@ -61,7 +61,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some partitions as engines take them, ndarrays or CSR matrices, and their facts."""
+    """Some partitions as engines take them (ndarrays, CSR matrices, tensors), and their facts."""
 
     arrays: list[Any]
     facts: list[Fact]

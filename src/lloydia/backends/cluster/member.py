@@ -24,6 +24,7 @@ from lloydia.backends.cluster.partitions import digest, size_of
 from lloydia.backends.part import Part
 from lloydia.data.arrays import on_host
 from lloydia.data.collections import Rows
+from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
 __all__ = ["Member", "Question", "answer", "distances", "labels", "merge"]
@@ -109,11 +110,16 @@ class Member:
     def new_part(self, number: int) -> Part:
         """Return a part in its first state."""
         X, weights = self.rows.arrays[number], self.weights and self.weights[number]
-        if self.device in ("auto", "cpu"):
-            n_threads = self.n_threads or load("distributed").get_worker().state.nthreads
-            return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
-        name = load("lloydia.backends.cuda.devices").find(self.device, X)
-        return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
+        if on_gpu(X) and self.device == "cpu":
+            raise ValueError(
+                "Blocks of X live on GPUs and device='cpu' does not: use device='auto', or bring "
+                "them to the host (X.to_backend('numpy'), or 'pandas')."
+            )
+        if on_gpu(X) or self.device == "cuda":
+            name = load("lloydia.backends.cuda.devices").find("cuda", X)
+            return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
+        n_threads = self.n_threads or load("distributed").get_worker().state.nthreads
+        return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
 
     def lead(self, history: list[Asked], state: int) -> None:
         """Bring the parts from their first state to the one that the history leads to."""

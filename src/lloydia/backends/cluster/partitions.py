@@ -19,6 +19,8 @@ from sklearn.utils.validation import validate_data
 from lloydia.backends.cluster.workers import current_client, gathered, settled
 from lloydia.data.arrays import ROWS, on_host
 from lloydia.data.collections import Fact, Held, Partitions, Rows
+from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.data.device_rows import check_rows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -158,10 +160,11 @@ def _taken(block: Any) -> tuple[Any, Fact]:
     order = "C" if hasattr(block, "columns") else None
     options = {**ROWS, "order": order, "ensure_min_samples": 0, "ensure_all_finite": False}
     try:
-        X = check_array(on_host(block), **options)
+        X = check_rows(block) if on_gpu(block) else check_array(on_host(block), **options)
     except ValueError as error:
         return None, Fact(0, 0, "", problem=str(error))
-    return X, Fact(X.shape[0], X.shape[1], X.dtype.name, digest(X), not_finite(X))
+    (n, d), here = X.shape, on_host(X)
+    return X, Fact(n, d, center_dtype(X).name, digest(here), not_finite(here))
 
 
 def digest(X: Any) -> int:
