@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -146,6 +147,11 @@ def test_functions_take_collections_too(current):
     expected = lloydia.assign(X, centers)
     assert (labels.compute() == expected[0]).all()
     assert inertia == expected[1]
+    unknown = rows[rows[:, 0] > 0]
+    assert np.isnan(unknown.shape[0])
+    model, local = KMeans(5, init="first"), X[X[:, 0] > 0]
+    assert everything(model.fit(unknown)) == answer(KMeans(5, init="first").fit(local))
+    assert (model.predict(unknown).compute() == model.predict(local)).all()
     # Centres of another type: both become float64.
     model = KMeans(5, init="first", max_iter=2).fit(X.astype(np.float64))
     assert model.score(rows) == model.score(X)
@@ -191,12 +197,10 @@ def test_nothing_stays_on_the_workers(current):
     model = KMeans(4, init="first").fit(cut(blobs(400, 3, "float32"), 100))
     del model
     gc.collect()
-    left = current.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-    for _ in range(50):
-        if not left:
-            break
-        left = current.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-    assert left == 0
+    deadline = time.monotonic() + 20
+    while left := current.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 def broken(kind):

@@ -46,6 +46,8 @@ class Fact:
     length, width : int
     dtype : str
         float32 or float64.
+    place : str
+        ``"cpu"`` or ``"cuda"``: where its block lives.
     digest : int
         Rows that are computed again must have the same.
     problem : str
@@ -55,6 +57,7 @@ class Fact:
     length: int
     width: int
     dtype: str
+    place: str = "cpu"
     digest: int = 0
     problem: str = ""
 

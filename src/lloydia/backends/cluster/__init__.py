@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -71,23 +72,21 @@ class Cluster:
         self, X: Partitions, weights: Weights | None, device: str, n_threads: int | None
     ) -> None:
         self.client, self.chunks = X.client, X.lengths
-        self.name = "cuda" if device == "cuda" else "cpu"
+        self.name = X.facts[0].place if device == "auto" else device
         self.dtype, self.n_features = X.dtype, X.shape[1]
         # A part is a partition that has rows; where it is: its member, and its number there.
-        places = {p: (m, i) for m, held in enumerate(X.held) for i, p in enumerate(held.numbers)}
+        places: dict[int, tuple[int, int]] = {}
+        self.members: list[Future] = []
+        for held, w in zip(X.held, weights.held if weights else repeat(None)):
+            if not any(self.chunks[p] for p in held.numbers):
+                continue
+            places |= {p: (len(self.members), i) for i, p in enumerate(held.numbers)}
+            digests = [X.facts[p].digest for p in held.numbers]
+            digests += [weights.digests[p] for p in held.numbers] if weights else []
+            given = (held.rows, w, digests, device, n_threads)
+            self.members.append(submit_at(self.client, held.address, Member, *given))
         self.places = [places[p] for p, n in enumerate(self.chunks) if n]
         self.lengths: Sequence[int] = [n for n in self.chunks if n]
-        own = [None] * len(X.held) if weights is None else weights.held
-        self.members = []
-        for held, w in zip(X.held, own):
-            digests = [X.facts[p].digest for p in held.numbers]
-            if weights is not None:
-                digests += [weights.digests[p] for p in held.numbers]
-            self.members.append(
-                submit_at(
-                    self.client, held.address, Member, held.rows, w, digests, device, n_threads
-                )
-            )
         self.history = History()
         # The number of the last question, and of the last one that changed the parts.
         self.turn = self.changed = 0

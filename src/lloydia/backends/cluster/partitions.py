@@ -163,8 +163,8 @@ def _taken(block: Any) -> tuple[Any, Fact]:
         X = check_rows(block) if on_gpu(block) else check_array(on_host(block), **options)
     except ValueError as error:
         return None, Fact(0, 0, "", problem=str(error))
-    (n, d), here = X.shape, on_host(X)
-    return X, Fact(n, d, center_dtype(X).name, digest(here), not_finite(here))
+    (n, d), here, place = X.shape, on_host(X), "cuda" if on_gpu(X) else "cpu"
+    return X, Fact(n, d, center_dtype(X).name, place, digest(here), not_finite(here))
 
 
 def digest(X: Any) -> int:
