@@ -194,11 +194,16 @@ def test_an_estimator_with_a_client_of_its_own(client):
 
 
 def test_nothing_stays_on_the_workers(current):
+    def known():
+        return set(current.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)))
+
+    before = known()
     model = KMeans(4, init="first").fit(cut(blobs(400, 3, "float32"), 100))
+    assert known() - before
     del model
     gc.collect()
     deadline = time.monotonic() + 20
-    while left := current.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)):
+    while left := known() - before:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 

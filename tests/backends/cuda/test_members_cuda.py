@@ -10,8 +10,6 @@ from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.member import Member, Question, answer
 from table import blobs, weights_of
 
-pytest.importorskip("lloydia.backends.cuda.part")
-
 
 def test_a_member_on_a_gpu_that_lost_its_state_finds_it_again(device):
     X, weights = blobs(90, 3, "float32"), weights_of("wide", 90)
