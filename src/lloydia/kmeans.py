@@ -20,9 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import Engine, Report, choose
+from lloydia.blockwise import blockwise
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.imports import load
@@ -33,7 +35,14 @@ from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import checked
 from lloydia.stopping import Rule, Shift, Tolerance
 
-__all__ = ["KMeans"]
+__all__ = ["KMeans", "weights_beside"]
+
+
+def weights_beside(X: Any, sample_weight: Any) -> Any:
+    """Return checked weights, or None, where the checked rows of `X` are."""
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
+    return check_weights(sample_weight, X.shape[0])
 
 
 class KMeans(
@@ -205,7 +214,8 @@ class KMeans(
         X : array-like, CSR matrix or Chunks of shape (n_samples, n_features)
             float32 stays float32, half precision is read as float32, everything else becomes
             float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
-            More than fits into memory: what :func:`lloydia.chunks` opens.
+            More than fits into memory: what :func:`lloydia.chunks` opens.  Dask arrays and data
+            frames, where a client is current: see :class:`lloydia.dask.KMeans`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -231,7 +241,7 @@ class KMeans(
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = weights_beside(X, sample_weight)
         if self.verbose and isinstance(X, Chunks):
             print(X.plan(weights is not None, self.n_threads))
         init, n_init = self._starts(X)
@@ -312,8 +322,11 @@ class KMeans(
         Returns
         -------
         labels : array of shape (n_samples,), int32
-            In the library and on the device of X; an ndarray on the host.
+            In the library and on the device of X; an ndarray on the host.  For a Dask collection a
+            Dask array, computed when it is asked for.
         """
+        if is_collection(X):
+            return blockwise(self, X, "predict")
         return home_of(X)(self._assigned(X).labels())
 
     def transform(self, X):
@@ -326,8 +339,11 @@ class KMeans(
         Returns
         -------
         array of shape (n_samples, n_clusters)
-            In the type of X (float32 for half precision), its library and on its device.
+            In the type of X (float32 for half precision), its library and on its device.  For a
+            Dask collection a Dask array, computed when it is asked for.
         """
+        if is_collection(X):
+            return blockwise(self, X, "transform")
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
         centers = on_host(self.cluster_centers_)
@@ -358,9 +374,16 @@ class KMeans(
         return tags
 
     def __getstate__(self):
-        """Return what is pickled: arrays on a GPU go to the host, so that any machine loads it."""
+        """Return what is pickled, so that any machine loads it.
+
+        Arrays on a GPU go to the host; labels on a cluster stay there.
+        """
         state = super().__getstate__()
-        return {name: on_host(x) if on_gpu(x) else x for name, x in state.items()}
+        return {
+            name: on_host(x) if on_gpu(x) else x
+            for name, x in state.items()
+            if not is_collection(x)
+        }
 
     # -- what fit is made of -----------------------------------------------------------------
 
@@ -368,6 +391,8 @@ class KMeans(
         """Check X, of which a result of so many bytes a row will be made."""
         if isinstance(X, Chunks):
             return X.meant_for(self, reset, a_row)
+        if on_cluster(X):
+            return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
             return check_rows(X, self, reset)
         return validate_data(self, on_host(X), reset=reset, **ROWS)
@@ -483,7 +508,7 @@ class KMeans(
         check_is_fitted(self)
         check_threads(self.n_threads)
         X = self._check_rows(X, reset=False)
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = weights_beside(X, sample_weight)
         centers = on_host(self.cluster_centers_)
         if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.

@@ -31,6 +31,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
@@ -262,7 +263,7 @@ class Engine(Protocol):
         """Return the distance (not squared) of every row to every centre, in X's type."""
 
 
-def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) -> Engine:
+def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     """Put `X` in place on a device and return its engine.
 
     Parameters
@@ -272,10 +273,10 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
         ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
         oracle: slow, for tests and study.
-    X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, or Chunks
+    X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, Chunks, or Partitions of Dask's
         Floating, finite, in any layout; of :func:`lloydia.chunks` the blocks may turn out not to be
         finite as they are read.
-    weights : ndarray of shape (n,), float64, or None
+    weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
     n_threads : int or None
         None: as many as this process may use.
 
@@ -291,6 +292,8 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
     """
     if isinstance(X, Chunks):
         return _of_chunks(device, X, weights, n_threads)
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
