@@ -6,27 +6,25 @@ computed before someone asks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lloydia.base import BaseKMeans
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import center_dtype
-
-if TYPE_CHECKING:
-    from lloydia.kmeans import KMeans
 
 __all__ = ["blockwise"]
 
 
-def blockwise(model: KMeans, X: Any, method: str) -> Any:
+def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
     """Return what a method of a fitted estimator gives for a Dask collection: a Dask array.
 
     Parameters
     ----------
-    model : KMeans
+    model : BaseKMeans
     X : Dask array or data frame
         Chunks across columns are merged.
     method : {"predict", "transform"}
@@ -59,14 +57,10 @@ def blockwise(model: KMeans, X: Any, method: str) -> Any:
     return X.map_blocks(of_block, **options, chunks=(X.chunks[0], *columns), drop_axis=gone)
 
 
-def light(model: KMeans) -> KMeans:
+def light(model: BaseKMeans) -> BaseKMeans:
     """Return an estimator with what its blocks need: the centres, and threads for one block."""
-    from lloydia.kmeans import KMeans
-
-    own = KMeans(
-        model.n_clusters, algorithm=model.algorithm, device=model.device,
-        n_threads=model.n_threads or 1,
-    )  # fmt: skip
+    own = BaseKMeans()
+    own.device, own.n_threads = model.device, model.n_threads or 1
     own.cluster_centers_ = on_host(model.cluster_centers_)
     own.n_features_in_ = model.n_features_in_
     if hasattr(model, "feature_names_in_"):
@@ -76,7 +70,7 @@ def light(model: KMeans) -> KMeans:
 
 def of_block(
     block: Any,
-    model: KMeans,
+    model: BaseKMeans,
     method: str,
     empty: NDArray,
     block_info: Any = None,

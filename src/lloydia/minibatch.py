@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from lloydia.backends import Engine, choose
+from lloydia.base import BaseKMeans
 from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
 from lloydia.data.arrays import check_weights, home_of, on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.exact.distance import movement
-from lloydia.kmeans import KMeans
 from lloydia.parameters import check_mini_batches, check_range
 
 __all__ = ["MiniBatchKMeans"]
@@ -27,11 +27,7 @@ __all__ = ["MiniBatchKMeans"]
 PATIENCE = 10
 
 
-def _absent(self: Any) -> Any:
-    raise AttributeError("MiniBatchKMeans has no callbacks and no checkpoints: see partial_fit.")
-
-
-class MiniBatchKMeans(KMeans):
+class MiniBatchKMeans(BaseKMeans):
     """k-means on small batches of rows drawn at random (Sculley 2010), the same bits everywhere.
 
     A drop-in for :class:`sklearn.cluster.MiniBatchKMeans`: the same parameters, attributes and
@@ -105,9 +101,6 @@ class MiniBatchKMeans(KMeans):
     >>> kmeans.predict([[0, 0], [12, 3]]).tolist()
     [1, 0]
     """
-
-    # A fit has no iterations to look at: partial_fit shows every batch, and pickles go on.
-    set_callbacks = resume = property(_absent)
 
     _several = 3
 
