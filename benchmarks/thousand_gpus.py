@@ -5,8 +5,8 @@
 Nothing here ran on 1,000 GPUs.  Computing is what one H200 was measured to take for a row
 (benchmarks/results/nvidia-h200/peers.jsonl: runs of ten iterations, what is done once a fit
 included), times the rows of a GPU.  What is sent follows from the package itself: the limbs of the
-sums for so many rows, k (d + 1) integers of 8 bytes each; centres go back in float32.  Adding two
-answers and dividing the total are timed where this script runs.  The network is assumed:
+sums for so many rows, k (d + 1) integers of 8 bytes each; centres go back in float32.  The network
+is assumed:
 
 * in a host eight GPUs on NVLink, 450 GB/s each way (NVIDIA H200 data sheet: 900 GB/s both ways);
 * between hosts 400 Gbit/s a GPU (NVIDIA DGX H200 data sheet: ConnectX-7), 10 us a message;
@@ -21,10 +21,7 @@ adds.  The centres take the same way back.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
@@ -41,17 +38,24 @@ SPAN = 45
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds a message, and bytes a second, in a host and between hosts."""
+    """Seconds a message; bytes a second in a host, between hosts, and when an answer is added."""
 
     name: str
     latency: float
     inside: float
     outside: float
+    adding: float
 
+
+# Bytes a second, measured: the sums of three H200s, 1024 x 129 integers each, copied to a fourth
+# and added in 0.12 ms (docs/scale.md); and a copy by one thread of the README's processor, of
+# which adding is three.
+ON_GPU = 3 * 1024 * 129 * 8 / 0.12e-3
+ON_HOST = 28e9 / 3
 
 NETWORKS = (
-    Network("NVLink, 400 Gbit/s", 10e-6, 450e9, 50e9),
-    Network("Dask, 10 Gbit/s", 1e-3, 1.25e9, 1.25e9),
+    Network("NVLink, 400 Gbit/s", 10e-6, 450e9, 50e9, ON_GPU),
+    Network("Dask, 10 Gbit/s", 1e-3, 1.25e9, 1.25e9, ON_HOST),
 )
 
 # Features, clusters, and seconds a row of one H200 in float32.
@@ -64,26 +68,11 @@ MEASURED = (
 )
 
 
-def timed(function: Callable[[], object]) -> float:
-    """Return the seconds of a call, the median of five."""
-    seconds = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - begin)
-    return median(seconds)
-
-
 def line(d: int, k: int, a_row: float) -> str:
     """Return a row of the table."""
     bits = sums.bits_a_limb(N)
     n_limbs = int(sums.limbs_for(SPAN, bits, np.dtype(np.float32)))
     sent, back = n_limbs * k * (d + 1) * 8, k * d * 4
-    answers = np.ones((2, n_limbs, k, d + 1), dtype=np.int64)
-    extent = sums.Extent(N, np.ones(d), np.full(d, 2.0**-SPAN))
-    grid = sums.Grid.choose(extent, np.dtype(np.float32))
-    add = timed(lambda: np.add(*answers, out=answers[0]))
-    divide = timed(lambda: sums.means(answers[0], grid, np.dtype(np.float32)))
     own = N // GPUS * d * 4
     compute = a_row * N / GPUS
     beyond = max(own - MEMORY, 0) / PCIE
@@ -93,8 +82,7 @@ def line(d: int, k: int, a_row: float) -> str:
     for network in NETWORKS:
         step = 0.0
         for a_level, speed in ((within, network.inside), (levels, network.outside)):
-            step += a_level * (2 * network.latency + (sent + back) / speed + add)
-        step += divide
+            step += a_level * (2 * network.latency + (sent + back) / speed + sent / network.adding)
         cells.append(f"{step * 1e3:.1f} ms ({step / (max(compute, beyond) + step):.1%})")
     return f"| {' | '.join(cells)} |"
 
