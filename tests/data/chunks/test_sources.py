@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import lloydia
-from lloydia import KMeans
+from lloydia import KMeans, MiniBatchKMeans
 from lloydia.data.chunks.reader import Reader
 from lloydia.data.columns import DataError
 from tight import for_fit, tight
@@ -275,6 +275,15 @@ def test_too_little_memory_is_refused_with_what_is_needed():
         model.fit(source)
     needed = str(told.value).rsplit("'", 2)[1]
     model.fit(lloydia.chunks(X, memory=needed))
+
+
+def test_mini_batches_refuse_chunks_and_predict_them():
+    source = lloydia.chunks(X, memory="2GB")
+    model = MiniBatchKMeans(3, random_state=0)
+    with pytest.raises(ValueError, match="takes rows in memory, and X is Slices"):
+        model.fit(source)
+    labels = model.fit(X).predict(source)
+    np.testing.assert_array_equal(labels, model.predict(X))
 
 
 @pytest.mark.parametrize("text", ["much", "", "0", "-1GB", True])

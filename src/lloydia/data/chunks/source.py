@@ -114,7 +114,7 @@ class Chunks(ABC):
 
         Parameters
         ----------
-        estimator : KMeans
+        estimator : KMeans or MiniBatchKMeans
         reset : bool
         a_row : int
             Bytes that the result takes, a row.
@@ -138,7 +138,8 @@ class Chunks(ABC):
         other = copy.copy(self)
         if reset:
             init = estimator.init if isinstance(estimator.init, str) else "given"
-            other.purpose = Purpose(estimator.n_clusters, estimator.algorithm, init)
+            algorithm = getattr(estimator, "algorithm", "lloyd")
+            other.purpose = Purpose(estimator.n_clusters, algorithm, init)
         else:
             other.purpose = Purpose(len(estimator.cluster_centers_), a_row=a_row)
         return other
