@@ -17,6 +17,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.exact_numbers import two_sum
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import HALT, first_row, own_flow
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT, START_WIDTH, error_of_sums
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
@@ -36,6 +37,7 @@ __all__ = [
     "padded",
     "reach_kernel",
     "rows_kernel",
+    "sample_of",
 ]
 
 # Numbers and rows that are sampled.
@@ -294,7 +296,8 @@ class HalfRows:
         n, d = rows.n_samples, rows.n_features
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(d)
-        offset, scale, usual = frame(rows.X)
+        sample = (rows.sampled or Fetched(sample_of(rows.X))).numpy()
+        offset, scale, usual = frame(sample, rows.X.dtype == torch.float64)
         # R is between 1 and this; of rows within it the largest rest is looked for.
         most = max(1.0, min(REACH * usual, MOST_RADIUS))
         numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0, 0.0], offset / scale, offset])
@@ -319,25 +322,29 @@ class HalfRows:
                 getattr(self, name).copy_(value)
 
 
-def frame(X: torch.Tensor) -> tuple[NDArray[np.float64], float, float]:
+def sample_of(X: torch.Tensor) -> torch.Tensor:
+    """Return some of the rows, as float64."""
+    n, d = X.shape
+    size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    return X[:: max(1, n // size)].to(torch.float64)
+
+
+def frame(sample: NDArray[np.float64], double: bool) -> tuple[NDArray[np.float64], float, float]:
     """Return ``m s``, s and an ordinary norm in the frame, from a sample of the rows.
 
     A few outliers cannot move it: the reach of a row is its largest coordinate about the median
     row; ordinary rows are those whose reach is at most 8 times the typical, the median of those
-    that are not 0.  X's type (float32 for half precision) holds ``m s`` exactly.
+    that are not 0.  The type of the rows' centres (float64 if `double`) holds ``m s`` exactly.
     """
-    n, d = X.shape
-    size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
-    sample = X[:: max(1, n // size)].to(torch.float64).cpu().numpy()
     middle = len(sample) // 2
     reach = np.abs(sample - np.partition(sample, middle, axis=0)[middle]).max(axis=1)
     scale, origin = 1.0, sample[0]
     if reach.any():
         typical = upper(reach[reach > 0], 0.5)
-        most = 500 if X.dtype == torch.float64 else 100
+        most = 500 if double else 100
         scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
         origin = sample[reach <= 8.0 * typical].mean(axis=0)
-    offset = (origin * scale).astype(np.float64 if X.dtype == torch.float64 else np.float32)
+    offset = (origin * scale).astype(np.float64 if double else np.float32)
     offset = offset.astype(np.float64)
     norms = np.sqrt(np.square(sample * scale - offset).sum(axis=1))
     return offset, scale, upper(norms, 0.9)
