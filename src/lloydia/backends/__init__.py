@@ -212,8 +212,8 @@ class Engine(Protocol):
 
         `settles` is whether the loop will deal with empty clusters: if not, iterations after one
         with empty clusters go on.  The run ends after `max_iter` iterations at the latest: what
-        takes longer to pay is not begun, and what follows the last may be queued with it.  What :meth:`labels` and :meth:`centers` returned stays as
-        it is.
+        takes longer to pay is not begun, and what follows the last may be queued with it.  What
+        :meth:`labels` and :meth:`centers` returned stays as it is.
         """
 
     def iterate(self, inertia: bool) -> Late:

@@ -16,7 +16,7 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.halves import HalfRows, padded, sample_of
+from lloydia.backends.cuda.half_rows import HalfRows, padded, sample_of
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
 from lloydia.backends.cuda.own_device import on_own_device
@@ -133,7 +133,8 @@ class CUDA(Picks):
         self.max_iter = max_iter
         # Its own, whatever becomes of the caller's.
         self.begun = np.array(centers, dtype=self.dtype, order="C")
-        if self.renewed and self.fixed == self._fixed(len(centers), settles):
+        self.k = len(self.begun)
+        if self.renewed and self.fixed == self._fixed(self.k, settles):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
         else:
@@ -235,7 +236,7 @@ class CUDA(Picks):
         if self.unchecked:
             self._check()
         told = self.run.answer(iteration)
-        self.n_distances += self.n_samples * len(self.run.current)
+        self.n_distances += self.n_samples * self.k
         self.n_rechecked += told.rechecked
         cost = None if inertia is None else float(inertia)
         return Report(
@@ -275,7 +276,7 @@ class CUDA(Picks):
         self.used = self.run.current
         if self.ending is None:
             self.ending = self.run.end()
-        self.n_distances += self.n_samples * len(self.run.current)
+        self.n_distances += self.n_samples * self.k
 
     def inertia(self) -> SupportsFloat:
         if self.ending is not None:
@@ -303,7 +304,7 @@ class CUDA(Picks):
         return self.run.current
 
     def counts(self) -> NDArray[np.int64]:
-        return donors.counts(self.run.labels, self.weights, len(self.run.current))
+        return donors.counts(self.run.labels, self.weights, self.k)
 
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
         D = own_distances(self, self.run.labels, self.used)
@@ -316,7 +317,7 @@ class CUDA(Picks):
         self.run.assign()
         if self.unchecked:
             self._check()
-        self.n_distances += self.n_samples * len(centers)
+        self.n_distances += self.n_samples * self.k
 
     def distances(self, centers: NDArray) -> torch.Tensor:
         self.extent()  # refuses NaN

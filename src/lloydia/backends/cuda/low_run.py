@@ -129,7 +129,8 @@ class LowRun:
         self.numbers, self.bounds, self.cost, seen, both, report = found
         self.report = report[:n_report].view(n_slots, HEAD.value + k)
         self.seen = seen.view(torch.int32)
-        self.flow, self.arrivals = both.view(torch.int32).split(SIZE)
+        both = both.view(torch.int32)
+        self.flow, self.arrivals = both[:SIZE], both[SIZE:]
         if lattice is not None:
             self.numbers = lattice.numbers
         # Whether what was launched is to be read again; nothing was.

@@ -18,7 +18,7 @@ from lloydia.exact import sums as exact
 from lloydia.exact.certificate import most_scale, scale_of
 
 if TYPE_CHECKING:
-    from lloydia.backends.cuda.halves import HalfRows
+    from lloydia.backends.cuda.half_rows import HalfRows
 
 __all__ = ["Placed"]
 
