@@ -1,4 +1,4 @@
-"""Run the installed scikit-learn's own tests of KMeans against another implementation.
+"""Run the installed scikit-learn's own tests of k-means against another implementation.
 
     python tests/sklearn_suite.py                        # lloydia, float64 and float32
     python tests/sklearn_suite.py sklearn.cluster        # the control: scikit-learn itself
@@ -7,9 +7,9 @@ The source of ``sklearn.cluster.tests.test_k_means`` is copied with one block mo
 imports, the public names are bound to those of the module under test, and `make_blobs`, which draws
 most of the data, to one that returns the dtype asked for.  Nothing else of the tests is changed.
 
-A test is left out, by rule and counted, when it does not concern the public behaviour of KMeans:
+A test is left out, by rule and counted, when it does not concern the public behaviour of these:
 "private" reads a private attribute or a name of scikit-learn's private cluster modules;
-"other class" runs MiniBatchKMeans; "other subject" names none of the public names.
+"other subject" names none of the public names.
 
 The last line printed is a JSON object of the counts; the exit status is 0 if all tests passed, 1 if
 any failed and 2 if none ran.
@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-PUBLIC = ("KMeans", "k_means", "kmeans_plusplus")
-OTHER = "MiniBatchKMeans"
+PUBLIC = ("KMeans", "MiniBatchKMeans", "k_means", "kmeans_plusplus")
 BIND = """
 from {module} import {names}
 def make_blobs(*args, _draw=make_blobs, **kwargs):
@@ -77,7 +76,7 @@ def reasons(text: str) -> dict[str, str]:
         if names & private or hidden:
             result[node.name] = "private"
         elif not names & set(PUBLIC):
-            result[node.name] = "other class" if OTHER in names else "other subject"
+            result[node.name] = "other subject"
     return result
 
 
@@ -96,12 +95,10 @@ class Suite:
                 metafunc.parametrize(name, [value])
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Drop what is left out, of a class by the classes among its parameters."""
+        """Drop what is left out."""
         kept = []
         for item in items:
-            parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-            other = any(value is getattr(item.module, OTHER) for value in parameters)
-            reason = self.left_out.get(item.originalname, "other class" if other else None)
+            reason = self.left_out.get(item.originalname)
             if reason is None:
                 kept.append(item)
             else:

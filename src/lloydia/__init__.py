@@ -8,16 +8,29 @@ from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.batched import k_means_batched
+    from lloydia.data.chunks import chunks
     from lloydia.functions import assign, k_means, kmeans_plusplus
     from lloydia.kmeans import KMeans
+    from lloydia.minibatch import MiniBatchKMeans
 
-__all__ = ["KMeans", "__version__", "assign", "k_means", "k_means_batched", "kmeans_plusplus"]
+__all__ = [
+    "KMeans",
+    "MiniBatchKMeans",
+    "__version__",
+    "assign",
+    "chunks",
+    "k_means",
+    "k_means_batched",
+    "kmeans_plusplus",
+]
 
 __version__ = "0.1.0"
 
 _HOME = {
     "KMeans": "lloydia.kmeans",
+    "MiniBatchKMeans": "lloydia.minibatch",
     "assign": "lloydia.functions",
+    "chunks": "lloydia.data.chunks",
     "k_means": "lloydia.functions",
     "k_means_batched": "lloydia.batched",
     "kmeans_plusplus": "lloydia.functions",

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lloydia.backends import Engine, Report
@@ -46,7 +48,9 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
     rows = donors(engine, len(empty))
     if len(rows) == 0:
         return report, 0
-    return engine.relocate(rows, empty[: len(rows)]), len(rows)
+    moved = engine.relocate(rows, empty[: len(rows)])
+    # The inertia is that of before the update, which is the same one.
+    return replace(moved, inertia=report.inertia), len(rows)
 
 
 def donors(engine: Engine, count: int) -> np.ndarray:

@@ -7,9 +7,12 @@ from typing import Any
 from sklearn.utils import check_array, check_random_state
 
 from lloydia.backends import choose
-from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.base import weights_beside
+from lloydia.data.arrays import ROWS, home_of, on_host
+from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads
 from lloydia.seeding.plusplus import plusplus
@@ -104,7 +107,7 @@ def kmeans_plusplus(
     """
     home = home_of(X)
     X = _check_rows(X)
-    weights = check_weights(sample_weight, X.shape[0])
+    weights = weights_beside(X, sample_weight)
     check_int("n_clusters", n_clusters)
     if n_local_trials is not None:
         check_int("n_local_trials", n_local_trials, "None or ")
@@ -158,4 +161,6 @@ def assign(
 
 
 def _check_rows(X: Any) -> Any:
+    if on_cluster(X):
+        return load("lloydia.backends.cluster.partitions").place(X)
     return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS)

@@ -7,41 +7,25 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import Engine, Report, choose
+from lloydia.base import BaseKMeans, weights_beside
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
-from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
-from lloydia.data.device_rows import check_rows
+from lloydia.data.arrays import home_of
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.device_arrays import n_distinct
 from lloydia.imports import load
 from lloydia.loop import Result, minimise
-from lloydia.parameters import check_parameters, check_range, check_threads
+from lloydia.parameters import check_parameters, check_range
 from lloydia.resuming import Progress, Snapshot, estimator_parameters
-from lloydia.seeding import SEEDINGS
-from lloydia.seeding.given import checked
 from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
 
 
-class KMeans(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class KMeans(CallbackSupportMixin, BaseKMeans):
     """k-means clustering that gives the same bits on any number of threads, and on a GPU.
 
     A drop-in for :class:`sklearn.cluster.KMeans`: the same parameters, attributes and methods, and
@@ -92,7 +76,8 @@ class KMeans(
         dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
         from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
         the one it came to.
-    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}, default="auto"
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}, \
+            default="auto"
         Where to compute; the result has the same bits everywhere.
 
         - ``"auto"``: where X lives;
@@ -100,9 +85,11 @@ class KMeans(
         - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there (needs
           PyTorch and Triton: ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is
           always ``"lloyd"``;
+        - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this host, an even share of the rows on
+          each; rows on one of these GPUs are copied to the others;
         - ``"reference"``: the plain NumPy oracle.
 
-        X on a GPU is never moved silently: another `device` than its own is an error.
+        X on a GPU is never moved silently: a `device` that leaves its own out is an error.
     n_threads : int or None, default=None
         Of the CPU.  None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it
         is set and smaller.
@@ -155,6 +142,8 @@ class KMeans(
            [ 1.,  2.]])
     """
 
+    _several = 10
+
     # Where the next fit goes on from.
     _left_off: Snapshot | None = None
 
@@ -195,9 +184,11 @@ class KMeans(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix or Chunks of shape (n_samples, n_features)
             float32 stays float32, half precision is read as float32, everything else becomes
             float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
+            More than fits into memory: what :func:`lloydia.chunks` opens.  Dask arrays and data
+            frames, where a client is current: see :class:`lloydia.dask.KMeans`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; rows of weight 0 get labels but count for nothing.
@@ -214,7 +205,7 @@ class KMeans(
         ImportError
             For a GPU, without PyTorch and Triton.
         MemoryError
-            If the GPU has too little memory free.
+            If the GPU has too little memory free, or chunks may take too little.
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
@@ -223,7 +214,9 @@ class KMeans(
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = weights_beside(X, sample_weight)
+        if self.verbose and isinstance(X, Chunks):
+            print(X.plan(weights is not None, self.n_threads))
         init, n_init = self._starts(X)
         engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
@@ -288,117 +281,12 @@ class KMeans(
         model._left_off = snapshot
         return model
 
-    def fit_predict(self, X, y=None, sample_weight=None):
-        """Cluster the rows of X and return their labels: shape (n_samples,), int32."""
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    def predict(self, X):
-        """Return the nearest centre of each row, ties to the lowest index.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,), int32
-            In the library and on the device of X; an ndarray on the host.
-        """
-        return home_of(X)(self._assigned(X).labels())
-
-    def transform(self, X):
-        """Return the distance of each row to each centre.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_clusters)
-            In the type of X (float32 for half precision), its library and on its device.
-        """
-        check_is_fitted(self)
-        home = on_host if self._gives_frames() else home_of(X)
-        X = self._check_rows(X, reset=False)
-        engine = choose(self.device, X, None, self.n_threads)
-        centers = on_host(self.cluster_centers_)
-        check_range(engine, None, centers)
-        return home(engine.distances(centers))
-
-    def fit_transform(self, X, y=None, sample_weight=None):
-        """Cluster the rows of X and return their distances to the centres."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
-    def score(self, X, y=None, sample_weight=None):
-        """Return minus the inertia of X with the fitted centres: a float.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : Ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-        """
-        return -float(self._assigned(X, sample_weight).inertia())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    def __getstate__(self):
-        """Return what is pickled: arrays on a GPU go to the host, so that any machine loads it."""
-        state = super().__getstate__()
-        return {name: on_host(x) if on_gpu(x) else x for name, x in state.items()}
-
     # -- what fit is made of -----------------------------------------------------------------
-
-    def _check_rows(self, X: Any, reset: bool) -> Any:
-        if on_gpu(X):
-            return check_rows(X, self, reset)
-        return validate_data(self, on_host(X), reset=reset, **ROWS)
-
-    def _gives_frames(self) -> bool:
-        """Return whether set_output makes data frames of what transform returns."""
-        config = getattr(self, "_sklearn_output_config", {})
-        return config.get("transform", get_config()["transform_output"]) != "default"
-
-    def _starts(self, X: Any) -> tuple[Any, int]:
-        """Return the start (a name, a callable or a checked array) and how many there are."""
-        init, n_init = self.init, self.n_init
-        if n_init == "auto":
-            n_init = 10 if callable(init) or (isinstance(init, str) and init == "random") else 1
-        if isinstance(init, str) or callable(init):
-            return init, n_init
-        if n_init != 1:
-            warnings.warn(
-                "Explicit initial center position passed: performing only one init in "
-                f"{type(self).__name__} instead of n_init={n_init}.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        return checked(init, X, self.n_clusters), 1
 
     def _rule(self, engine: Engine) -> Rule:
         if self.stop is not None:
             return self.stop
         return Tolerance(self.tol, engine.spread) if self.tol > 0 else Shift(0.0)
-
-    def _seed(
-        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState
-    ) -> NDArray:
-        if isinstance(init, str):
-            centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
-        elif callable(init):
-            centers = checked(
-                init(X, self.n_clusters, random_state=random_state), X, self.n_clusters
-            )
-        else:
-            centers = init
-        if self.verbose:
-            print("Initialization complete")
-        return centers
 
     def _run(
         self, engine: Engine, centers: NDArray, rule: Rule, tasks: Tasks, progress: Progress
@@ -463,19 +351,3 @@ class KMeans(
         self.__dict__.pop("inertia_history_", None)
         if history:
             self.inertia_history_ = best.history
-
-    def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
-        """Return an engine that holds X, assigned to the fitted centres."""
-        check_is_fitted(self)
-        check_threads(self.n_threads)
-        X = self._check_rows(X, reset=False)
-        weights = check_weights(sample_weight, X.shape[0])
-        centers = on_host(self.cluster_centers_)
-        if centers.dtype != center_dtype(X):
-            # Distances are defined for one type; float64 holds both exactly.
-            X = X.double() if on_gpu(X) else X.astype(np.float64)
-            centers = centers.astype(np.float64)
-        engine = choose(self.device, X, weights, self.n_threads)
-        check_range(engine, weights, centers)
-        engine.classify(centers)
-        return engine

@@ -163,16 +163,17 @@ def steps(
         If `halt` is not of these data.
     """
     settles, costed = empty != "keep", history or rule.needs_inertia
-    engine.start(centers, algorithm, settles, max_iter)
+    # The engine counts from its own start, so many iterations after the run's.
+    before = halt.iteration - 1 if halt else 0
+    engine.start(centers, algorithm, settles, max_iter - before)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
     waiting: deque[Late] = deque()
-    # The engine counts from its own start, `before` iterations after the run's.
-    before, queued, relocated, reason = 0, 0, 0, ""
+    queued, relocated, reason = 0, 0, ""
     if halt:
         yield from _again(engine, halt, empty)
-        before, queued, costs = halt.iteration - 1, 1, list(halt.costs) if costed else []
+        queued, costs = 1, list(halt.costs) if costed else []
     while not reason:
         while before + queued < max_iter and len(waiting) <= lag:
             waiting.append(engine.iterate(costed))

@@ -20,6 +20,7 @@ __all__ = [
     "InvalidParameterError",
     "check_choice",
     "check_int",
+    "check_mini_batches",
     "check_parameters",
     "check_range",
     "check_threads",
@@ -38,6 +39,42 @@ def check_parameters(estimator: Any) -> None:
     InvalidParameterError
         Names the parameter, its value and what is possible.
     """
+    _check_shared(estimator)
+    if not isinstance(estimator.copy_x, bool | np.bool_):
+        raise InvalidParameterError(f"copy_x={estimator.copy_x!r} must be True or False.")
+    if estimator.stop is not None and not isinstance(estimator.stop, Rule):
+        raise InvalidParameterError(
+            f"stop={estimator.stop!r} must be None or a rule of lloydia.stopping."
+        )
+    check_choice("algorithm", estimator.algorithm, ALGORITHMS)
+    check_choice("empty", estimator.empty, POLICIES)
+
+
+def check_mini_batches(estimator: Any) -> None:
+    """Check those of a :class:`lloydia.MiniBatchKMeans`.
+
+    Raises
+    ------
+    InvalidParameterError
+        As :func:`check_parameters`.
+    """
+    _check_shared(estimator)
+    check_int("batch_size", estimator.batch_size)
+    if estimator.init_size is not None:
+        check_int("init_size", estimator.init_size, "None or ")
+    if not isinstance(estimator.compute_labels, bool | np.bool_):
+        raise InvalidParameterError(
+            f"compute_labels={estimator.compute_labels!r} must be True or False."
+        )
+    limit = estimator.max_no_improvement
+    if limit is not None and (not isinstance(limit, Integral) or limit < 0):
+        raise InvalidParameterError(
+            f"max_no_improvement={limit!r} must be None or an integer >= 0."
+        )
+    _check_least_0("reassignment_ratio", estimator.reassignment_ratio)
+
+
+def _check_shared(estimator: Any) -> None:
     check_int("n_clusters", estimator.n_clusters)
     check_int("max_iter", estimator.max_iter)
     if not (isinstance(estimator.n_init, str) and estimator.n_init == "auto"):
@@ -45,18 +82,14 @@ def check_parameters(estimator: Any) -> None:
     check_threads(estimator.n_threads)
     if not isinstance(estimator.verbose, Integral | np.bool_) or estimator.verbose < 0:
         raise InvalidParameterError(f"verbose={estimator.verbose!r} must be an integer >= 0.")
-    if not isinstance(estimator.copy_x, bool | np.bool_):
-        raise InvalidParameterError(f"copy_x={estimator.copy_x!r} must be True or False.")
-    if not isinstance(estimator.tol, Real) or not float(estimator.tol) >= 0:
-        raise InvalidParameterError(f"tol={estimator.tol!r} must be a number >= 0.")
-    if estimator.stop is not None and not isinstance(estimator.stop, Rule):
-        raise InvalidParameterError(
-            f"stop={estimator.stop!r} must be None or a rule of lloydia.stopping."
-        )
-    check_choice("algorithm", estimator.algorithm, ALGORITHMS)
-    check_choice("empty", estimator.empty, POLICIES)
+    _check_least_0("tol", estimator.tol)
     if isinstance(estimator.init, str):
         check_choice("init", estimator.init, SEEDINGS, ", an array or a callable")
+
+
+def _check_least_0(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or not float(value) >= 0:
+        raise InvalidParameterError(f"{name}={value!r} must be a number >= 0.")
 
 
 def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> None:

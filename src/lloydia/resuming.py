@@ -120,6 +120,8 @@ def stored_parameters(estimator: Any, init: Any) -> dict[str, Any]:
         Names the parameter that a file without pickle cannot hold.
     """
     parameters = {**estimator.get_params(deep=False), "init": init}
+    # A connection is made anew.
+    parameters.pop("client", None)
     return {name: _stored(name, value) for name, value in parameters.items()}
 
 

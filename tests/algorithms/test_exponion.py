@@ -12,7 +12,7 @@ from test_bounds import check_bounds
 from lloydia import KMeans
 from lloydia.algorithms import hamerly
 from lloydia.backends import choose
-from lloydia.backends.cpu import steps
+from lloydia.backends.cpu.steps import exponion as steps
 from nasty import nasty_rows
 
 pytestmark = pytest.mark.filterwarnings(

@@ -30,6 +30,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.exact.sums import Extent
 from lloydia.imports import load
@@ -264,18 +266,20 @@ class Engine(Protocol):
         """Return the distance (not squared) of every row to every centre, in X's type."""
 
 
-def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) -> Engine:
+def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     """Put `X` in place on a device and return its engine.
 
     Parameters
     ----------
-    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ..., "reference"}
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}
         ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
-        ``"cuda"`` is the GPU that the array lives on, or torch's current one.  ``"reference"`` is
-        the NumPy oracle: slow, for tests and study.
-    X : ndarray of shape (n, d), CSR matrix, or tensor on a GPU
-        Floating, finite, in any layout.
-    weights : ndarray of shape (n,), float64, or None
+        ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
+        ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
+        oracle: slow, for tests and study.
+    X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, Chunks, or Partitions of Dask's
+        Floating, finite, in any layout; of :func:`lloydia.chunks` the blocks may turn out not to be
+        finite as they are read.
+    weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
     n_threads : int or None
         None: as many as this process may use.
 
@@ -286,12 +290,23 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
         fallback.
     ImportError
         For a GPU, without PyTorch and Triton.
+    MemoryError
+        For chunks that need more than they may take.
     """
+    if isinstance(X, Chunks):
+        return _of_chunks(device, X, weights, n_threads)
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
+    if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
+        return _on_gpus(device, X, weights)
     if device not in ("auto", "cpu", "reference"):
-        raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+        raise ValueError(
+            f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda', 'cuda:N', 'cuda:N,M' or "
+            "'cuda:all'."
+        )
     if there:
         raise ValueError(
             f"X lives on {X.device} and device={device!r} does not: use device='auto', or copy X "
@@ -302,6 +317,20 @@ def choose(device: str, X: Any, weights: NDArray | None, n_threads: int | None) 
 
         return Reference(X, weights)
     return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+
+
+def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
+    """Read all rows where they fit into the memory that they may take, else some of them again."""
+    plan = X.plan(weights is not None, n_threads)
+    if plan.whole:
+        return choose(device, X.load(plan), weights, n_threads)
+    if device not in ("auto", "cpu"):
+        raise ValueError(
+            f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu'."
+        )
+    blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept)
+    stream = load("lloydia.backends.stream").Stream(blocks, weights, n_threads)
+    return load("lloydia.backends.parts").Parts(stream)
 
 
 def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
@@ -354,13 +383,26 @@ def _gpu_name(device: str, there: bool) -> str:
 
 
 def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
+    _refuse_sparse(device, X)
+    with _extra(device):
+        name = load("lloydia.backends.cuda.devices").find(device, X)
+        return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
+
+
+def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
+    _refuse_sparse(device, X)
+    with _extra(device):
+        names = load("lloydia.backends.cuda.devices").find_several(device, X)
+        if len(names) == 1:
+            return _on_gpu(names[0], X, weights)
+        return load("lloydia.backends.cuda.gpus").spread_rows(X, weights, names)
+
+
+def _refuse_sparse(device: str, X: Any) -> None:
     if sp.issparse(X):
         raise ValueError(
             f"device={device!r} takes dense data and X is sparse: use device='cpu', or X.toarray()."
         )
-    with _extra(device):
-        name = load("lloydia.backends.cuda.devices").find(device, X)
-        return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
 
 
 @contextmanager

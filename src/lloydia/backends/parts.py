@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED, Engine, Ready, Report, choose
+from lloydia.backends import UNLIMITED, Engine, Late, Ready, Report, choose
 from lloydia.backends.group import Group
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import distance, sums
@@ -39,6 +39,7 @@ class Parts:
         self.edges = np.cumsum([0, *group.lengths])
         self.n_samples = int(self.edges[-1])
         self.name, self.dtype, self.n_features = group.name, group.dtype, group.n_features
+        self.iteration = 0
         self.set_grid(self.extent())
 
     n_distances = property(lambda self: sum(tally.n_distances for tally in self._tallies()))
@@ -57,7 +58,14 @@ class Parts:
 
     def spread(self) -> float:
         plain = self.whole.unweighted()
-        totals = self.group.total("plain_sums", plain)
+        if self.iteration and (plain.largest_weight, plain.smallest_weight) == (
+            self.whole.largest_weight,
+            self.whole.smallest_weight,
+        ):
+            # Every row is in one of the clusters.
+            totals = self.step.sums.sum(axis=1, keepdims=True)
+        else:
+            totals = self.group.total("plain_sums", plain)
         mean = sums.means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
         cost = self._cost(max(self.group.each("plain_measure", mean)), weighted=False)
         return cost / (self.n_samples * self.n_features)
@@ -176,7 +184,7 @@ class Parts:
         self.iteration = 0
         self.group.each("start", self.current, algorithm, settles, max_iter)
 
-    def iterate(self, inertia: bool) -> Ready:
+    def iterate(self, inertia: bool) -> Late:
         self.used = self.current
         self.step: Step = self.group.total("step", self.used, inertia)
         self.iteration += 1
@@ -215,11 +223,16 @@ class Parts:
         return self.group.total("counts")
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
+        return self._finish(self.step.sums + self._moved(rows, clusters, len(self.used)))
+
+    def _moved(
+        self, rows: NDArray[np.int64], clusters: NDArray[np.int64], k: int
+    ) -> NDArray[np.int64]:
+        """Return by how much the sums of k clusters change when each row moves to a cluster."""
         weights = np.array(self._of_rows("weights_of", rows))
         labels = np.array(self._of_rows("labels_of", rows))
-        limbs, k = sums.limbs(self.rows(rows), weights, self.grid), len(self.used)
-        moved = sums.accumulate(limbs, clusters, k) - sums.accumulate(limbs, labels, k)
-        return self._finish(self.step.sums + moved)
+        limbs = sums.limbs(self.rows(rows), weights, self.grid)
+        return sums.accumulate(limbs, clusters, k) - sums.accumulate(limbs, labels, k)
 
     def assign(self) -> None:
         self.used, self.latest = self.current, None

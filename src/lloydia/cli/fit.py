@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Data, Json, Reading
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
 
 PICTURES = (".png", ".svg", ".pdf")
+# Labels that are written at a time.
+SLICE = 1 << 20
 
 
 @Parameter(name="*", group=OUTPUT)
@@ -64,13 +67,16 @@ class Outputs:
 
     def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
         """Write all files under temporary names; they are renamed when `renames` closes."""
+        from lloydia.data.chunks.writing import put_blocks
         from lloydia.data.outputs import write_table, writing
 
         features = table.names or tuple(f"x{j + 1}" for j in range(table.X.shape[1]))
 
         if self.labels:
             with writing(self.labels, renames) as to:
-                write_table(to, fitted.labels_, ["label"], _suffix(self.labels))
+                labels = fitted.labels_
+                slices = (labels[i : i + SLICE] for i in range(0, len(labels), SLICE))
+                put_blocks(to, slices, len(labels), ["label"], _suffix(self.labels))
         if self.centers:
             with writing(self.centers, renames) as to:
                 write_table(to, fitted.cluster_centers_, features, _suffix(self.centers))
@@ -105,6 +111,7 @@ def fit(
     k: Annotated[int, Parameter(name="-k", group=METHOD, help="Number of clusters."), POSITIVE],
     method: Method = Method(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008
+    memory: Memory = None,
     outputs: Outputs = Outputs(),
     checkpoints: Checkpoints = Checkpoints(),  # noqa: B008
     json: Json = False,
@@ -112,17 +119,30 @@ def fit(
     """Cluster the rows of a table.
 
     Example: lloydia fit iris.csv -k 3 --columns 1-4 --labels labels.csv
+
+    Example: lloydia fit big.parquet -k 100 --memory 2GB --init k-means||
     """
     from lloydia.data.files import check_squares
 
     method.check()
     used = outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
     checkpoints.check(used)
-    table = reading.table(data, dtype=None if method.dtype == "auto" else method.dtype)
-    if k > len(table.X):
-        raise ValueError(f"-k {k} asks for more clusters than the {len(table.X)} rows of {data}.")
-    check_squares(table, len(table.X))
+    dtype = None if method.dtype == "auto" else method.dtype
+    blocks = by_blocks(data, memory)
+    if blocks and outputs.plot is not None:
+        raise ValueError("--plot draws rows that are in memory: leave it out, or --memory.")
+    if blocks:
+        source, table = read_by_blocks(reading, data, memory, dtype=dtype)
+    else:
+        table = reading.table(data, dtype=dtype)
+    n = table.X.shape[0]
+    if k > n:
+        raise ValueError(f"-k {k} asks for more clusters than the {n} rows of {data}.")
     estimator = checkpoints.prepared(method.estimator(table, k))
+    if blocks:
+        announce(source.meant_for(estimator, reset=True).plan(False, method.threads))
+    else:
+        check_squares(table, n)
     with fit_progress(f"{k} clusters", method.max_iter):
         start = time.perf_counter()
         estimator.fit(table.X)

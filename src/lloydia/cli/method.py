@@ -33,7 +33,9 @@ class Method:
         Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
         Parameter(help="All give the same bits; they differ in time and memory."),
     ] = "auto"
-    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto"
+    device: Annotated[
+        str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
+    ] = "auto"
     tol: Annotated[
         float,
         Parameter(

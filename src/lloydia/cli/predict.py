@@ -6,13 +6,20 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
 from lloydia.cli.options import FILE, OUTPUT, Data, Json, Reading
 from lloydia.cli.progress import spinner
-from lloydia.cli.report import flush, print_json, print_pairs, sizes
+from lloydia.cli.report import flush, print_json, print_pairs, sizes, sizes_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lloydia.data.chunks import Chunks
+    from lloydia.kmeans import KMeans
 
 
 def predict(
@@ -21,6 +28,7 @@ def predict(
     /,
     *,
     reading: Reading = Reading(),  # noqa: B008 - frozen
+    memory: Memory = None,
     labels: Annotated[
         Path | None,
         FILE,
@@ -30,7 +38,9 @@ def predict(
             '"labels".',
         ),
     ] = None,
-    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
+    ] = "auto",
     json: Json = False,
 ) -> None:
     """Give each row of a table to the nearest centre of a model.
@@ -48,13 +58,21 @@ def predict(
         check_output(labels, TABLES, others=[Path(model), Path(data)])
     fitted = load_model(model)
     k, d = fitted.centers.shape
-    table = reading.table(data, dtype=str(fitted.centers.dtype), names=fitted.names)
+    dtype = str(fitted.centers.dtype)
+    if by_blocks(data, memory):
+        source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=fitted.names)
+    else:
+        table = reading.table(data, dtype=dtype, names=fitted.names)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
+    estimator = fitted.estimator().set_params(device=device)
+    if by_blocks(data, memory):
+        _predict_blocks(estimator, source, labels, json)
+        return
     check_squares(table, len(table.X))
     with spinner("predicting"):
         start = time.perf_counter()
-        found = fitted.estimator().set_params(device=device).predict(table.X)
+        found = estimator.predict(table.X)
         seconds = time.perf_counter() - start
     facts = {
         "n_samples": len(table.X),
@@ -75,3 +93,36 @@ def predict(
         else:
             sys.stdout.writelines(f"{label}\n" for label in found.tolist())
         flush()
+
+
+def _predict_blocks(estimator: KMeans, source: Chunks, labels: Path | None, json: bool) -> None:
+    """Predict block by block; labels are written as they come."""
+    import numpy as np
+
+    if labels is None:
+        raise ValueError("labels of rows that are read by blocks go to a file: give --labels.")
+    k, (n, d) = len(estimator.cluster_centers_), source.shape
+    counts = np.zeros(k, dtype=np.int64)
+
+    def counted(rows: np.ndarray) -> np.ndarray:
+        found = estimator.predict(rows)
+        counts[:] += np.bincount(found, minlength=k)
+        return found
+
+    announce(source.plan(False, None))
+    with spinner("predicting"):
+        start = time.perf_counter()
+        source.write(counted, labels)
+        seconds = time.perf_counter() - start
+    facts = {
+        "n_samples": n,
+        "n_features": d,
+        "n_clusters": k,
+        "dtype": str(source.dtype),
+        "seconds": seconds,
+        "labels": str(labels),
+    }
+    if json:
+        print_json(facts)
+    else:
+        print_pairs({**facts, "sizes": sizes_of(counts)})

@@ -40,11 +40,17 @@ def _text(value: Any) -> str:
 
 
 def sizes(labels: NDArray[np.integer], k: int) -> str:
-    """Return the sizes of the clusters in short: all of up to 12, else the range and the median."""
+    """Return the sizes of the clusters in short."""
     import numpy as np
 
-    counts = np.bincount(labels, minlength=k)
-    if k <= 12:
+    return sizes_of(np.bincount(labels, minlength=k))
+
+
+def sizes_of(counts: NDArray[np.integer]) -> str:
+    """Return sizes in short: all of up to 12, else the range and the median."""
+    import numpy as np
+
+    if len(counts) <= 12:
         return ", ".join(f"{count:,}" for count in counts)
     if counts.min() == counts.max():
         return f"{counts[0]:,} each"

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.data.collections import Partitions, is_collection
 from lloydia.data.device_arrays import as_tensor, on_gpu, returning
 
-__all__ = ["ROWS", "check_weights", "home_of", "on_host"]
+__all__ = [
+    "ROWS",
+    "acceptable",
+    "check_weights",
+    "home_of",
+    "on_host",
+    "refuse_range",
+    "refuse_weight",
+]
 
 # How scikit-learn's validation is asked to check X.
 ROWS: dict[str, Any] = {
@@ -50,8 +59,10 @@ def on_host(X: Any) -> Any:
 def home_of(X: Any) -> Callable[[Any], Any]:
     """Return the function that brings an engine's arrays to the library and device of `X`.
 
-    For anything on the host that is NumPy.
+    For anything on the host that is NumPy; what is on a cluster stays there.
     """
+    if is_collection(X):
+        return lambda values: values.collection if isinstance(values, Partitions) else values
     return returning(X) if on_gpu(X) else on_host
 
 
@@ -72,21 +83,34 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D.")
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    bad = np.flatnonzero(~acceptable(weights))
     if len(bad):
-        raise ValueError(
-            f"sample_weight[{bad[0]}] is {weights[bad[0]]}: weights must be finite and >= 0."
-        )
+        refuse_weight(int(bad[0]), weights[bad[0]])
     with np.errstate(over="ignore"):
         total = weights.sum()
+    positive = weights[weights > 0]
+    refuse_range(total, positive.min(initial=np.inf), positive.max(initial=0.0))
+    return weights
+
+
+def acceptable(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which weights can be taken, each by itself."""
+    return np.isfinite(weights) & (weights >= 0)
+
+
+def refuse_weight(row: int, weight: float) -> NoReturn:
+    """Raise the error for one that cannot."""
+    raise ValueError(f"sample_weight[{row}] is {weight}: weights must be finite and >= 0.")
+
+
+def refuse_range(total: float, least: float, largest: float) -> None:
+    """Refuse weights by their sum, the least positive one and the largest one."""
     if not np.isfinite(total):
         raise ValueError("The sample weights add up to infinity: scale them down.")
-    positive = weights[weights > 0]
-    if len(positive) == 0:
+    if largest == 0:
         raise ValueError("All sample weights are zero: give at least one point a positive weight.")
-    if positive.max() / LARGEST_RATIO > positive.min():
+    if largest / LARGEST_RATIO > least:
         raise ValueError(
-            f"The weights {positive.min():.3g} and {positive.max():.3g} lie too far apart: their "
-            f"ratio must be at most {LARGEST_RATIO:.3g}."
+            f"The weights {least:.3g} and {largest:.3g} lie too far apart: their ratio must be at "
+            f"most {LARGEST_RATIO:.3g}."
         )
-    return weights

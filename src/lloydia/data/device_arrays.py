@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lloydia.data.collections import is_collection
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ def center_dtype(X: Any) -> np.dtype:
 
 
 def n_distinct(labels: Any, n_clusters: int) -> int:
-    """Return how many labels occur; they are an ndarray or a tensor of integers below k."""
+    """Return how many labels occur: integers below k, in an ndarray, a tensor or a Dask array."""
+    if is_collection(labels):
+        return int(np.count_nonzero(load("dask.array").bincount(labels, minlength=n_clusters)))
     if isinstance(labels, np.ndarray):
         # Most often a few rows show them all.
         found = np.count_nonzero(np.bincount(labels[: 64 * n_clusters], minlength=n_clusters))

@@ -233,17 +233,8 @@ def _parquet(
 
     try:
         file = parquet.ParquetFile(stream)
-        schema = file.schema_arrow
-        # pandas stores an index as a column of this name; it is no feature.
-        names = [name for name in schema.names if not name.startswith("__index_level_")]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
-        chosen = choose(names, len(names), wanted, where)
-        kinds = [_not_numbers(schema.field(name).type) for name in names]
-        numeric = [place for place, kind in enumerate(kinds) if not kind]
-        refuse_text(chosen, [kinds[place] for place in chosen.places], numeric, where)
-        table = file.read(columns=[names[place] for place in chosen.places])
+        chosen = parquet_columns(file.schema_arrow, wanted, where)
+        table = file.read(columns=list(chosen.names or ()))
     except pa.ArrowException:
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
     for j, column in enumerate(table.columns):
@@ -253,6 +244,26 @@ def _parquet(
                 f"{where}: row {row}, {chosen.label(j)} is missing; fill it in or remove the row."
             )
     return np.column_stack([column.to_numpy() for column in table.columns]), chosen
+
+
+def parquet_columns(schema: Any, wanted: str | Sequence[str] | None, where: str) -> Columns:
+    """Return the columns to read of a table with an Arrow schema.
+
+    Raises
+    ------
+    DataError
+        One of them holds no numbers, or a name stands twice.
+    """
+    # pandas stores an index as a column of this name; it is no feature.
+    names = [name for name in schema.names if not name.startswith("__index_level_")]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
+    chosen = choose(names, len(names), wanted, where)
+    kinds = [_not_numbers(schema.field(name).type) for name in names]
+    numeric = [place for place, kind in enumerate(kinds) if not kind]
+    refuse_text(chosen, [kinds[place] for place in chosen.places], numeric, where)
+    return chosen
 
 
 def _not_numbers(kind: Any) -> str:

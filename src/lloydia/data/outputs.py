@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,11 +150,27 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         table = pa.Table.from_arrays([pa.array(column) for column in columns.T], list(names))
         pyarrow_parquet(str(to)).write_table(table, to)
         return
+    with to.open("w", encoding="utf-8", newline="") as stream:
+        write_rows(stream, columns, names, suffix)
+
+
+def write_rows(
+    stream: TextIO, values: NDArray[Any], names: Sequence[str] | None, suffix: str
+) -> None:
+    """Write rows as text, under a header if there are names and the format has one.
+
+    Parameters
+    ----------
+    stream : text file
+    values : ndarray, shape (n,) or (n, d)
+    names : sequence of str or None
+    suffix : {".csv", ".tsv", ".txt"}
+    """
+    columns = values.reshape(len(values), -1)
     # The shortest decimal text that reads back as the same number, in the array's own precision.
     rows = columns.astype(str) if columns.dtype.kind == "f" else columns
-    with to.open("w", encoding="utf-8", newline="") as stream:
-        delimiter = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-        if suffix != ".txt":
-            writer.writerow(names)
-        writer.writerows(rows.tolist())
+    delimiter = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    if names is not None and suffix != ".txt":
+        writer.writerow(names)
+    writer.writerows(rows.tolist())

@@ -8,6 +8,7 @@ from numba import njit
 
 from lloydia.backends.cpu import amx, points, scan
 from lloydia.backends.cpu.centers import aligned, pack
+from lloydia.backends.cpu.rivals import list_rivals
 from lloydia.exact import certificate
 
 
@@ -105,3 +106,58 @@ def test_the_line_bounds_the_error_terms():
         low, slope, _ = certificate.error_line(20, reach, 1.0, depth=12, named=4)
         for R in (0.0, 1e-3, 0.5, 1.0, 7.0, 1e4):
             assert low + slope * R * R >= a + b * R + c * R * R
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [5, 8, 19, 40])
+def test_rows_are_framed_alike_in_any_layout_and_order(d, dtype):
+    n = 70
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    origin, scale = X.mean(axis=0), X.dtype.type(0.25)
+    every, turned = np.empty(0, dtype=np.int64), np.arange(n)[::-1].copy()
+    wide = np.zeros((n, 2 * d), dtype)
+    wide[:, ::2] = X
+    for rows, given in (
+        (every, X),
+        (turned, X),
+        (every, wide[:, ::2]),
+    ):
+        y, squares = aligned((2, d, points.GROUP)), aligned((2 * points.GROUP,))
+        frame_rows(given, rows, 0, n, origin, scale, y, squares)
+        flat = y.transpose(0, 2, 1).reshape(-1, d)[:n]
+        expected = ((X - origin) * scale).astype(np.float32)[rows if len(rows) else slice(None)]
+        assert (flat == expected).all()
+        exact = np.square(flat.astype(np.float64)).sum(axis=1)
+        assert (squares[:n] >= exact).all()
+        assert (squares[:n] <= exact * (1 + (d + 8) * 2.0**-21)).all()
+
+
+@njit
+def rivals_of(y, d, panels, starts, reach, wanted, names, rows):
+    return list_rivals(
+        y.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels), reach.ctypes.data,
+        wanted, names.ctypes.data, rows.ctypes.data,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("d", [3, 40, 300])
+def test_rivals_are_the_centres_whose_scores_reach(d):
+    n, k = points.GROUP, 21
+    packed, y, _, _, exact = framed(n, d, k, False)
+    panels, starts, _ = packed.scores
+    # In the middle between two scores, where rounding decides nothing.
+    ordered = np.sort(exact, axis=1)
+    counts = np.arange(n) % 5 + 1
+    at = np.arange(n), -counts
+    reach = aligned((n,))
+    reach[:] = (ordered[at] + ordered[np.arange(n), -counts - 1]) / 2
+    reach[2] = np.nan
+    wanted = [p for p in range(n) if p % 3 != 1]
+    names, rows = np.empty((2, len(starts)), dtype=np.int64)
+    bits = np.int64(sum(1 << p for p in wanted))
+    found = rivals_of(y, d, panels, starts, reach, bits, names, rows)
+    listed = {(j, p) for j, b in zip(names[:found], rows[:found]) for p in range(n) if b >> p & 1}
+    expected = {(j, p) for p in wanted for j in range(k) if p == 2 or exact[p, j] > reach[p]}
+    assert {(j, p) for j, p in listed if j < k} == expected
+    assert (np.diff(names[:found]) > 0).all()

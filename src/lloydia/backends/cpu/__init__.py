@@ -2,12 +2,13 @@
 
 Where to look:
 
-* The engine: this file; :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask),
-  :mod:`steps` (one assignment by each algorithm), :mod:`compiled` (how kernels are compiled).
-* Every distance: :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx`
-  (matrix units) score, :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify,
-  :mod:`settle` evaluates what they leave in doubt, :mod:`centers` and
-  :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners` chooses.
+* The engine: this file, on :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask)
+  and :mod:`clusters` (sums and means); :mod:`steps` (one assignment by each algorithm);
+  :mod:`compiled` (how kernels are compiled).
+* Every distance: :mod:`frames` puts rows into lanes, :mod:`points`, :mod:`low_points` (vectors, a
+  point in each lane) or :mod:`amx` (matrix units) score, :mod:`scan`, :mod:`coarse_scan` and
+  :mod:`tile_scan` certify, :mod:`settle` and :mod:`rivals` evaluate what they leave in doubt,
+  :mod:`centers` and :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
   :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
   centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
@@ -20,7 +21,6 @@ Where to look:
 
 from __future__ import annotations
 
-import math
 import time
 from functools import cached_property
 from typing import Any
@@ -33,22 +33,20 @@ from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
 from lloydia.backends import UNLIMITED, Ready, Report
-from lloydia.backends.cpu import amx, oversampling, sums
-from lloydia.backends.cpu.centers import Packed, aligned
+from lloydia.backends.cpu import amx, oversampling
+from lloydia.backends.cpu.centers import Packed
+from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.filtering import labels_by_row
-from lloydia.backends.cpu.limbs import padded
-from lloydia.backends.cpu.means import finish, summarise
-from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.steps import STEPS, Tally
+from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.cpu.tiles import Tiles
 from lloydia.exact import sums as exact
 
 __all__ = ["CPU"]
 
 
-class CPU(Picks):
+class CPU(Clusters):
     """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.Engine`."""
 
     lag = 0
@@ -141,52 +139,25 @@ class CPU(Picks):
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.forget_seeds()
-        k, d, grid = len(centers), self.n_features, self.grid
+        k, d = len(centers), self.n_features
         self.auto = None
         if algorithm == "auto":
             units = amx.AVAILABLE and d >= amx.COARSE
             ordered = "tiles" in self.__dict__
             self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
         self.algorithm = self.auto.using if self.auto else algorithm
-        # The last assignment needs no sums.
-        self.last = False
         self.initial = centers
         self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
-        self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
+        self.assigned = self.new_labels()
         self.iteration, self.n_changed = 0, self.n_samples
         self.latest: float | None = None
         self.empty = np.zeros(k, dtype=np.bool_)
-        # Threads' parts of both share no cache lines.
-        self.sums = aligned((self.n_threads, grid.n_limbs, k, padded(d + 1)), np.int64)
-        self.sums[:] = 0
-        self.touched = aligned((self.n_threads, -(-k // 64) * 64), np.bool_)
-        self.touched[:] = True
+        self.begin_sums(k)
 
-    def set_grid(self, extent: exact.Extent) -> None:
-        super().set_grid(extent)
-        for name in ("scaled", "lattice", "powers"):
-            self.__dict__.pop(name, None)
-
-    @cached_property
-    def scaled(self) -> NDArray[np.float64]:
-        """The weights on the grid."""
-        if self.weights is NONE:
-            return NONE
-        return np.ldexp(self.weights, -self.grid.weight_exponent)
-
-    @cached_property
-    def lattice(self) -> tuple[Any, ...]:
-        """The grid as the kernels of :mod:`sums` want it."""
-        grid, m = self.grid, self.n_features + 1
-        columns = np.zeros((3, m if self.sparse else padded(m)))
-        columns[:, :m] = grid.scale, grid.quantum, 1.0 / grid.quantum
-        return (*columns, 2.0**grid.bits, grid.recover)
-
-    @cached_property
-    def powers(self) -> NDArray[np.float64]:
-        """Two to the exponents of the grid."""
-        return np.ldexp(1.0, self.grid.exponents)
+    def new_labels(self) -> NDArray[np.int32]:
+        """Return labels before the first assignment."""
+        return np.full(self.n_samples, -1, dtype=np.int32)
 
     def new_bounds(self) -> Any:
         """Return the state of the algorithm, of which nothing is known yet."""
@@ -197,23 +168,6 @@ class CPU(Picks):
         magnitudes = np.maximum(self.extent().largest, np.abs(self.initial).max(axis=0))
         return kind(self.n_samples, k, Padding.of(magnitudes, self.dtype))
 
-    def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
-        """Move a block of a list of rows to their fresh labels; return how many changed."""
-        if self.last:
-            self.assigned[slice(start, stop) if rows is EVERY else rows[start:stop]] = fresh[
-                : stop - start
-            ]
-            return 0
-        kernel = sums.sparse_accumulate if self.sparse else sums.accumulate
-        return kernel(
-            self.X, rows, start, stop, self.scaled, self.lattice, fresh, self.assigned,
-            self.sums[thread], self.touched[thread],
-        )  # fmt: skip
-
-    def integers(self) -> NDArray[np.int64]:
-        """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
-        return self.sums.sum(axis=0)[:, :, : self.n_features + 1]
-
     def assign(self) -> None:
         self.last = True
         self._assign()
@@ -221,7 +175,7 @@ class CPU(Picks):
     def classify(self, centers: NDArray) -> None:
         self.algorithm = "lloyd"
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
-        self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
+        self.assigned = self.new_labels()
         self.assign()
 
     def _assign(self) -> None:
@@ -231,7 +185,7 @@ class CPU(Picks):
         cost = 1.0 + 0.2 * self.width + len(self.used) * (0.02 + 0.012 * self.width)
         cost += changing * (8.0 + self.width)
         tally = Tally(self.n_threads, min(self.block(cost), self.n_samples))
-        step = STEPS[self.algorithm](self, before, tally)
+        step = maker(self.algorithm)(self, before, tally)
 
         def task(thread: int, start: int, stop: int) -> None:
             tally.changed[thread] += step(thread, start, stop)
@@ -266,37 +220,6 @@ class CPU(Picks):
         self.current, summary = self.means(parts, self.touched, self.used, self.empty)
         self.touched[:] = False
         return Report(self.iteration, self.n_samples, self.n_changed, *summary, self.latest)
-
-    def means(
-        self,
-        parts: NDArray[np.int64],
-        touched: NDArray[np.bool_],
-        old: NDArray,
-        empty: NDArray[np.bool_],
-    ) -> tuple[NDArray, tuple[int, float, float]]:
-        """Return the centres that threads' sums make, and what a report says of their move.
-
-        The old ones stay where no thread touched a cluster, or it is empty, which is noted.
-        """
-        k, grid, double = len(old), self.grid, self.dtype == np.float64
-        new, (square, move) = np.empty_like(old), np.empty((2, k))
-        self.each_block(
-            lambda t, start, stop: finish(
-                parts, start, stop, touched, grid.bits, self.powers, double, old, new, empty,
-                square, move,
-            ), 2.0 * parts.size / k, k,
-        )  # fmt: skip
-        summary = summarise(empty, square, move)
-        if math.isnan(summary[1]):
-            rest = np.flatnonzero(np.isnan(square))
-            total = parts[:, :, rest, : self.n_features + 1].sum(axis=0)
-            new[rest] = exact.means(total, grid, self.dtype)
-            change = new[rest].astype(np.float64) - old[rest]
-            # In the order of the features.
-            square[rest] = np.cumsum(np.square(change), axis=1)[:, -1]
-            move[rest] = np.abs(change).max(axis=1)
-            summary = summarise(empty, square, move)
-        return new, summary
 
     def rewind(self, iteration: int) -> None:
         """Nothing is ever ahead here."""

@@ -134,6 +134,44 @@ def _move(builder, value, limbs, grid, clusters):
             loop.do_break()
 
 
+def _move_piece(builder, kind, first, row, grid, recover, clusters):
+    """Move WIDTH columns of a row, the `first` and those after it."""
+    address, stride, d, weight = row
+    n_limbs, pitch, new, old = clusters
+    scale, quantum, inverse, step = grid
+    offset = builder.mul(first, _ADDRESS(8))
+    a = _values(builder, kind, address, stride, d, first)
+    a = builder.fmul(a, _load(builder, scale, offset, _DOUBLES))
+    p = builder.fmul(a, weight)
+    steps = _splat(builder, step)
+    grid = (*(_load(builder, part, offset, _DOUBLES) for part in (quantum, inverse)), steps)
+    to = (pitch, builder.add(new, offset), old, offset)
+    _move(builder, p, (_ADDRESS(0), n_limbs), grid, to)
+    with builder.if_then(recover):
+        # |error| <= 2**-53 |p| is less than half a step of limb 0.
+        error = builder.fmul(_error(builder, a, weight, p), steps)
+        _move(builder, error, (_ADDRESS(1), n_limbs), grid, to)
+
+
+def _item(builder, table, index, kind, size):
+    """Return the pointer to an entry of a table, given by address."""
+    return _at(builder, table, builder.mul(index, _ADDRESS(size)), kind)
+
+
+def _number(builder, table, index):
+    """Return an entry of a table of int32."""
+    return builder.sext(builder.load(_item(builder, table, index, _INT, 4)), _ADDRESS)
+
+
+def _listed(builder, table, index, kind, otherwise):
+    """Return an entry of 8 bytes, or something else if there is no table: its address is 0."""
+    out = cgutils.alloca_once(builder, kind)
+    builder.store(otherwise, out)
+    with builder.if_then(builder.icmp_signed("!=", table, _ADDRESS(0))):
+        builder.store(builder.load(_item(builder, table, index, kind, 8)), out)
+    return builder.load(out)
+
+
 @intrinsic
 def move_rows(
     typingctx, X, first, listed, count, rows, weights, fresh, labels, touched, grid, sums
@@ -173,44 +211,24 @@ def move_rows(
         # Several short rows share a cache line.
         wide = builder.icmp_signed(">=", d, _ADDRESS(WIDTH))
 
-        def item(address, index, kind, size):
-            return _at(builder, address, builder.mul(index, _ADDRESS(size)), kind)
-
-        def number(address, index):
-            return builder.sext(builder.load(item(address, index, _INT, 4)), _ADDRESS)
-
-        def either(condition, yes, no, kind):
-            out = cgutils.alloca_once(builder, kind)
-            with builder.if_else(condition) as (then, otherwise):
-                with then:
-                    builder.store(yes(), out)
-                with otherwise:
-                    builder.store(no(), out)
-            return builder.load(out)
-
         def find(place):
             entry = builder.add(first, place)
-            listed = builder.icmp_signed("!=", rows, zero)
-            there = item(rows, entry, _ADDRESS, 8)
-            return either(listed, lambda: builder.load(there), lambda: entry, _ADDRESS)
+            return _listed(builder, rows, entry, _ADDRESS, entry)
 
         with cgutils.for_range(builder, count) as loop:
             with builder.if_then(wide):
                 ahead, last = builder.add(loop.index, _ADDRESS(AHEAD)), builder.sub(count, one)
                 ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
-                ahead = builder.mul(find(number(listed, ahead)), pitches[0])
+                ahead = builder.mul(find(_number(builder, listed, ahead)), pitches[0])
                 _prefetch(builder, builder.add(data, ahead))
-            place = number(listed, loop.index)
+            place = _number(builder, listed, loop.index)
             row = find(place)
-            weight = either(
-                builder.icmp_signed("!=", weights, zero),
-                lambda: builder.load(item(weights, row, _DOUBLE, 8)), lambda: _DOUBLE(1.0), _DOUBLE,
-            )  # fmt: skip
-            old, new = number(labels, row), number(fresh, place)
-            builder.store(builder.trunc(new, _INT), item(labels, row, _INT, 4))
+            weight = _listed(builder, weights, row, _DOUBLE, _DOUBLE(1.0))
+            old, new = _number(builder, labels, row), _number(builder, fresh, place)
+            builder.store(builder.trunc(new, _INT), _item(builder, labels, row, _INT, 4))
             joins = builder.icmp_signed("<", old, zero)
             for j in (new, builder.select(joins, new, old)):
-                builder.store(_BYTE(1), item(touched, j, _BYTE, 1))
+                builder.store(_BYTE(1), _item(builder, touched, j, _BYTE, 1))
             to = builder.add(base, builder.mul(new, cluster_pitch))
             off = builder.add(base, builder.mul(old, cluster_pitch))
             row = builder.add(data, builder.mul(row, pitches[0]))
@@ -224,22 +242,3 @@ def move_rows(
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _move_piece(builder, kind, first, row, grid, recover, clusters):
-    """Move WIDTH columns of a row, the `first` and those after it."""
-    address, stride, d, weight = row
-    n_limbs, pitch, new, old = clusters
-    scale, quantum, inverse, step = grid
-    offset = builder.mul(first, _ADDRESS(8))
-    a = _values(builder, kind, address, stride, d, first)
-    a = builder.fmul(a, _load(builder, scale, offset, _DOUBLES))
-    p = builder.fmul(a, weight)
-    steps = _splat(builder, step)
-    grid = (*(_load(builder, part, offset, _DOUBLES) for part in (quantum, inverse)), steps)
-    to = (pitch, builder.add(new, offset), old, offset)
-    _move(builder, p, (_ADDRESS(0), n_limbs), grid, to)
-    with builder.if_then(recover):
-        # |error| <= 2**-53 |p| is less than half a step of limb 0.
-        error = builder.fmul(_error(builder, a, weight, p), steps)
-        _move(builder, error, (_ADDRESS(1), n_limbs), grid, to)

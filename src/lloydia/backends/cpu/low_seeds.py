@@ -95,7 +95,11 @@ class LowSeeds:
 
     def __init__(self, picks: Picks) -> None:
         self.picks, self.d = picks, picks.n_features
-        self.flat = picks.source.reshape(-1)
+
+    @property
+    def flat(self) -> NDArray:
+        """The rows end to end."""
+        return self.picks.source.reshape(-1)
 
     def first(self, values: NDArray) -> None:
         """Make a candidate the only seed."""
@@ -109,10 +113,10 @@ class LowSeeds:
         """Return by how much each candidate lowers the total."""
         picks, self.weighed = self.picks, values.astype(np.float64)
         reductions = aligned((picks.n_threads, MOST), np.int64)
-        kernel = weigh_of(self.d)
+        kernel, flat = weigh_of(self.d), self.flat
         picks.each_tile(
             lambda t, a, b: kernel(
-                self.flat, a, b, self.weighed, picks.nearest, picks.weights, low, high,
+                flat, a, b, self.weighed, picks.nearest, picks.weights, low, high,
                 reductions[t],
             ), 0.5 + 0.1 * self.d * len(values),
         )  # fmt: skip
@@ -121,10 +125,10 @@ class LowSeeds:
     def adopt(self, j: int, low: float, high: float) -> None:
         """Make the weighed candidate `j` a seed."""
         picks, kernel, seed = self.picks, adopt_of(self.d), self.weighed[j]
-        bits = picks.terms.view(np.int64)
+        bits, flat = picks.terms.view(np.int64), self.flat
         picks.each_tile(
             lambda t, a, b: kernel(
-                self.flat, a, b, seed, picks.nearest, picks.weights, low, high,
+                flat, a, b, seed, picks.nearest, picks.weights, low, high,
                 picks.terms[t], bits[t], picks.totals, picks.tops,
             ), 1.0 + 0.1 * self.d,
         )  # fmt: skip

@@ -1,7 +1,8 @@
 """The scan of :mod:`scan` on the matrix units of :mod:`amx`.
 
 Rows that the scores of tiles leave in doubt are scored again by panels; for those that are still
-in doubt, the panels' scores, which are the same again, tell the centres whose D decide.
+in doubt, the panels' scores, which are the same again, tell the centres whose D decide, unless they
+are few: then :mod:`settle` does it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from lloydia.backends.cpu.scan import (
     frame_rows,
     score_panels,
 )
+from lloydia.backends.cpu.settle import settle
 
 __all__ = ["tile_scan"]
+
+# Rows in doubt of a group up to which each is settled by itself.
+FEW = 8
 
 
 @subroutine
@@ -48,24 +53,54 @@ def decide(X, numbers, doubtful, n, listed, k, centers, labels, least, rivals):
                 rivals[q] = D
 
 
+@subroutine
+def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, frame, errors, found):
+    """Settle `n` rows of a framed group, given by place, whose best scores are `high`.
+
+    `found` is (labels, D to the nearest, a lower bound on D to the others), by place.
+    """
+    panels, starts, _ = packed
+    labels, least, second = found
+    far, line, unit = errors[0], errors[2], 1.0 / np.float64(frame[1])
+    d, k = X.shape[1], len(centers)
+    shrink = 1.0 - (d + 8) * 2.0**-20
+    reach, names, points = aligned(GROUP), integers(len(starts)), integers(len(starts))
+    wanted = np.int64(0)
+    for e in range(n):
+        q = doubtful[e]
+        wanted |= np.int64(1) << q
+        error = line[0] + line[1] * np.float64(square[q]) if square[q] < far else np.inf
+        # Rounded to float32 it is still not more than this.
+        reach[q] = (np.float64(high[q]) - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
+    n_listed = list_rivals(
+        y.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels), reach.ctypes.data,
+        wanted, names.ctypes.data, points.ctypes.data,
+    )  # fmt: skip
+    listed = (names, points, n_listed)
+    decide(X, numbers, doubtful, n, listed, k, centers, labels, least, second)
+    for e in range(n):
+        q = doubtful[e]
+        if square[q] < far:
+            error = line[0] + line[1] * np.float64(square[q])
+            others = np.float64(square[q]) * shrink - 2.0 * (np.float64(reach[q]) + error)
+            second[q] = min(second[q], max(0.0, others) * unit * unit)
+
+
 @kernel
 def rescore(
-    X, rows, y, squares, at, places, n, packed, centers, deep, line, far, unit, labels, best,
-    second,
-):  # fmt: skip
+    X, rows, y, squares, at, places, n, packed, centers, frame, errors, deep, labels, best, second
+):
     """Scan the framed rows at `places` by panels, and settle those still in doubt.
 
     The block begins with entry `at` of the list `rows`; `squares`, `labels`, `best` and `second`
     are its.  Returns the number of rows that were settled.
     """
-    panels, starts, _ = packed
-    d, k, shrink = X.shape[1], len(centers), 1.0 - (X.shape[1] + 8) * 2.0**-20
+    d, line, unit = X.shape[1], errors[2], 1.0 / np.float64(frame[1])
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
-    square, high, low, reach = aligned(4 * GROUP).reshape(4, GROUP)
+    square, high, low = aligned(3 * GROUP).reshape(3, GROUP)
     which, rests = aligned(GROUP).view(np.int32), np.zeros(GROUP, np.float32)
     fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
-    upper, lower, least, rivals = np.empty(GROUP), np.empty(GROUP), np.empty(GROUP), np.empty(GROUP)
-    names, points = integers(len(starts)), integers(len(starts))
+    upper, lower = np.empty(GROUP), np.empty(GROUP)
     settled = 0
     for first in range(0, n, GROUP):
         m = min(GROUP, n - first)
@@ -76,40 +111,30 @@ def rescore(
             square[q] = squares[p]
             for f in range(d):
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
-        score_panels(again, d, 1, panels, starts, high, low, which, deep)
+        score_panels(again, d, 1, *packed[:2], high, low, which, deep)
         n_doubtful = certify(
-            m, square, rests, high, low, which, PANEL, line, far, fresh, 0, doubtful
+            m, square, rests, high, low, which, PANEL, line, errors[0], fresh, 0, doubtful
         )
+        settled += n_doubtful
         if len(best):
             bound(m, d, square, rests, high, low, line, unit, upper, lower)
-        if n_doubtful:
-            wanted = np.int64(0)
-            for e in range(n_doubtful):
-                q = doubtful[e]
-                wanted |= np.int64(1) << q
-                error = line[0] + line[1] * np.float64(square[q]) if square[q] < far else np.inf
-                # Rounded to float32 it is still not more than this.
-                reach[q] = (np.float64(high[q]) - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
-            n_listed = list_rivals(
-                again.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels),
-                reach.ctypes.data, wanted, names.ctypes.data, points.ctypes.data,
+        if n_doubtful > FEW:
+            found = (fresh, upper, lower)
+            settle_group(
+                X, numbers, again, square, high, doubtful, n_doubtful, packed, centers, frame,
+                errors, found,
             )  # fmt: skip
-            listed = (names, points, n_listed)
-            decide(X, numbers, doubtful, n_doubtful, listed, k, centers, fresh, least, rivals)
-            settled += n_doubtful
-            for e in range(n_doubtful if len(best) else 0):
-                q = doubtful[e]
-                upper[q], lower[q] = least[q], rivals[q]
-                if square[q] < far:
-                    error = line[0] + line[1] * np.float64(square[q])
-                    others = np.float64(square[q]) * shrink - 2.0 * (np.float64(reach[q]) + error)
-                    lower[q] = min(lower[q], max(0.0, others) * unit * unit)
         for q in range(m):
             p = places[first + q] - at
             labels[p] = fresh[q]
             if len(best):
                 best[p] = upper[q]
                 second[p] = lower[q]
+        if 0 < n_doubtful <= FEW:
+            for e in range(n_doubtful):
+                doubtful[e] = places[first + doubtful[e]]
+            entries = doubtful[:n_doubtful]
+            settle(X, rows, at, entries, centers, packed, frame, errors, labels, best, second)
     return settled
 
 
@@ -125,7 +150,7 @@ def tile_scan(
     if stop <= start:
         return 0
     origin, scale = frame
-    far, tile_line, line = errors[0], errors[1], errors[2]
+    far, tile_line = errors[0], errors[1]
     d = X.shape[1]
     even = d + d % 2
     # Tiles take the points of two groups.
@@ -152,7 +177,7 @@ def tile_scan(
         if len(best):
             bound(m, d, squares, rests, high, low, tile_line, unit, upper, lower)
         settled += rescore(
-            X, rows, y, squares, at, places, n, packed, centers, deep, line, far, unit, labels,
+            X, rows, y, squares, at, places, n, packed, centers, frame, errors, deep, labels,
             upper, lower,
         )  # fmt: skip
     return settled

@@ -20,6 +20,8 @@ Where to look:
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` and :mod:`batch_halves` hold their rows, :mod:`batch_run` their state.
   To every kernel of an iteration a data set by itself is a batch of one.
+* Several GPUs: :mod:`part` is the engine as one of several, :mod:`gpus` asks them and iterates all
+  in step, :mod:`all_reduce` is what they tell each other.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 

@@ -10,7 +10,7 @@ import torch
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED
 
-__all__ = ["check_memory", "find", "free_bytes", "needed_bytes", "row_bytes"]
+__all__ = ["check_memory", "find", "find_several", "free_bytes", "needed_bytes", "row_bytes"]
 
 # Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
 LITTLE = 1 << 24
@@ -26,19 +26,8 @@ def find(device: str, X: Any) -> str:
     ValueError
         If there is no such GPU, or `X` lives on another one.
     """
-    count = _count()
-    if count == 0:
-        raise ValueError(
-            f"device={device!r} needs a GPU, and PyTorch finds none "
-            "(torch.cuda.is_available() is False): use device='cpu'."
-        )
     asked = torch.device(device).index
-    if asked is not None and asked >= count:
-        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
-        raise ValueError(
-            f"device={device!r} is not there: this machine has {names}; use one of them or "
-            "device='cpu'."
-        )
+    _check_there(device, 0 if asked is None else asked)
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if asked is not None and home is not None and asked != home:
         raise ValueError(
@@ -50,6 +39,44 @@ def find(device: str, X: Any) -> str:
     if asked is None:
         asked = 0 if INTERPRETED else torch.cuda.current_device()
     return f"cuda:{asked}"
+
+
+def find_several(device: str, X: Any) -> list[str]:
+    """Return the names of the GPUs that ``"cuda:all"`` or ``"cuda:N,M"`` means.
+
+    Raises
+    ------
+    ValueError
+        If there is no such GPU, one is named twice, or `X` lives on another one.
+    """
+    listed = device.removeprefix("cuda:")
+    numbers = range(_count()) if listed == "all" else [int(part) for part in listed.split(",")]
+    _check_there(device, max(numbers, default=0))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"device={device!r} names a GPU twice: name each once.")
+    home = X.device.index if isinstance(X, torch.Tensor) else None
+    if home is not None and home not in numbers:
+        raise ValueError(
+            f"X lives on cuda:{home} and device={device!r} leaves it out: name it too, or copy X "
+            f"with X.to('cuda:{numbers[0]}')."
+        )
+    return [f"cuda:{number}" for number in numbers]
+
+
+def _check_there(device: str, number: int) -> None:
+    """Refuse a device that needs the GPU of this number where it is not there."""
+    count = _count()
+    if count == 0:
+        raise ValueError(
+            f"device={device!r} needs a GPU, and PyTorch finds none "
+            "(torch.cuda.is_available() is False): use device='cpu'."
+        )
+    if number >= count:
+        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise ValueError(
+            f"device={device!r} is not there: this machine has {names}; use one of them or "
+            "device='cpu'."
+        )
 
 
 def row_bytes(d: int, width: int) -> int:

@@ -38,6 +38,8 @@ def low_kernel(
         Of the sums; 0: as many as were found to be needed.
     room : int
         Of a program in each list.
+    n_iterations : int
+        Or -1: an assignment and its sums, but no means.
     assigns : int
         1: an assignment to the last centres follows; or 0.
     one : int
@@ -67,11 +69,12 @@ def low_kernel(
             doubts + program * room, flow, one, d, ROWS, CENTERS, GROUP,
         )  # fmt: skip
         running = done + 1 < n_iterations + assigns
-        if done < n_iterations:
+        if (done < n_iterations) | (n_iterations < 0):
             move_rows(
                 X, labels, listed_rows, listed_old, n_changed, weights, lattice, own, bits,
                 n_limbs, limb_size, d, WEIGHTED, RECOVER, MOVED, COLUMNS,
             )  # fmt: skip
+        if done < n_iterations:
             wait_for_all(arrivals, n_programs, 2 * done)
             low_means(
                 program, n_programs, sums, n_limbs, bits, exponents, k, d,

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import RESIDENT, resident
 from lloydia.backends.cuda.extent import bounds_of
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
@@ -153,6 +154,11 @@ class LowRun:
     def assign(self) -> None:
         """Queue an assignment."""
         self.queue(0, assigns=True, adds=False)
+
+    def contribute(self, message: torch.Tensor) -> None:
+        """Queue an iteration up to what is told of it to others."""
+        self.queue(-1, assigns=False, adds=False)
+        queue_tell(self.sums, self.flow, message)
 
     def end(self) -> LowEnding:
         """Queue an assignment and the inertia."""

@@ -15,9 +15,9 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def uniforms(key: int, n: int, device: torch.device) -> torch.Tensor:
-    """Return the numbers of rows 0 to n - 1: shape (n,), float64."""
-    z = torch.arange(1, n + 1, dtype=torch.int64, device=device)
+def uniforms(key: int, before: int, n: int, device: torch.device) -> torch.Tensor:
+    """Return the numbers of n rows, `before` others being before them: shape (n,), float64."""
+    z = torch.arange(before + 1, before + n + 1, dtype=torch.int64, device=device)
     z = z.mul_(signed(GOLDEN)).add_(signed(key))
     for shift, multiplier in MIX:
         z = (z ^ shifted(z, shift)).mul_(signed(multiplier))
@@ -38,10 +38,13 @@ def integers(
     return terms.mul_(low).mul_(high).round_()
 
 
-def chosen(terms: torch.Tensor, key: int, factor: float) -> torch.Tensor:
-    """Return the rows with ``u * total < factor * term``, ascending: int64."""
-    total = float(int(terms.to(torch.int64).sum()))
-    return torch.nonzero(uniforms(key, len(terms), terms.device) * total < factor * terms)[:, 0]
+def chosen(terms: torch.Tensor, key: int, factor: float, total: int, before: int) -> torch.Tensor:
+    """Return the rows with ``u * total < factor * term``, ascending: int64.
+
+    `total` is the sum of all terms, those of the `before` rows before these among them.
+    """
+    numbers = uniforms(key, before, len(terms), terms.device)
+    return torch.nonzero(numbers * float(total) < factor * terms)[:, 0]
 
 
 def loads(terms: torch.Tensor, owners: torch.Tensor, n_seeds: int) -> torch.Tensor:

@@ -43,7 +43,7 @@ class Picks(Placed):
 
     owners: torch.Tensor
 
-    def seed_start(self) -> None:
+    def seed_start(self) -> object:
         self.extent()  # refuses NaN, of which no seed could be drawn
         n, new = self.n_samples, {"device": self.device}
         self.columns = self._columns()
@@ -54,6 +54,7 @@ class Picks(Placed):
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
         self._moved()
+        return self.largest
 
     def forget_seeds(self) -> None:
         """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
@@ -112,10 +113,13 @@ class Picks(Placed):
     def _weigh(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
         """Compute the totals with each of some rows, at most MOST, as a seed."""
         self._fetch(rows)
+        self._weigh_table(potentials)
+
+    def _weigh_table(self, potentials: torch.Tensor) -> None:
         self.potentials = potentials
         weighing.weigh[self._programs()](
             *self._squares(), self.lowered, potentials, *self.columns.shape[::-1], self.bits,
-            len(rows), self.table.shape[1], num_warps=4, **EXACT,
+            len(potentials), self.table.shape[1], num_warps=4, **EXACT,
         )  # fmt: skip
 
     def _fetch(self, rows: torch.Tensor) -> None:
@@ -178,33 +182,39 @@ class Picks(Placed):
     # -- farthest-first ------------------------------------------------------------------------
 
     def seed_farthest(self) -> int:
+        return self.seed_top()[0]
+
+    def seed_top(self) -> tuple[int, float]:
+        """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""
         D = self.nearest if self.weights is None else self.nearest * (self.weights > 0)
         top = D.amax()
         row = torch.where(top == D, self._numbers(), self.n_samples).amin()
         row = torch.where(top > 0, row, -1)
-        return int(row)
+        return int(row), float(top)
 
     def _numbers(self) -> torch.Tensor:
         return torch.arange(self.n_samples, device=self.device)
 
     # -- k-means|| -----------------------------------------------------------------------------
 
-    def _terms(self, values: torch.Tensor, largest: float) -> torch.Tensor:
-        grid = exact.total_grid(self.n_samples, largest)
-        return oversampling.integers(values, self.weights, grid)
-
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
-        terms = self._terms(self.nearest, self.largest.item())
-        return oversampling.chosen(terms, key, factor).cpu().numpy()
+        grid = exact.total_grid(self.n_samples, self.largest.item())
+        terms = oversampling.integers(self.nearest, self.weights, grid)
+        total = int(terms.to(torch.int64).sum())
+        return oversampling.chosen(terms, key, factor, total, 0).cpu().numpy()
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        labels, D = self.closest(self.X[torch.as_tensor(rows, device=self.device)])
+        self._spread(self.X[torch.as_tensor(rows, device=self.device)])
+
+    def _spread(self, centers: torch.Tensor) -> None:
+        """Make several centres seeds."""
+        labels, D = self.closest(centers)
         if self.n_seeds == 0:
             self.nearest, self.owners = D, labels
         else:
             self.owners = torch.where(D < self.nearest, self.n_seeds + labels, self.owners)
             self.nearest = torch.minimum(self.nearest, D)
-        self.n_seeds += len(rows)
+        self.n_seeds += len(centers)
         self.largest = largest_term(self.nearest, self.weights)
         self._moved()
 
@@ -213,8 +223,9 @@ class Picks(Placed):
         return closest(self.columns, centers)
 
     def seed_loads(self) -> NDArray[np.int64]:
-        largest = 1.0 if self.weights is None else float(self.weights.amax())
-        terms = self._terms(torch.ones_like(self.nearest), largest)
+        whole = self.extent()
+        grid = exact.total_grid(whole.n_samples, whole.largest_weight)
+        terms = oversampling.integers(torch.ones_like(self.nearest), self.weights, grid)
         return oversampling.loads(terms, self.owners, self.n_seeds).cpu().numpy()
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Self:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
@@ -101,12 +103,25 @@ class TensorRun:
         """Queue an assignment; rows that change are listed."""
         self.scan.scan(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
 
-    def _update(self) -> None:
-        """Queue what follows it: sums and centres."""
+    def contribute(self, message: torch.Tensor) -> None:
+        """Queue an iteration up to what is told of it to others: always the same message."""
+        self.assign()
+        self.updating.do(partial(self._tell, message), self.rows.device)
+
+    def _tell(self, message: torch.Tensor) -> None:
+        self._move()
+        queue_tell(self.sums, self.flow, message)
+
+    def _move(self) -> None:
+        """Queue the sums."""
         self.moves.add(
             self.rows.X, self.lattice, self.labels, self.changed_rows, self.changed_old,
             self.flow, self.sums,
         )  # fmt: skip
+
+    def _update(self) -> None:
+        """Queue what follows an assignment: sums and centres."""
+        self._move()
         queue_finish(self.sums, self.lattice, self, members=1)
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:

@@ -147,6 +147,7 @@ def cost_limbs(
     out: torch.Tensor | None = None,
     flow: torch.Tensor | None = None,
     members: int = 1,
+    bits: int | None = None,
 ) -> torch.Tensor:
     """Return the limbs of the sum of weight times D, and their exponent: shape (4,), int64.
 
@@ -162,13 +163,15 @@ def cost_limbs(
         Nothing is written where its first element is not 0.
     members : int
         Of a batch, whose D follow one another; they are the first axis of the result.
+    bits : int, optional
+        A limb's; where others add to the sum, those of all values.
     """
     if out is None:
         shape = (4,) if members == 1 else (members, 4)
         out = torch.zeros(shape, dtype=torch.int64, device=D.device)
     n = len(D) // members
     cost_kernel[programs(D, members)](
-        D, weights, largest, out, flow, n, exact.bits_a_limb(n), num_warps=4, **EXACT
+        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n), num_warps=4, **EXACT
     )
     return out
 

@@ -107,9 +107,11 @@ def _speedups(found: Sequence[Measurement]) -> Figure:
     title = f"Speed-up over one thread: {found[0].n:,} x {found[0].d} doubles, k = {K}"
     figure, (ax,) = blank(title, f"{LOOPS} loops")
     for place, (rung, hue) in enumerate(zip(VERSIONS, BRIGHT)):
-        some = pick(found, rung=rung)
-        at = [BLOCKS.index(each.block) + 0.2 * place for each in some if each.block in BLOCKS]
-        gains = [one / (each.seconds or 1) for each in some if each.block in BLOCKS]
+        some = pick(found, rung=rung, block=BLOCKS)
+        if not some:
+            continue
+        at = [BLOCKS.index(each.block) + 0.2 * place for each in some]
+        gains = [one / (each.seconds or 1) for each in some]
         drawn = ax.bar(at, gains, 0.18, color=hue, label=rung[1:].replace("_", " "))
         ax.bar_label(drawn, [f"{gain:.3g}" for gain in gains], fontsize=6.5)
     for each in pick(found, rung="r31_engine_cuda"):
@@ -117,6 +119,10 @@ def _speedups(found: Sequence[Measurement]) -> Figure:
         ax.bar(len(BLOCKS) + 0.3, gain, 0.4, color="black", label="Lloydia on the GPU")
         ax.text(len(BLOCKS) + 0.3, gain, f"{gain:.3g}", ha="center", va="bottom", fontsize=6.5)
     ax.set_yscale("log")
+    ax.set_ylim(bottom=min(1.0, ax.get_ylim()[0]))
+    ax.yaxis.set_major_formatter(lambda gain, _: f"{gain:g}x")
+    ax.yaxis.set_minor_formatter("")
+    ax.set_xlim(-0.3, len(BLOCKS) + 0.7)
     ax.set_xticks([*(i + 0.3 for i in range(len(BLOCKS)))], [str(block) for block in BLOCKS])
     ax.set_xlabel("threads a block")
     ax.grid(axis="y", color="0.9", linewidth=0.8)

@@ -1,0 +1,169 @@
+"""Parts on the workers of a Dask cluster (``dask.distributed``).
+
+Each worker holds a :class:`~lloydia.backends.cluster.member.Member`: the partitions that are there,
+as parts of the local engine.  A question is one task a worker, whatever the number of partitions,
+with the worker's threads inside.  What is sent to all goes out once if it is large, and workers
+hand it on to each other; what adds up is added on the workers, :data:`FAN` answers at a time.
+
+A worker that dies takes the state of its parts with it, not their recipe: Dask makes the rows again
+elsewhere, and the :class:`~lloydia.backends.cluster.history.History` leads them to where they were,
+with the same bits.  All that the client keeps is that history, a few rows and centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import repeat
+from operator import add
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cluster import member
+from lloydia.backends.cluster.history import CHANGES, History
+from lloydia.backends.cluster.member import Member, Question
+from lloydia.backends.cluster.partitions import submit_at
+from lloydia.backends.cluster.weights import Weights
+from lloydia.backends.cluster.workers import gathered, settled
+from lloydia.backends.parts import Parts
+from lloydia.data.collections import Partitions
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+__all__ = ["Cluster", "engine"]
+
+# Answers that are added at a time.
+FAN = 8
+
+
+def engine(X: Partitions, weights: Weights | None, device: str, n_threads: int | None) -> Parts:
+    """Return the engine of a collection in its place.
+
+    Raises
+    ------
+    ValueError
+        For a device that workers cannot have.
+    """
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(
+            f"device={device!r} is not for Dask: use 'auto', 'cpu', or 'cuda' for workers that "
+            "have a GPU each."
+        )
+    return Parts(Cluster(X, weights, device, n_threads))
+
+
+class Cluster:
+    """The group of parts on workers; see :class:`lloydia.backends.group.Group`.
+
+    Parameters
+    ----------
+    X : Partitions
+    weights : Weights or None
+    device, n_threads
+        Of each part; None is as many threads as its worker has.
+    """
+
+    def __init__(
+        self, X: Partitions, weights: Weights | None, device: str, n_threads: int | None
+    ) -> None:
+        self.client, self.chunks = X.client, X.lengths
+        self.name = X.facts[0].place if device == "auto" else device
+        self.dtype, self.n_features = X.dtype, X.shape[1]
+        # A part is a partition that has rows; where it is: its member, and its number there.
+        places: dict[int, tuple[int, int]] = {}
+        self.members: list[Future] = []
+        for held, w in zip(X.held, weights.held if weights else repeat(None)):
+            if not any(self.chunks[p] for p in held.numbers):
+                continue
+            places |= {p: (len(self.members), i) for i, p in enumerate(held.numbers)}
+            digests = [X.facts[p].digest for p in held.numbers]
+            digests += [weights.digests[p] for p in held.numbers] if weights else []
+            given = (held.rows, w, digests, device, n_threads)
+            self.members.append(submit_at(self.client, held.address, Member, *given))
+        self.places = [places[p] for p, n in enumerate(self.chunks) if n]
+        self.lengths: Sequence[int] = [n for n in self.chunks if n]
+        self.history = History()
+        # The number of the last question, and of the last one that changed the parts.
+        self.turn = self.changed = 0
+        # Results of the last question: told to be forgotten together with the next one's coming.
+        self.kept: list[Future] = []
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        found = self._ask(method, arguments, dict.fromkeys(range(len(self.members))))
+        return [found[m][i] for m, i in self.places]
+
+    def total(self, method: str, *arguments: Any) -> Any:
+        everyone = dict.fromkeys(range(len(self.members)))
+        return reduce(add, self._ask(method, arguments, everyone, adds=True).values())
+
+    def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        own: dict[int, Any] = {}
+        for part, given in arguments.items():
+            m, i = self.places[part]
+            own.setdefault(m, {})[i] = given
+        found = self._ask(method, (), own)
+        return {part: found[m][i] for part in arguments for m, i in [self.places[part]]}
+
+    def labels(self) -> NDArray[np.int32]:
+        common = {"state": self.changed, "centers": self.history.centers()}
+        return self._array(member.labels, np.dtype(np.int32), (), **common)
+
+    def distances(self, centers: NDArray) -> NDArray:
+        return self._array(member.distances, self.dtype, (len(centers),), centers=centers)
+
+    def _ask(
+        self, method: str, arguments: tuple, own: Mapping[int, Any], adds: bool = False
+    ) -> dict[int, Any]:
+        """Ask members, by number, each with its own arguments (None: the same); return answers.
+
+        Sums come by the number of the first member that they are of.
+        """
+        self.turn += 1
+        question = Question(self.turn, self.changed, method, adds)
+        members = [self.members[m] for m in own]
+        # The second time with all that a member needs which has lost its state.
+        for history in (None, self.history.asked):
+            answers = self.client.map(
+                member.answer, members, list(own.values()), question=question,
+                arguments=arguments, history=history, pure=False,
+            )  # fmt: skip
+            if adds:
+                answers = self._folded(answers)
+            self.kept = answers
+            found = gathered(self.client, answers)
+            if not any(answer is None for answer in found):
+                break
+        if method in CHANGES:
+            self.history.add(method, arguments)
+            self.changed = self.turn
+        return dict(zip(own, found))
+
+    def _folded(self, answers: Sequence[Future]) -> list[Future]:
+        """Have sums added on the workers until there are few."""
+        while len(answers) > FAN:
+            groups = [answers[i : i + FAN] for i in range(0, len(answers), FAN)]
+            answers = self.client.map(member.merge, groups, pure=False)
+        return list(answers)
+
+    def _array(
+        self, task: Callable, dtype: np.dtype, tail: tuple[int, ...], **common: Any
+    ) -> NDArray:
+        """Return a Dask array of what a task gives for each part, in the chunks of the rows."""
+        members = [self.members[m] for m, _ in self.places]
+        numbers = [i for _, i in self.places]
+        blocks = self.client.map(task, members, numbers, **common, pure=False)
+        settled(self.client, blocks)
+        name = f"{task.__name__}-{uuid4().hex}"
+        end = (0,) * len(tail)
+        here = iter(blocks)
+        graph = {
+            (name, p, *end): next(here) if n else np.empty((0, *tail), dtype)
+            for p, n in enumerate(self.chunks)
+        }
+        chunks = (tuple(self.chunks), *((n,) for n in tail))
+        return load("dask.array").Array(graph, name, chunks, dtype=dtype)

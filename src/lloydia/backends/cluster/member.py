@@ -1,0 +1,200 @@
+"""The parts of one worker.
+
+A :class:`Member` is the result of a Dask task, and every question another task that depends on it:
+so Dask runs questions where the rows are, and makes a member again from their recipe where its
+worker died.  What Dask makes again, copies to another worker or spills to disk has its rows but not
+its state; a member that is asked something and finds itself in another state than the question
+expects says so, and is asked again with the history that leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cluster.history import CHANGES, Asked
+from lloydia.backends.cluster.partitions import digest, size_of
+from lloydia.backends.part import Part
+from lloydia.data.arrays import on_host
+from lloydia.data.collections import Rows
+from lloydia.data.device_arrays import on_gpu
+from lloydia.imports import load
+
+__all__ = ["Member", "Question", "answer", "distances", "labels", "merge"]
+
+# Bytes that the state of a row takes, for Dask's bookkeeping: a label, a D, and bounds.
+STATE = 24
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all parts of a group are asked.
+
+    Attributes
+    ----------
+    turn : int
+        Its number, from 1.
+    expected : int
+        The turn of the last question before it that changed the parts; 0 if there was none.
+    method : str
+        Of :class:`lloydia.backends.part.Part`.
+    adds : bool
+        Whether the sum of the answers is wanted.
+    """
+
+    turn: int
+    expected: int
+    method: str
+    adds: bool = False
+
+
+class Member:
+    """Parts in this process, and how far they have been asked.
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : list of ndarray, or None
+    digests : list of int
+        What those of the rows, then of the weights, have been.
+    device : str
+    n_threads : int or None
+        None: as many as the worker has.
+
+    Attributes
+    ----------
+    state : int
+        The turn of the last question that changed the parts; 0 for parts that are new.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        weights: list[NDArray] | None,
+        digests: list[int],
+        device: str,
+        n_threads: int | None,
+    ) -> None:
+        self.rows, self.weights, self.digests = rows, weights, digests
+        self.device, self.n_threads = device, n_threads
+        self.lock = Lock()
+        self.state = 0
+        # The turn of the last question, and its answer.
+        self.given: tuple[int, Any] = (0, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Member, (self.rows, self.weights, self.digests, self.device, self.n_threads)
+
+    def __sizeof__(self) -> int:
+        return sum(size_of(X) + STATE * X.shape[0] for X in self.rows.arrays)
+
+    @cached_property
+    def parts(self) -> dict[int, Part]:
+        """Partitions that have rows, by number.  Made in a task: it knows its worker's threads."""
+        now = [fact.digest for fact in self.rows.facts] + [digest(w) for w in self.weights or ()]
+        if now != self.digests:
+            raise RuntimeError(
+                "A worker was lost, and Dask has computed other rows (or weights) in the place of "
+                "those it had: a collection must come out the same every time, so do not change "
+                "its files meanwhile, and give its random numbers a seed."
+            )
+        return {i: self.new_part(i) for i, X in enumerate(self.rows.arrays) if X.shape[0]}
+
+    def new_part(self, number: int) -> Part:
+        """Return a part in its first state."""
+        X, weights = self.rows.arrays[number], self.weights and self.weights[number]
+        if on_gpu(X) and self.device == "cpu":
+            raise ValueError(
+                "Blocks of X live on GPUs and device='cpu' does not: use device='auto', or bring "
+                "them to the host (X.to_backend('numpy'), or 'pandas')."
+            )
+        if on_gpu(X) or self.device == "cuda":
+            name = load("lloydia.backends.cuda.devices").find("cuda", X)
+            return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
+        n_threads = self.n_threads or load("distributed").get_worker().state.nthreads
+        return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
+
+    def lead(self, history: list[Asked], state: int) -> None:
+        """Bring the parts from their first state to the one that the history leads to."""
+        self.__dict__.pop("parts", None)
+        for part in self.parts.values():
+            # As every part has been asked to begin with, before it was told the grid.
+            part.extent()
+            for method, arguments in history:
+                getattr(part, method)(*arguments)
+        self.state = state
+
+
+def answer(
+    member: Member,
+    own: Mapping[int, tuple[Any, ...]] | None,
+    question: Question,
+    arguments: tuple[Any, ...],
+    history: list[Asked] | None,
+) -> Any:
+    """Ask the parts of a member.
+
+    Parameters
+    ----------
+    member : Member
+    own : mapping of int to tuple, or None
+        The parts that are asked, by their number in the member, and each one's arguments; None to
+        ask all of them the same.
+    question : Question
+    arguments : tuple
+        Where all are asked the same.
+    history : list, or None
+        What leads to the state that is expected.
+
+    Returns
+    -------
+    dict of int to object, or one object
+        The answers by number, or their sum.  None where the state is another one and there is no
+        history.  A question that was answered already has that answer again: Dask runs tasks anew
+        whose results were lost.
+    """
+    with member.lock:
+        if member.given[0] == question.turn:
+            return member.given[1]
+        if member.state != question.expected:
+            if history is None:
+                return None
+            member.lead(history, question.expected)
+        if own is None:
+            own = dict.fromkeys(member.parts, arguments)
+        answers = {i: getattr(member.parts[i], question.method)(*a) for i, a in own.items()}
+        result = reduce(add, answers.values()) if question.adds else answers
+        if question.method in CHANGES:
+            member.state = question.turn
+        member.given = (question.turn, result)
+        return result
+
+
+def merge(answers: list[Any]) -> Any:
+    """Return the sum of some members' answers; None where one of them has none."""
+    return None if any(a is None for a in answers) else reduce(add, answers)
+
+
+def labels(member: Member, number: int, state: int, centers: NDArray) -> NDArray[np.int32]:
+    """Return a part's labels: those it has in that state, otherwise the same found anew.
+
+    `centers` are those that the labels belong to.
+    """
+    with member.lock:
+        if member.state == state:
+            return on_host(member.parts[number].labels())
+    part = member.new_part(number)
+    part.classify(centers)
+    return on_host(part.labels())
+
+
+def distances(member: Member, number: int, centers: NDArray) -> NDArray:
+    """Return a part's distances to all centres."""
+    return on_host(member.parts[number].distances(centers))

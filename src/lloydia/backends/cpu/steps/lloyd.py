@@ -1,0 +1,29 @@
+"""Lloyd: every distance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.placed import NONE
+from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.scanners import scanner
+from lloydia.backends.cpu.steps import Step, Tally
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu import CPU
+
+__all__ = ["lloyd"]
+
+
+def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
+    """Scan every row."""
+    scan_rows, k = scanner(engine), len(engine.used)
+
+    def step(t: int, start: int, stop: int) -> int:
+        tally.rechecked[t] += scan_rows(EVERY, start, stop, tally.fresh[t], NONE, NONE)
+        tally.evaluated[t] += (stop - start) * k
+        return engine.move(t, EVERY, start, stop, tally.fresh[t])
+
+    return step

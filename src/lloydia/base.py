@@ -1,0 +1,194 @@
+"""What the estimators share: rows and starts before a fit, and what centres do after it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lloydia.backends import Engine, choose
+from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import Partitions, is_collection, on_cluster
+from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.data.device_rows import check_rows
+from lloydia.imports import load
+from lloydia.parameters import check_range, check_threads
+from lloydia.seeding import SEEDINGS
+from lloydia.seeding.given import checked
+
+__all__ = ["BaseKMeans", "weights_beside"]
+
+
+def weights_beside(X: Any, sample_weight: Any) -> Any:
+    """Return checked weights, or None, where the checked rows of `X` are."""
+    if isinstance(X, Partitions):
+        return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
+    return check_weights(sample_weight, X.shape[0])
+
+
+class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """An estimator whose result are centres: each row belongs to the nearest."""
+
+    # Starts of the kinds that n_init="auto" takes several of.
+    _several: int
+
+    n_clusters: Any
+    init: Any
+    n_init: Any
+    verbose: Any
+    device: Any
+    n_threads: Any
+    cluster_centers_: Any
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X and return their labels: shape (n_samples,), int32."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X):
+        """Return the nearest centre of each row, ties to the lowest index.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_samples,), int32
+            In the library and on the device of X; an ndarray on the host.  For a Dask collection a
+            Dask array, computed when it is asked for.
+        """
+        if is_collection(X):
+            return load("lloydia.blockwise").blockwise(self, X, "predict")
+        return home_of(X)(self._assigned(X).labels())
+
+    def transform(self, X):
+        """Return the distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            In the type of X (float32 for half precision), its library and on its device.  For a
+            Dask collection a Dask array, computed when it is asked for.
+        """
+        if is_collection(X):
+            return load("lloydia.blockwise").blockwise(self, X, "transform")
+        check_is_fitted(self)
+        home = on_host if self._gives_frames() else home_of(X)
+        centers = on_host(self.cluster_centers_)
+        X = self._check_rows(X, reset=False, a_row=8 * len(centers))
+        engine = choose(self.device, X, None, self.n_threads)
+        check_range(engine, None, centers)
+        return home(engine.distances(centers))
+
+    def fit_transform(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X and return their distances to the centres."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return minus the inertia of X with the fitted centres: a float.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        return -float(self._assigned(X, sample_weight).inertia())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __getstate__(self):
+        """Return what is pickled, so that any machine loads it.
+
+        Arrays on a GPU go to the host; labels on a cluster stay there.
+        """
+        state = super().__getstate__()
+        return {
+            name: on_host(x) if on_gpu(x) else x
+            for name, x in state.items()
+            if not is_collection(x)
+        }
+
+    # -- rows and starts ---------------------------------------------------------------------
+
+    def _check_rows(self, X: Any, reset: bool, a_row: int = 0) -> Any:
+        """Check X, of which a result of so many bytes a row will be made."""
+        if isinstance(X, Chunks):
+            return X.meant_for(self, reset, a_row)
+        if on_cluster(X):
+            return load("lloydia.backends.cluster.partitions").place(X, self, reset)
+        if on_gpu(X):
+            return check_rows(X, self, reset)
+        return validate_data(self, on_host(X), reset=reset, **ROWS)
+
+    def _gives_frames(self) -> bool:
+        """Return whether set_output makes data frames of what transform returns."""
+        config = getattr(self, "_sklearn_output_config", {})
+        return config.get("transform", get_config()["transform_output"]) != "default"
+
+    def _starts(self, X: Any) -> tuple[Any, int]:
+        """Return the start (a name, a callable or a checked array) and how many there are."""
+        init, n_init = self.init, self.n_init
+        if n_init == "auto":
+            several = callable(init) or (isinstance(init, str) and init == "random")
+            n_init = self._several if several else 1
+        if isinstance(init, str) or callable(init):
+            return init, n_init
+        if n_init != 1:
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return checked(init, X, self.n_clusters), 1
+
+    def _seed(
+        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState
+    ) -> NDArray:
+        if isinstance(init, str):
+            centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
+        elif callable(init):
+            centers = checked(
+                init(X, self.n_clusters, random_state=random_state), X, self.n_clusters
+            )
+        else:
+            centers = init
+        if self.verbose:
+            print("Initialization complete")
+        return centers
+
+    def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
+        """Return an engine that holds X, assigned to the fitted centres."""
+        check_is_fitted(self)
+        check_threads(self.n_threads)
+        X = self._check_rows(X, reset=False)
+        weights = weights_beside(X, sample_weight)
+        centers = on_host(self.cluster_centers_)
+        if centers.dtype != center_dtype(X):
+            # Distances are defined for one type; float64 holds both exactly.
+            X = X.double() if on_gpu(X) else X.astype(np.float64)
+            centers = centers.astype(np.float64)
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, centers)
+        engine.classify(centers)
+        return engine

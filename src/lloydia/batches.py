@@ -1,0 +1,174 @@
+"""A step of mini-batch k-means (Sculley 2010, "Web-scale k-means clustering"), wherever it is done.
+
+The rows of a batch are assigned to the centres c_j, and m_j is the mean that a fit would give the
+rows of cluster j, whose weights add up to w_j.  With W_j the weight of all rows that made c_j,
+
+    c_j <- (W_j c_j + w_j m_j) / (W_j + w_j),   W_j <- W_j + w_j
+
+in float64, each operation rounded once, and the result once more to the type of the data.  That is
+Sculley's gradient step, with the rate 1 / W_j of each centre, for all rows of a cluster at once.
+
+Labels and means are those of the contract, and all else is done here, on the host and in one order:
+so the same bits follow on every engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+
+from lloydia.backends import Engine
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import load_torch, on_gpu
+from lloydia.exact.sums import total_grid
+
+__all__ = ["Centers", "Draw", "Smoothed", "reassigned", "rows_of", "sample", "stepped"]
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Centres, and what they are made of.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k, d)
+    counts : ndarray of shape (k,), float64
+        The weight of the rows that made each.
+    """
+
+    values: NDArray
+    counts: NDArray[np.float64]
+
+
+class Draw:
+    """Rows drawn with replacement, by their weights.
+
+    Parameters
+    ----------
+    n_samples : int
+    weights : ndarray of shape (n_samples,), float64, or None
+    """
+
+    def __init__(self, n_samples: int, weights: NDArray[np.float64] | None) -> None:
+        self.n_samples = n_samples
+        self.cumulative: NDArray[np.int64] | None = None
+        if weights is not None:
+            bits, exponent = total_grid(n_samples, float(weights.max()))
+            terms = np.rint(np.ldexp(weights, bits - exponent)).astype(np.int64)
+            self.cumulative = np.cumsum(terms)
+
+    def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return a row for each fraction u in [0, 1).
+
+        The first one whose cumulative weight, an integer, exceeds u times the total, as a float
+        that is cut to a whole number.
+        """
+        if self.cumulative is None:
+            return np.minimum((fractions * self.n_samples).astype(np.int64), self.n_samples - 1)
+        total = self.cumulative[-1]
+        targets = np.minimum((fractions * float(total)).astype(np.int64), total - 1)
+        return np.searchsorted(self.cumulative, targets, side="right").astype(np.int64)
+
+
+def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Return some rows, where they are."""
+    return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
+
+
+def sample(
+    X: Any, weights: NDArray | None, size: int, random_state: RandomState
+) -> tuple[Any, NDArray | None]:
+    """Draw rows of positive weight, each as likely as any other; return them and their weights."""
+    if weights is None:
+        return rows_of(X, random_state.randint(0, X.shape[0], size)), None
+    positive = np.flatnonzero(weights > 0)
+    rows = positive[random_state.randint(0, len(positive), size)]
+    return rows_of(X, rows), weights[rows]
+
+
+def stepped(
+    engine: Engine, weights: NDArray[np.float64] | None, centers: Centers
+) -> tuple[Centers, float]:
+    """Return the centres after a batch, and its inertia before.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the batch.
+    weights : ndarray of shape (n,), float64, or None
+        Of its rows; added in their order.
+    centers : Centers
+    """
+    old, counts = centers.values, centers.counts
+    fresh: NDArray
+    engine.start(old, "lloyd", settles=False, max_iter=1)
+    report = engine.iterate(True).result()
+    engine.rewind(report.iteration)
+    if weights is None:
+        fresh = engine.counts().astype(np.float64)
+    else:
+        fresh = np.bincount(on_host(engine.labels()), weights=weights, minlength=len(old))
+    means, sums = on_host(engine.centers()), counts + fresh
+    with np.errstate(invalid="ignore"):
+        moved = old * counts[:, None] + means * fresh[:, None]
+        moved = (moved / sums[:, None]).astype(old.dtype)
+    assert report.inertia is not None
+    return Centers(np.where(fresh[:, None] > 0, moved, old), sums), float(report.inertia)
+
+
+def reassigned(
+    engine: Engine,
+    weights: NDArray[np.float64] | None,
+    centers: Centers,
+    ratio: float,
+    random_state: RandomState,
+) -> tuple[Centers, int]:
+    """Move centres that few rows made to rows of the batch; return how many were moved.
+
+    Few is less than `ratio` times the most.  At most half as many as the batch has rows are moved,
+    those with the least rows, to distinct rows of positive weight, each as likely as any other.
+    They count as much as the least of the others from then on, lest they be moved again at once.
+    """
+    counts = centers.counts.copy()
+    possible = np.arange(engine.n_samples) if weights is None else np.flatnonzero(weights > 0)
+    few = np.flatnonzero((counts < ratio * counts.max()) & (counts < counts.max()))
+    few = few[np.argsort(counts[few], kind="stable")][: len(possible) // 2]
+    if len(few) == 0:
+        return centers, 0
+    few.sort()
+    rows = possible[random_state.choice(len(possible), size=len(few), replace=False)]
+    values = centers.values.copy()
+    values[few] = engine.rows(rows)
+    counts[few] = np.delete(counts, few).min()
+    return Centers(values, counts), len(few)
+
+
+class Smoothed:
+    """The exponentially weighted average of the batches' mean inertia, and its least value so far.
+
+    Parameters
+    ----------
+    share : float
+        Of all rows, that a batch is.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.rate = min(2.0 * share, 1.0)
+        self.value: float | None = None
+        self.least = np.inf
+        self.since = 0
+
+    def add(self, inertia: float) -> None:
+        """Take that of a batch."""
+        if self.value is None:
+            self.value = inertia
+        else:
+            self.value = self.value * (1.0 - self.rate) + inertia * self.rate
+        if self.value < self.least:
+            self.least, self.since = self.value, 0
+        else:
+            self.since += 1

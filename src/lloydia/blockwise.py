@@ -1,0 +1,86 @@
+"""predict and transform of Dask arrays and data frames: lazily, each block by itself.
+
+A label depends on its row and the centres alone, so that no block waits for another, and nothing is
+computed before someone asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lloydia.base import BaseKMeans
+from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import center_dtype
+
+__all__ = ["blockwise"]
+
+
+def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
+    """Return what a method of a fitted estimator gives for a Dask collection: a Dask array.
+
+    Parameters
+    ----------
+    model : BaseKMeans
+    X : Dask array or data frame
+        Chunks across columns are merged.
+    method : {"predict", "transform"}
+
+    Returns
+    -------
+    Dask array of shape (n_samples,), int32, or (n_samples, n_clusters)
+        In the chunks of the rows of `X`; those of a data frame are of unknown lengths.
+
+    Raises
+    ------
+    ValueError
+        If the number or the names of the features are not those of the fit.  Values that are no
+        finite numbers are found when the blocks are computed; the error names the partition.
+    """
+    check_is_fitted(model)
+    framed = hasattr(X, "columns")
+    like = X._meta if framed else np.empty((0, X.shape[1]))
+    validate_data(model, like, reset=False, skip_check_array=True)
+    empty: NDArray = np.empty(0, np.int32)
+    if method == "transform":
+        kind = np.empty(0, np.result_type(*X.dtypes)) if framed else X
+        empty = np.empty((0, len(model.cluster_centers_)), center_dtype(kind))
+    options = {"model": light(model), "method": method, "empty": empty, "meta": empty}
+    if framed:
+        return X.map_partitions(of_block, **options)
+    columns = [(n,) for n in empty.shape[1:]]
+    gone = [] if columns else [1]
+    X = X.rechunk({1: -1})
+    return X.map_blocks(of_block, **options, chunks=(X.chunks[0], *columns), drop_axis=gone)
+
+
+def light(model: BaseKMeans) -> BaseKMeans:
+    """Return an estimator with what its blocks need: the centres, and threads for one block."""
+    own = BaseKMeans()
+    own.device, own.n_threads = model.device, model.n_threads or 1
+    own.cluster_centers_ = on_host(model.cluster_centers_)
+    own.n_features_in_ = model.n_features_in_
+    if hasattr(model, "feature_names_in_"):
+        own.feature_names_in_ = model.feature_names_in_
+    return own
+
+
+def of_block(
+    block: Any,
+    model: BaseKMeans,
+    method: str,
+    empty: NDArray,
+    block_info: Any = None,
+    partition_info: Any = None,
+) -> Any:
+    """Return it for one block; Dask tells of an array's in `block_info`, of a frame's otherwise."""
+    if block.shape[0] == 0:
+        return empty
+    try:
+        return getattr(model, method)(block)
+    except ValueError as error:
+        number = block_info[0]["chunk-location"][0] if block_info else partition_info["number"]
+        raise ValueError(f"Partition {number} of X: {error}") from None

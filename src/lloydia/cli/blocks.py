@@ -1,0 +1,77 @@
+"""Tables that commands read by blocks, because they are told how much memory there is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import Parameter
+
+from lloydia.cli.options import READING, Reading
+
+if TYPE_CHECKING:
+    from lloydia.data.chunks import Chunks
+    from lloydia.data.chunks.memory import Plan
+    from lloydia.data.files import Table
+
+Memory = Annotated[
+    str | None,
+    Parameter(
+        group=READING,
+        help="Read DATA by blocks, with the same result, and take at most so much memory: 2GB. "
+        "A folder of .parquet files, .zarr and .h5 are read so in any case, with half of what is "
+        "free by default.",
+    ),
+]
+
+ALWAYS = (".zarr", ".h5", ".hdf5")
+
+
+def by_blocks(data: str, memory: str | None) -> bool:
+    """Return whether DATA is to be read by blocks."""
+    path = Path(data)
+    return memory is not None or path.is_dir() or path.suffix.lower() in ALWAYS
+
+
+def read_by_blocks(
+    reading: Reading,
+    data: str,
+    memory: str | None,
+    *,
+    dtype: str | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[Chunks, Table]:
+    """Open DATA; `names` are its columns, in that order, where it has names.
+
+    Returns
+    -------
+    Chunks
+    Table
+        With them as its rows.
+
+    Raises
+    ------
+    ValueError
+        An option is for texts, or as for :func:`lloydia.chunks`.
+    """
+    from lloydia.data.chunks import chunks
+    from lloydia.data.columns import in_order_of
+    from lloydia.data.files import Table
+
+    if reading.pairs or reading.header is not None:
+        raise ValueError("--pairs and --header are for texts, which --memory does not read.")
+    own = reading.columns if names is None or reading.columns is not None else names
+    source = chunks(data, columns=own, memory=memory)
+    if names is not None and source.columns.names is not None and own is not names:
+        in_order_of(names, source.columns, data)
+        source = chunks(data, columns=names, memory=memory)
+    source = source if dtype is None else source.astype(dtype)
+    # They have what commands ask of rows: a shape and a type.
+    return source, Table(cast(Any, source), source.columns, data)
+
+
+def announce(plan: Plan) -> None:
+    """Say how much memory the command is going to take."""
+    print(f"lloydia: {plan}.", file=sys.stderr)

@@ -1,0 +1,119 @@
+"""Data that are read in pieces: what :meth:`lloydia.KMeans.fit` takes where they exceed memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lloydia.data.chunks.memory import available, parse_bytes
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.columns import DataError
+
+__all__ = ["Chunks", "chunks"]
+
+# Of what is free, unless `memory` says otherwise.
+SHARE = 0.5
+
+FOLDERS = (".zarr",)
+ARCHIVES = (".h5", ".hdf5")
+
+
+def chunks(
+    what: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    memory: int | str | None = None,
+    block: int | None = None,
+) -> Chunks:
+    """Open data that need not fit into memory.
+
+    Give it to :meth:`lloydia.KMeans.fit`, ``predict``, ``transform`` or ``score`` as X.  The result
+    of a fit has the bits of the fit of the same rows in memory, whatever the blocks are.
+
+    Parameters
+    ----------
+    what : path, array, callable or dask collection
+        - a path: .npy; .parquet, or a folder of such files, in the order of their names (needs
+          pyarrow); .zarr (needs zarr); .h5 or .hdf5 (needs h5py).  Of an archive of several arrays,
+          the one named X or data;
+        - an array of shape (n, d) that is read by slices: a memmap, a Zarr array, an open HDF5
+          data set;
+        - a callable without arguments that returns a fresh iterator of blocks, each an array of
+          shape (m, d) or a data frame: ``lambda: pandas.read_csv(path, chunksize=100_000)``.  It is
+          walked through once at once, to count the rows;
+        - a dask array or data frame, whose partitions are computed one after the other.
+    columns : str or sequence of str, optional
+        Columns to use: ``"a,b,3-5"`` (names, numbers from 1, ranges), or names.
+    memory : int or str, optional
+        Most bytes that a process may take that does nothing else: ``"2GB"``, ``"500 MiB"``.  It
+        covers the interpreter and the libraries (about 0.45 GB), what is kept of each row (mostly
+        20 to 40 bytes), and blocks; the rest holds blocks that need not be read again.  By default
+        half of what is free.
+    block : int, optional
+        Rows of a block; by default what comes to at most 32 MB.
+
+    Returns
+    -------
+    Chunks
+
+    Raises
+    ------
+    DataError
+        It cannot be read, is not a table of numbers, or its blocks differ in width or type.
+    ValueError
+        `memory` or `block` cannot be understood.
+    ImportError
+        The library for a format is missing.
+    """
+    if block is not None and not (isinstance(block, int) and block > 0):
+        raise ValueError(f"block={block!r} must be a positive number of rows.")
+    limit = int(SHARE * available()) if memory is None else parse_bytes(memory)
+    source = _opened(what, columns)
+    if 0 in source.shape:
+        raise DataError(f"{source.where} is empty: its shape is {source.shape}.")
+    source.memory, source.block = limit, block
+    return source
+
+
+def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
+    from lloydia.data.chunks import arrays
+
+    if isinstance(what, str | Path):
+        return _file(Path(what), columns)
+    if hasattr(what, "__dask_graph__"):
+        from lloydia.data.chunks.partitions import Partitions
+
+        return Partitions(what, columns)
+    if hasattr(what, "shape") and hasattr(what, "__getitem__"):
+        return arrays.Slices(what, columns, "the array")
+    if isinstance(what, Callable):  # type: ignore[arg-type]
+        from lloydia.data.chunks.iterables import Blocks
+
+        return Blocks(what, columns)
+    raise DataError(
+        f"cannot read {type(what).__name__} by blocks; give a path, an array of two dimensions, a "
+        "dask collection, or a callable that returns an iterator of blocks."
+    )
+
+
+def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:
+    from lloydia.data.chunks import arrays
+
+    if not path.exists():
+        raise DataError(f"no such file: {path}")
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return arrays.numpy_file(path, columns)
+    if suffix in FOLDERS:
+        return arrays.zarr_array(path, columns)
+    if suffix in ARCHIVES:
+        return arrays.hdf5_dataset(path, columns)
+    if suffix == ".parquet" or path.is_dir():
+        from lloydia.data.chunks.parquet import Parquet
+
+        return Parquet(path, columns)
+    raise DataError(
+        f"{path} is not read by blocks: give .npy, .parquet or a folder of them, .zarr or .h5; for "
+        "text, chunks(lambda: pandas.read_csv(path, chunksize=100_000))."
+    )

@@ -1,0 +1,191 @@
+"""How much memory a fit of chunks takes, and which part of it holds rows."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lloydia.data.chunks.source import Chunks
+
+__all__ = ["Plan", "Purpose", "available", "parse_bytes", "spell"]
+
+# The interpreter, the libraries, and kernels while they are compiled; measured.
+PROGRAM = 450_000_000
+
+# Bytes of a block at most, and at least where memory is short; and how many are there at once: one
+# that is computed, one that is read ahead, one that is let go, and what is made of one.
+LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
+
+# Bytes a row: the D of the inertia, labels; D to the nearest seed and what k-means++ notes of it;
+# the shares from which "random" draws.
+COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
+
+# Bytes a row of the bounds of each algorithm.  Where all rows are in memory, filtering copies them
+# and keeps this beside.
+BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "yinyang": 140, "auto": 8, "filtering": 8}
+TILES, FEW = 28, 8
+
+# Bytes of the engine that each block has of its own, and for each feature.
+OWN, OWN_FEATURE = 20_000, 600
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+UNITS |= {f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What the rows are for, which decides what is kept of each.
+
+    Attributes
+    ----------
+    n_clusters : int
+    algorithm, init : str
+        As in :class:`lloydia.KMeans`; "given" where nothing is drawn from the rows.
+    a_row : int
+        Bytes that the result takes, a row.
+    """
+
+    n_clusters: int = 1
+    algorithm: str = "lloyd"
+    init: str = "given"
+    a_row: int = 0
+
+    def of_row(self, weighted: bool) -> int:
+        """Return the bytes that are kept of each row beside itself."""
+        k = self.n_clusters
+        bounds = 12 + 4 * k if self.algorithm == "elkan" else BOUNDS[self.algorithm]
+        seeding = SHARES if self.init == "random" else SEEDING
+        return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
+
+    def of_cluster(self, d: int, n_threads: int) -> int:
+        """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
+        candidates = 10 if self.init in ("k-means||", "k-means++") else 1
+        return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates) + 300 * candidates
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How rows are held; :meth:`of` makes it.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that the process may take.
+    rows : int
+        Of a block.
+    n_blocks, n_kept : int
+        How many blocks there are, and how many of them stay in memory once they have been read.
+    whole : bool
+        Whether all rows are held as one array, as if they had been given as one.
+    program, state, flow, kept : int
+        Bytes: of the process as such, of what is kept of rows and clusters, of blocks on their way,
+        and of rows that stay.
+    """
+
+    memory: int
+    rows: int
+    n_blocks: int
+    n_kept: int
+    whole: bool
+    program: int
+    state: int
+    flow: int
+    kept: int
+
+    @classmethod
+    def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
+        """Make the plan of a source; see :meth:`lloydia.data.chunks.Chunks.plan`."""
+        (n, d), size = source.shape, source.dtype.itemsize
+        clusters = purpose.n_clusters * purpose.of_cluster(d, n_threads)
+        state = n * purpose.of_row(weighted) + clusters
+        left = source.memory - PROGRAM - state
+        target = min(max(left // (4 * FLOW), SMALLEST), LARGEST)
+        rows = min(source.block or max(target // (d * size), 1), n)
+        n_blocks = -(-n // rows)
+        state += n_blocks * (OWN + OWN_FEATURE * d)
+        flow = FLOW * rows * d * size + 2 * source.at_once * d * source.raw.itemsize
+        needed = PROGRAM + state + flow
+        if needed > source.memory:
+            raise MemoryError(
+                f"{source.where} needs at least {spell(needed)} of memory ({spell(state)} for what "
+                f"is kept of its {n:,} rows and of {purpose.n_clusters:,} clusters, "
+                f"{spell(flow)} for blocks), and may take {spell(source.memory)}: give memory="
+                f"'{-(-needed // 10**6)}MB' or more."
+            )
+        whole = n * d * size
+        if d <= FEW and purpose.algorithm in ("auto", "filtering"):
+            whole += n * (d * size + TILES)
+        if needed + whole <= source.memory:
+            return cls(source.memory, rows, n_blocks, n_blocks, True, PROGRAM, state, flow, whole)
+        kept = min((source.memory - needed) // (rows * d * size), n_blocks)
+        held = min(kept * rows, n) * d * size
+        return cls(source.memory, rows, n_blocks, kept, False, PROGRAM, state, flow, held)
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the process will take at most."""
+        return self.program + self.state + self.flow + self.kept
+
+    def __str__(self) -> str:
+        parts = (
+            f"peak memory {spell(self.peak)} of {spell(self.memory)} ({spell(self.program)} the "
+            f"program, {spell(self.state)} what is kept of rows and clusters, {spell(self.flow)} "
+            f"blocks on their way, {spell(self.kept)} rows)"
+        )
+        if self.whole:
+            return f"{parts}: the data are read once"
+        again = self.n_blocks - self.n_kept
+        return (
+            f"{parts}: {self.n_kept:,} of {self.n_blocks:,} blocks of {self.rows:,} rows stay in "
+            f"memory, {again:,} are read in every pass"
+        )
+
+
+def parse_bytes(text: int | str) -> int:
+    """Return the number of bytes that ``"2GB"``, ``"500 MiB"`` or ``1500000`` means.
+
+    Raises
+    ------
+    ValueError
+        It means none.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
+    if isinstance(text, bool) or found is None or not float(found[1]):
+        raise ValueError(f"memory={text!r} is no amount of memory: write 2GB, 500MB or 1.5GiB.")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def spell(count: int) -> str:
+    """Return a number of bytes for people."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+        if count >= unit:
+            return f"{count / unit:.2f} {name}"
+    return f"{count / 1000:.0f} kB"
+
+
+def available() -> int:
+    """Return the bytes of memory that are free, for this process and its container.
+
+    Raises
+    ------
+    ValueError
+        The system does not say.
+    """
+    info = Path("/proc/meminfo")
+    if info.exists():
+        found = re.search(r"MemAvailable:\s+(\d+) kB", info.read_text())
+        free = int(found[1]) * 1024 if found else 0
+    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        # What is free is not told; half of all there is.
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    else:
+        raise ValueError("this system does not say how much memory is free: give memory='2GB'.")
+    group = Path("/sys/fs/cgroup")
+    limit, used = group / "memory.max", group / "memory.current"
+    if limit.exists() and used.exists() and (most := limit.read_text().strip()) != "max":
+        free = min(free, int(most) - int(used.read_text()))
+    return free

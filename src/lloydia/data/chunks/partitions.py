@@ -1,0 +1,66 @@
+"""Dask arrays and data frames, computed here, one partition after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.columns import DataError, choose
+
+__all__ = ["Partitions"]
+
+
+class Partitions(Chunks):
+    """The partitions of a dask array of shape (n, d), or of a dask data frame.
+
+    Parameters
+    ----------
+    collection : dask.array.Array or dask.dataframe.DataFrame
+        Rows need not be known; then they are counted, which computes them once.
+    wanted : str, sequence of str or None
+        Columns.
+    """
+
+    def __init__(self, collection: Any, wanted: str | Sequence[str] | None) -> None:
+        where = f"the dask {type(collection).__name__.lower()}"
+        self.frame = hasattr(collection, "partitions") and hasattr(collection, "dtypes")
+        if collection.ndim != 2:
+            raise DataError(f"{where} has {collection.ndim} dimensions; a table has two.")
+        names = None
+        if self.frame:
+            names = [str(name) for name in collection.columns]
+            kinds = [np.dtype(kind) for kind in collection.dtypes]
+            raw, counts = np.result_type(*kinds), collection.map_partitions(len).compute()
+        else:
+            # A partition is whole rows.
+            collection = collection.rechunk({1: -1})
+            raw, counts = collection.dtype, collection.chunks[0]
+            if np.isnan(counts).any():
+                counts = [len(block.compute()) for block in collection.blocks.ravel()]
+        columns = choose(names, collection.shape[1], wanted, where)
+        if self.frame:
+            raw = np.result_type(*(kinds[place] for place in columns.places))
+        self.collection, self.every = collection, wanted is None
+        super().__init__(where, raw, columns, [int(count) for count in counts])
+
+    @property
+    def at_once(self) -> int:
+        return max(self.lengths)
+
+    def label(self, piece: int) -> str:
+        return f"partition {piece + 1}"
+
+    def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        for i in range(piece, len(self.lengths)):
+            if self.frame:
+                some = self.collection.partitions[i].compute().iloc[:, list(self.columns.places)]
+                rows = some.to_numpy()
+                # Integers and floats side by side have the type of all of them together.
+                yield i, rows.astype(self.raw, copy=False) if len(rows) else rows
+            else:
+                rows = np.asarray(self.collection.blocks[i].compute())
+                yield i, rows if self.every else rows[:, self.columns.places]

@@ -1,0 +1,126 @@
+"""Blocks of equal length, cut from a source's pieces, read ahead, checked and partly kept."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.chunks.source import Chunks
+
+__all__ = ["Reader"]
+
+# Rows of a block whose order a mark depends on.
+SAMPLE = 256
+
+
+class Reader:
+    """A source's rows in blocks.
+
+    The first time that a block is read its values must be finite; every other time it must be what
+    it was.
+
+    Attributes
+    ----------
+    lengths : list of int
+        Rows of each block.
+    edges : ndarray
+        Where the blocks begin, and the number of rows.
+    """
+
+    def __init__(self, source: Chunks, rows: int, n_kept: int = 0) -> None:
+        self.source, n = source, source.shape[0]
+        self.edges = np.append(np.arange(0, n, rows), n)
+        self.lengths = np.diff(self.edges).tolist()
+        self.n_kept = n_kept
+        self.cache: dict[int, NDArray] = {}
+        self.marks: dict[int, tuple[int, int]] = {}
+        self.stamp = source.stamp()
+
+    def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Give some blocks with their numbers; one is read while another is computed.
+
+        Raises
+        ------
+        DataError
+            A value is not finite, or the source is not what it was; it names where.
+        """
+        wanted = sorted(wanted)
+        held, missing = ([i for i in wanted if (i in self.cache) == kept] for kept in (True, False))
+        if not missing:
+            yield from ((i, self.cache[i]) for i in held)
+            return
+        fresh = self._read(missing)
+        with ThreadPoolExecutor(1, thread_name_prefix="lloydia-reader") as thread:
+            ahead = thread.submit(next, fresh)
+            for i in _mingled(held, missing):
+                if i in self.cache:
+                    yield i, self.cache[i]
+                    continue
+                found = ahead.result()
+                if i != missing[-1]:
+                    ahead = thread.submit(next, fresh)
+                if i < self.n_kept:
+                    self.cache[i] = found
+                yield i, found
+        if self.source.stamp() != self.stamp:
+            raise self.source.changed("its size or the time of its last change is another")
+
+    def _read(self, wanted: list[int]) -> Iterator[NDArray[np.floating]]:
+        """Read blocks of ascending numbers from the source."""
+        source, at = self.source, -1
+        rows: Iterator[NDArray] = iter(())
+        rest = np.empty((0, source.shape[1]), dtype=source.raw)
+        for i in wanted:
+            start, stop = self.edges[i : i + 2].tolist()
+            if at < 0 or self._apart(at + len(rest), start):
+                at, rows, rest = start, source.rows_from(start), rest[:0]
+            # `at` is where the rest begins.
+            while at + len(rest) <= start:
+                at, rest = at + len(rest), next(rows)
+            at, rest = start, rest[start - at :]
+            block = np.empty((stop - start, source.shape[1]), dtype=source.dtype)
+            while at < stop:
+                rest = rest if len(rest) else next(rows)
+                some = rest[: stop - at]
+                with np.errstate(over="ignore"):
+                    block[at - start : at - start + len(some)] = some
+                at, rest = at + len(some), rest[len(some) :]
+            self._check(i, block)
+            if stop == source.shape[0] and next(rows, None) is not None:
+                raise source.changed(f"there are more rows than {stop:,}")
+            yield block
+
+    def _apart(self, at: int, start: int) -> bool:
+        """Return whether it saves reading to begin anew at `start`, as all before `at` is read."""
+        here, there = np.searchsorted(self.source.edges, [at, start], side="right")
+        return bool(here < there) and not self.source.in_order
+
+    def _check(self, i: int, block: NDArray[np.floating]) -> None:
+        mark = mark_of(block)
+        if i in self.marks and self.marks[i] != mark:
+            span = f"{self.edges[i] + 1:,} to {self.edges[i + 1]:,}"
+            raise self.source.changed(f"rows {span} are not what they were")
+        if i not in self.marks:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sound = np.isfinite(block.sum(dtype=np.float64))
+            if not sound and not (finite := np.isfinite(block)).all():
+                row, j = (int(x) for x in np.argwhere(~finite)[0])
+                raise self.source.refuse(int(self.edges[i]) + row, j, float(block[row, j]))
+            self.marks[i] = mark
+
+
+def _mingled(held: list[int], missing: list[int]) -> list[int]:
+    """Return the numbers of both, each in order, so that reading goes on all the time."""
+    places = [((j + 0.5) / len(one), i) for one in (held, missing) for j, i in enumerate(one)]
+    return [i for _, i in sorted(places)]
+
+
+def mark_of(block: NDArray[np.floating]) -> tuple[int, int]:
+    """Return two numbers that differ, most probably, where a value or the order of rows does."""
+    words = block.reshape(-1).view(np.uint32)
+    few = np.ascontiguousarray(block[:: max(len(block) // SAMPLE, 1)])
+    return int(words.sum(dtype=np.uint64)), zlib.crc32(few.data)

@@ -1,0 +1,251 @@
+"""The protocol of a source of rows: pieces in an order, read from any of them on."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from lloydia.data.chunks.memory import Plan, Purpose
+from lloydia.data.columns import Columns, DataError
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+__all__ = ["Chunks", "stored_type"]
+
+
+def stored_type(raw: np.dtype, where: str) -> np.dtype:
+    """Return the type in which numbers of a type are clustered: float32 or float64.
+
+    Raises
+    ------
+    DataError
+        They are no real numbers.
+    """
+    if raw.kind not in "fiub":
+        raise DataError(f"{where} holds {raw}, not real numbers.")
+    single = raw.kind == "f" and raw.itemsize <= 4
+    return np.dtype(np.float32 if single else np.float64)
+
+
+class Chunks(ABC):
+    """A table of numbers that is read in pieces; :func:`lloydia.chunks` opens one.
+
+    A subclass says what pieces there are, and reads them.
+
+    Parameters
+    ----------
+    where : str
+        What errors call the source.
+    raw : numpy.dtype
+        The type in which the numbers are stored.
+    columns : Columns
+        The columns that are read.
+    lengths : sequence of int
+        Rows of each piece.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        float32 (of half precision too) or float64 (of all else): as in memory.
+    memory : int
+        Bytes that the process may take.
+    block : int or None
+        Rows of a block, if that was given.
+    """
+
+    # Whether what comes before a piece is read too.
+    in_order = False
+    memory: int
+    block: int | None
+
+    def __init__(self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]) -> None:
+        self.where, self.raw, self.columns = where, raw, columns
+        self.dtype = stored_type(raw, where)
+        self.lengths = lengths
+        self.purpose = Purpose()
+
+    @abstractmethod
+    def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Read from a piece on: give its number and rows, in any portions, in order."""
+
+    @property
+    @abstractmethod
+    def at_once(self) -> int:
+        """Rows that :meth:`read` gives at a time, at most."""
+
+    def stamp(self) -> object:
+        """Return something that differs once the source is written to, if that can be told."""
+        return None
+
+    def label(self, piece: int) -> str:
+        """Return what an error calls a piece; empty if only the row matters."""
+        return ""
+
+    @cached_property
+    def edges(self) -> NDArray[np.int64]:
+        """Where the pieces begin, and the number of rows."""
+        return np.cumsum([0, *self.lengths], dtype=np.int64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self.edges[-1]), len(self.columns.places)
+
+    def astype(self, dtype: Any) -> Chunks:
+        """Return the same rows in another type, float32 or float64."""
+        other = copy.copy(self)
+        other.dtype = stored_type(np.dtype(dtype), self.where)
+        return other
+
+    def meant_for(self, estimator: BaseEstimator, reset: bool, a_row: int = 0) -> Chunks:
+        """Return the same rows for a fit of an estimator, or with ``reset=False`` for a prediction.
+
+        It gets the number and the names of the features, or is compared with them.
+
+        Parameters
+        ----------
+        estimator : KMeans
+        reset : bool
+        a_row : int
+            Bytes that the result takes, a row.
+
+        Raises
+        ------
+        ValueError
+            The features are not those of the fit.
+        """
+        names, fitted = self.columns.names, getattr(estimator, "feature_names_in_", None)
+        if reset or names is None or fitted is None:
+            some = np.empty((1, self.shape[1]))
+            validate_data(estimator, some, reset=reset, skip_check_array=True)
+        elif list(names) != fitted.tolist():
+            raise ValueError(
+                f"The feature names should match those of the fit, {', '.join(fitted)}, and are "
+                f"{', '.join(names)}: choose them with columns=."
+            )
+        if reset and names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        other = copy.copy(self)
+        if reset:
+            init = estimator.init if isinstance(estimator.init, str) else "given"
+            other.purpose = Purpose(estimator.n_clusters, estimator.algorithm, init)
+        else:
+            other.purpose = Purpose(len(estimator.cluster_centers_), a_row=a_row)
+        return other
+
+    def plan(self, weighted: bool, n_threads: int | None) -> Plan:
+        """Return how the rows will be held, and what that takes.
+
+        Parameters
+        ----------
+        weighted : bool
+        n_threads : int or None
+            None: as many as this process may use.
+
+        Raises
+        ------
+        MemoryError
+            `memory` is too small; the sentence names what is needed.
+        """
+        n_threads = n_threads or load("lloydia.backends.cpu.pool").default_threads()
+        return Plan.of(self, self.purpose, weighted, n_threads)
+
+    def rows_from(self, start: int) -> Iterator[NDArray[Any]]:
+        """Read all rows from one on, as they are stored, in arrays of any length.
+
+        Raises
+        ------
+        DataError
+            A piece has another width or type, or another number of rows than it had.
+        """
+        edges = self.edges
+        first = int(np.searchsorted(edges, start, side="right")) - 1
+        at = int(edges[first])
+        for piece, given in self.read(first):
+            rows = self._checked(given, piece)
+            if len(rows) == 0:
+                continue
+            if not edges[piece] <= at <= at + len(rows) <= edges[piece + 1]:
+                raise self.changed(f"{self.label(piece) or 'it'} has other rows than at first")
+            at += len(rows)
+            yield rows[max(len(rows) - (at - start), 0) :]
+        if at < edges[-1]:
+            raise self.changed(f"{at:,} rows are left of {edges[-1]:,}")
+
+    def _checked(self, given: NDArray[Any], piece: int) -> NDArray[Any]:
+        """Return the chosen columns of a piece, if it is like the first."""
+        what = f"{self.where}: {self.label(piece) or f'what follows row {self.edges[piece]:,}'}"
+        if given.ndim != 2:
+            raise DataError(f"{what} has shape {given.shape}; rows have two dimensions.")
+        if len(given) == 0:
+            return given
+        d = self.shape[1]
+        if given.shape[1] != d:
+            raise DataError(f"{what} has {given.shape[1]} columns, and those before have {d}.")
+        if given.dtype != self.raw:
+            raise DataError(f"{what} holds {given.dtype}, and those before hold {self.raw}.")
+        return given
+
+    def changed(self, how: str) -> DataError:
+        """Return the error for a source that is not what it was."""
+        return DataError(
+            f"{self.where} changed while it was read: {how}; fit again when it stays as it is."
+        )
+
+    def refuse(self, row: int, j: int, value: float) -> DataError:
+        """Return the error for a value that is not finite."""
+        piece = int(np.searchsorted(self.edges, row, side="right")) - 1
+        place = f"row {row + 1:,}"
+        if label := self.label(piece):
+            place = f"{label}, row {row - self.edges[piece] + 1:,} ({place} of all)"
+        return DataError(
+            f"{self.where}: {place}, {self.columns.label(j)} is {value:g}; every value must be a "
+            f"finite {self.dtype}."
+        )
+
+    def load(self, plan: Plan) -> NDArray[np.floating]:
+        """Read all rows into one array, in the blocks of a plan: shape (n, d), finite."""
+        from lloydia.data.chunks.reader import Reader
+
+        X = np.empty(self.shape, dtype=self.dtype)
+        reader = Reader(self, plan.rows)
+        for i, rows in reader.blocks(range(len(reader.lengths))):
+            X[reader.edges[i] : reader.edges[i + 1]] = rows
+        return X
+
+    def write(self, function: Callable[[NDArray], NDArray], path: str | Path) -> None:
+        """Write what a function makes of the rows, block by block, so that it need not fit either.
+
+        ``chunks("big.parquet").write(model.predict, "labels.parquet")``, or ``model.transform``.
+        The file appears when it is whole.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an array of shape (m, d), returns one of m rows.
+        path : str or Path
+            .npy, .parquet, .csv, .tsv or .txt.
+
+        Raises
+        ------
+        DataError
+            A block is not finite, or the source changed.
+        OSError
+            The file cannot be written.
+        """
+        from lloydia.data.chunks.reader import Reader
+        from lloydia.data.chunks.writing import write_blocks
+
+        reader = Reader(self, self.plan(False, 1).rows)
+        made = (function(rows) for _, rows in reader.blocks(range(len(reader.lengths))))
+        write_blocks(Path(path), made, self.shape[0])

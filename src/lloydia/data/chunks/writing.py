@@ -1,0 +1,80 @@
+"""Files that are written block by block, and appear when they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.files import pyarrow_parquet
+from lloydia.data.outputs import TABLES, check_output, write_rows, writing
+
+__all__ = ["put_blocks", "write_blocks"]
+
+
+def write_blocks(path: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
+    """Write blocks of rows one after the other.
+
+    Parameters
+    ----------
+    path : Path
+        .npy, .parquet, .csv, .tsv or .txt.
+    blocks : iterable of ndarray, shape (m,) or (m, w)
+        All of one width and type.
+    n : int
+        Rows of all of them.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    check_output(path, TABLES)
+    coming = iter(blocks)
+    first = next(coming)
+    names = ["label"] if first.ndim == 1 else [f"x{j + 1}" for j in range(first.shape[1])]
+    with ExitStack() as renames, writing(path, renames) as to:
+        put_blocks(to, chain([first], coming), n, names, path.suffix.lower())
+
+
+def put_blocks(
+    to: Path, blocks: Iterable[NDArray[Any]], n: int, names: Sequence[str], suffix: str
+) -> None:
+    """Write blocks to a file as they come; see :func:`lloydia.data.outputs.write_table`."""
+    if suffix == ".npy":
+        _numpy(to, blocks, n)
+    elif suffix == ".parquet":
+        _parquet(to, blocks, names)
+    else:
+        with to.open("w", encoding="utf-8", newline="") as stream:
+            for i, block in enumerate(blocks):
+                write_rows(stream, block, names if i == 0 else None, suffix)
+
+
+def _numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
+    with to.open("wb") as stream:
+        for i, block in enumerate(blocks):
+            if i == 0:
+                kind, shape = np.lib.format.dtype_to_descr(block.dtype), (n, *block.shape[1:])
+                header = {"descr": kind, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(stream, header)
+            np.ascontiguousarray(block).tofile(stream)
+
+
+def _parquet(to: Path, blocks: Iterable[NDArray[Any]], names: Sequence[str]) -> None:
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        writer = None
+        for block in blocks:
+            columns = block.reshape(len(block), -1).T
+            table = pa.Table.from_arrays([pa.array(column) for column in columns], list(names))
+            if writer is None:
+                parquet = pyarrow_parquet(str(to))
+                writer = stack.enter_context(parquet.ParquetWriter(to, table.schema))
+            writer.write_table(table)

@@ -1,0 +1,346 @@
+"""MiniBatchKMeans, the scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from lloydia.backends import Engine, choose
+from lloydia.base import BaseKMeans
+from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
+from lloydia.data.arrays import check_weights, home_of, on_host
+from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.exact.distance import movement
+from lloydia.parameters import check_mini_batches, check_range
+
+__all__ = ["MiniBatchKMeans"]
+
+# Rows that a centre is to have seen, in the mean, between two looks for centres with few rows.
+PATIENCE = 10
+
+
+class MiniBatchKMeans(BaseKMeans):
+    """k-means on small batches of rows drawn at random (Sculley 2010), the same bits everywhere.
+
+    A drop-in for :class:`sklearn.cluster.MiniBatchKMeans`: the same parameters, attributes and
+    methods, and `device` and `n_threads` more.  With the same `random_state` it draws
+    scikit-learn's random numbers in scikit-learn's order.  The result is defined to the last bit
+    (see ``docs/contract.md``), and the same on a GPU and on any number of threads.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : str, array or callable, default="k-means++"
+        As in :class:`lloydia.KMeans`; it sees `init_size` rows drawn at random.
+    max_iter : int, default=100
+        Largest number of passes over the data: ``max_iter * n_samples // batch_size`` batches.
+    batch_size : int, default=1024
+    verbose : int, default=0
+        If positive, the inertia of each batch is printed.
+    compute_labels : bool, default=True
+        Whether a fit ends with the labels and the inertia of all rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts, the batches and the centres that are moved.
+    tol : float, default=0.0
+        If positive, a fit stops when the sum of the squared movements of the centres in a batch is
+        at most `tol` times the mean variance of the features.
+    max_no_improvement : int or None, default=10
+        A fit stops after so many batches without a new least smoothed inertia; None: never.
+    init_size : int or None, default=None
+        Rows to choose a start from; None is three batches, or ``3 * n_clusters`` if that is less
+        than a row a cluster.
+    n_init : "auto" or int, default="auto"
+        Starts that are compared, by the inertia of rows set aside; one alone is run.  ``"auto"`` is
+        3 for ``"random"`` and callables, and 1 otherwise.
+    reassignment_ratio : float, default=0.01
+        Centres made of fewer rows than this times the most are moved to rows of a batch, now and
+        then; 0: never.
+    device, n_threads
+        As in :class:`lloydia.KMeans`.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
+    counts_ : ndarray of shape (n_clusters,), float64
+        The weight of the rows that made each centre.
+    labels_ : array of shape (n_samples,), int32
+        With `compute_labels`; always equal to ``predict(X)``.  Of the last batch, after
+        :meth:`partial_fit`.
+    inertia_ : float
+        Of the same rows; without `compute_labels` the smoothed inertia of a row times the weight of
+        all, and after :meth:`partial_fit` not there.
+    n_iter_ : int
+        Passes over the data that were begun; of :meth:`fit`.
+    n_steps_ : int
+        Batches.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+    device_ : str
+        What was used.
+
+    Notes
+    -----
+    D. Sculley, Web-scale k-means clustering, *WWW* 2010.
+
+    Examples
+    --------
+    >>> from lloydia import MiniBatchKMeans
+    >>> import numpy as np
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> kmeans = MiniBatchKMeans(n_clusters=2, random_state=0)
+    >>> for batch in (X, X[::-1]):
+    ...     kmeans = kmeans.partial_fit(batch)
+    >>> kmeans.predict([[0, 0], [12, 3]]).tolist()
+    [1, 0]
+    """
+
+    _several = 3
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        max_iter=100,
+        batch_size=1024,
+        verbose=0,
+        compute_labels=True,
+        random_state=None,
+        tol=0.0,
+        max_no_improvement=10,
+        init_size=None,
+        n_init="auto",
+        reassignment_ratio=0.01,
+        device="auto",
+        n_threads=None,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.verbose = verbose
+        self.compute_labels = compute_labels
+        self.random_state = random_state
+        self.tol = tol
+        self.max_no_improvement = max_no_improvement
+        self.init_size = init_size
+        self.n_init = n_init
+        self.reassignment_ratio = reassignment_ratio
+        self.device = device
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X, batch after batch.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            As in :meth:`lloydia.KMeans.fit`.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Rows are drawn in proportion to them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, ImportError, MemoryError
+            As :meth:`lloydia.KMeans.fit`.
+        """
+        check_mini_batches(self)
+        home = home_of(X)
+        X = self._in_memory(X, reset=True)
+        n = X.shape[0]
+        weights = check_weights(sample_weight, n)
+        whole = choose(self.device, X, weights, self.n_threads)
+        check_range(whole, weights)
+        state = check_random_state(self.random_state)
+        values = self._best_start(X, weights, state)
+        centers, steps, inertia = self._batches(X, weights, whole, values, state)
+        self._keep_batch(centers, home, whole, state)
+        self.n_steps_ = steps
+        self.n_iter_ = math.ceil(steps * min(self.batch_size, n) / n)
+        if not self.compute_labels:
+            self.inertia_ = inertia * (n if weights is None else float(weights.sum()))
+        return self
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Take the rows of X as one batch more.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The first batch, where no centres are there, has a row a cluster at least.  Later ones
+            may be of another type, on another device; the centres become float64 with the first
+            float64 rows.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, ImportError, MemoryError
+            As :meth:`lloydia.KMeans.fit`.
+        """
+        check_mini_batches(self)
+        begun, home = hasattr(self, "cluster_centers_"), home_of(X)
+        X = self._in_memory(X, reset=not begun)
+        weights = check_weights(sample_weight, X.shape[0])
+        state = self.__dict__.get("_random_state") or check_random_state(self.random_state)
+        if begun:
+            X, values = _of_one_type(X, on_host(self.cluster_centers_))
+            centers = Centers(values, self.counts_)
+        else:
+            self._init_size, (init, _) = self._init_rows(X.shape[0]), self._starts(X)
+            values = self._start(X, weights, init, state)
+            centers, self._since = Centers(values, np.zeros(len(values))), 0
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, centers.values)
+        centers, _ = self._step(engine, weights, centers, state)
+        self._keep_batch(centers, home, engine, state)
+        self.n_steps_ = self.n_steps_ + 1 if begun else 1
+        return self
+
+    # -- what they are made of -----------------------------------------------------------------
+
+    def _in_memory(self, X: Any, reset: bool) -> Any:
+        X = self._check_rows(X, reset)
+        if not (isinstance(X, np.ndarray) or sp.issparse(X) or on_gpu(X)):
+            raise ValueError(
+                f"MiniBatchKMeans takes rows in memory, and X is {type(X).__name__}: give its "
+                "blocks to partial_fit, one by one."
+            )
+        if reset and X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        return X
+
+    def _init_rows(self, n: int) -> int:
+        """Return how many rows to choose a start from."""
+        size = self.init_size
+        if size is None:
+            size = 3 * min(self.batch_size, n)
+            size = 3 * self.n_clusters if size < self.n_clusters else size
+        elif size < self.n_clusters:
+            warnings.warn(
+                f"init_size={size} should be larger than n_clusters={self.n_clusters}. Setting it "
+                "to min(3*n_clusters, n_samples)",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            size = 3 * self.n_clusters
+        return min(size, n)
+
+    def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
+        """Return the start with the least inertia of rows set aside."""
+        # By the names that scikit-learn has for them.
+        self._init_size = self._init_rows(X.shape[0])
+        init, self._n_init = self._starts(X)
+        rows, kept = sample(X, weights, self._init_size, random_state)
+        apart = choose(self.device, rows, kept, self.n_threads)
+        best, least = None, math.inf
+        for number in range(1, self._n_init + 1):
+            centers = self._start(X, weights, init, random_state)
+            apart.classify(centers)
+            inertia = float(apart.inertia())
+            if self.verbose:
+                print(f"Inertia for init {number}/{self._n_init}: {inertia}")
+            if best is None or inertia < least:
+                best, least = centers, inertia
+        assert best is not None
+        return best
+
+    def _start(
+        self, X: Any, weights: NDArray | None, init: Any, random_state: RandomState
+    ) -> NDArray:
+        """Return centres chosen from some of the rows."""
+        if self._init_size < X.shape[0]:
+            X, weights = sample(X, weights, self._init_size, random_state)
+        engine = choose(self.device, X, weights, self.n_threads)
+        centers = self._seed(engine, X, init, random_state)
+        check_range(engine, weights, centers)
+        return centers
+
+    def _batches(
+        self, X: Any, weights: NDArray | None, whole: Engine, values: NDArray, state: RandomState
+    ) -> tuple[Centers, int, float]:
+        """Return the centres after all batches, how many these were, and their smoothed inertia."""
+        n, size = X.shape[0], min(self.batch_size, X.shape[0])
+        n_steps = self.max_iter * n // size
+        limit = self.tol * whole.spread() if self.tol > 0 else None
+        draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
+        centers, self._since = Centers(values, np.zeros(self.n_clusters)), 0
+        for step in range(1, n_steps + 1):
+            rows = rows_of(X, draw.rows(state.random_sample(size)))
+            engine, before = self._placed(rows, engine), centers.values
+            centers, inertia = self._step(engine, None, centers, state)
+            inertia /= size
+            if self.verbose:
+                print(f"Minibatch step {step}/{n_steps}: mean batch inertia: {inertia}")
+            if step == 1:  # of the start
+                continue
+            smoothed.add(inertia)
+            reason = ""
+            if limit is not None and movement(before, centers.values)[0] <= limit:
+                reason = "small centers change"
+            elif self.max_no_improvement is not None and smoothed.since >= self.max_no_improvement:
+                reason = "lack of improvement in inertia"
+            if reason:
+                if self.verbose:
+                    print(f"Converged ({reason}) at step {step}/{n_steps}")
+                break
+        return centers, step, inertia if smoothed.value is None else smoothed.value
+
+    def _placed(self, rows: Any, engine: Any) -> Any:
+        """Return an engine of a batch: on a GPU that of the batch before, with other rows."""
+        if engine is not None and on_gpu(rows):
+            engine.renew(rows)
+            return engine
+        return choose(self.device, rows, None, self.n_threads)
+
+    def _step(
+        self, engine: Engine, weights: NDArray | None, centers: Centers, random_state: RandomState
+    ) -> tuple[Centers, float]:
+        """Return the centres after a batch, and its inertia before."""
+        self._since += engine.n_samples
+        looks = (centers.counts == 0).any() or self._since >= PATIENCE * self.n_clusters
+        centers, inertia = stepped(engine, weights, centers)
+        if looks:
+            self._since = 0
+            ratio = self.reassignment_ratio
+            centers, n_moved = reassigned(engine, weights, centers, ratio, random_state)
+            if self.verbose and n_moved:
+                print(f"[MiniBatchKMeans] Reassigning {n_moved} cluster centers.")
+        return centers, inertia
+
+    def _keep_batch(
+        self, centers: Centers, home: Callable[[Any], Any], engine: Engine, state: RandomState
+    ) -> None:
+        """Set what there is after any batch, with the labels of the engine's rows if asked for."""
+        self.cluster_centers_, self.counts_ = home(centers.values), centers.counts
+        self._n_features_out = len(centers.values)
+        self._random_state, self.device_ = state, engine.name
+        for name in ("labels_", "inertia_"):
+            self.__dict__.pop(name, None)
+        if self.compute_labels:
+            engine.classify(centers.values)
+            self.labels_, self.inertia_ = home(engine.labels()), float(engine.inertia())
+
+
+def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:
+    """Return both in float64, which holds all exactly, unless they are of one type already."""
+    if centers.dtype == center_dtype(X):
+        return X, centers
+    return X.double() if on_gpu(X) else X.astype(np.float64), centers.astype(np.float64)

@@ -1,0 +1,79 @@
+"""`--memory`: tables that are read by blocks."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def parts(folder):
+    """600 rows of columns a to d as one.parquet, x.npy and a folder of three files."""
+    X = np.random.default_rng(0).normal(size=(600, 4))
+    rows = pa.table(dict(zip("abcd", X.T)))
+    pq.write_table(rows, "one.parquet")
+    np.save("x.npy", X)
+    (folder / "parts").mkdir()
+    for i in range(3):
+        pq.write_table(rows.slice(200 * i, 200), f"parts/{i}.parquet")
+    return X
+
+
+def labels(path):
+    return pq.read_table(path)["label"].to_numpy()
+
+
+def test_fit_and_predict_give_what_they_give_in_memory(run, parts):
+    options = ("-k", 5, "--labels")
+    expected = json.loads(run("fit", "one.parquet", *options, "l.parquet", "--json").out)
+    for i, data in enumerate((["one.parquet", "--memory", "1GB"], ["parts"], ["x.npy"])):
+        ran = run("fit", *data, *options, f"{i}.parquet", "--model", "m.npz", "--json")
+        assert ran.status == 0, ran.err
+        assert ("peak memory" in ran.err) == (data != ["x.npy"])
+        assert json.loads(ran.out)["inertia"] == expected["inertia"]
+        np.testing.assert_array_equal(labels(f"{i}.parquet"), labels("l.parquet"))
+    ran = run("predict", "m.npz", "x.npy", "--memory", "600MB", "--labels", "p.parquet")
+    assert ran.status == 0, ran.err
+    np.testing.assert_array_equal(labels("p.parquet"), labels("l.parquet"))
+
+
+def test_predict_matches_columns_by_name(run, parts):
+    options = ("--labels", "l.parquet")
+    run("fit", "parts", "-k", 3, "--columns", "b,a", "--model", "m.npz", *options)
+    for columns in ([], ["--columns", "a,b"]):
+        ran = run("predict", "m.npz", "parts", *columns, "--labels", "p.parquet", "--json")
+        assert ran.status == 0, ran.err
+        assert json.loads(ran.out)["n_features"] == 2
+        np.testing.assert_array_equal(labels("p.parquet"), labels("l.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("fit parts -k 3 --memory 1MB", "parts needs at least 45"),
+        ("fit parts -k 3 --memory much", "'much' is no amount of memory"),
+        ("fit parts -k 3 --plot p.png", "--plot draws rows that are in memory"),
+        ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),
+        ("fit parts -k 601", "-k 601 asks for more clusters than the 600 rows of parts"),
+        ("fit parts -k 3 --columns e", "there is no column 'e'"),
+        ("fit data.csv -k 3 --memory 1GB", "data.csv is not read by blocks"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, parts, folder, arguments, message):
+    (folder / "data.csv").write_text("1,2\n3,4\n")
+    ran = run(*arguments.split())
+    assert ran.status == 2
+    assert message in ran.err
+    assert ran.out == ""
+
+
+def test_predict_needs_a_file_for_labels(run, parts):
+    run("fit", "parts", "-k", 3, "--model", "m.npz")
+    ran = run("predict", "m.npz", "parts")
+    assert ran.status == 2
+    assert "give --labels" in ran.err

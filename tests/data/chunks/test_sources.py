@@ -1,0 +1,298 @@
+"""Every kind of source gives the same rows, and says where something is wrong."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lloydia
+from lloydia import KMeans
+from lloydia.data.chunks.reader import Reader
+from lloydia.data.columns import DataError
+from tight import for_fit, tight
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+X = np.random.default_rng(0).normal(size=(1000, 3)).astype("float32")
+NAMES = ["a", "b", "c"]
+# Rows of each block, with two that have none.
+CUTS = [0, 0, 137, 400, 400, 1000]
+
+
+def blocks(rows=X):
+    return [rows[a:b] for a, b in pairwise(CUTS)]
+
+
+def table(rows):
+    return pa.table(dict(zip(NAMES, rows.T)))
+
+
+def npy(folder):
+    np.save(folder / "x.npy", X)
+    return folder / "x.npy"
+
+
+def fortran(folder):
+    np.save(folder / "f.npy", np.asfortranarray(X))
+    return folder / "f.npy"
+
+
+def memmap(folder):
+    return np.load(npy(folder), mmap_mode="r")
+
+
+def parquet(folder):
+    pq.write_table(table(X), folder / "x.parquet", row_group_size=130)
+    return str(folder / "x.parquet")
+
+
+def parquet_folder(folder):
+    for i, rows in enumerate(blocks()):
+        (folder / "parts" / "sub").mkdir(parents=True, exist_ok=True)
+        pq.write_table(table(rows), folder / "parts" / f"part-{i}.parquet")
+    (folder / "parts" / "_SUCCESS").write_bytes(b"")
+    return folder / "parts"
+
+
+def zarr(folder):
+    module = pytest.importorskip("zarr")
+    module.open_group(folder / "x.zarr", mode="w").create_array("X", data=X, chunks=(90, 2))
+    return folder / "x.zarr"
+
+
+def hdf5(folder):
+    with pytest.importorskip("h5py").File(folder / "x.h5", "w") as file:
+        file["data"], file["other"] = X, np.arange(3)
+    return folder / "x.h5"
+
+
+def iterable(folder):
+    return lambda: iter(blocks())
+
+
+def frames(folder):
+    return lambda: (pd.DataFrame(rows, columns=NAMES) for rows in blocks())
+
+
+def dask_array(folder):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(170, 2))
+
+
+def dask_array_of_unknown_lengths(folder):
+    array = dask_array(folder)
+    return array[array[:, 0] > -100]
+
+
+def dask_frame(folder):
+    pytest.importorskip("dask.dataframe")
+    from dask.dataframe import from_pandas
+
+    return from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=6, sort=False)
+
+
+SOURCES = [
+    *(npy, fortran, memmap, parquet, parquet_folder, zarr, hdf5, iterable, frames),
+    *(dask_array, dask_array_of_unknown_lengths, dask_frame),
+]
+
+
+@pytest.mark.parametrize("made", SOURCES, ids=lambda made: made.__name__)
+def test_all_kinds_give_the_same_rows(made, tmp_path):
+    source = lloydia.chunks(made(tmp_path), columns="3,1", memory="2GB")
+    assert source.shape == (1000, 2)
+    assert source.dtype == np.float32
+    for rows in (1, 64, 1000) if made is npy else (97,):
+        reader = Reader(source, rows)
+        wanted = range(len(reader.lengths))
+        found = [block.copy() for _, block in reader.blocks(wanted)]
+        np.testing.assert_array_equal(np.vstack(found), X[:, [2, 0]])
+        # Some blocks, not all of them beside each other.
+        for i, block in reader.blocks([i for i in (2, 3, 7) if i in wanted]):
+            np.testing.assert_array_equal(block, found[i])
+
+
+@pytest.mark.parametrize("made", [npy, parquet, iterable], ids=lambda made: made.__name__)
+def test_fits_of_sources(made, tmp_path):
+    model = KMeans(4, random_state=0)
+    labels = model.fit(X).labels_
+    found = model.fit(tight(made(tmp_path), for_fit(model), 2, block=97)).labels_
+    np.testing.assert_array_equal(found, labels)
+
+
+def test_types_are_those_of_rows_in_memory(tmp_path):
+    for given, expected in (("float16", "f4"), ("int32", "f8"), (">f4", "f4"), ("bool", "f8")):
+        assert lloydia.chunks(X.astype(given), memory="2GB").dtype == np.dtype(expected)
+    mixed = pa.table({"a": X[:, 0], "b": np.arange(1000, dtype="int64")})
+    pq.write_table(mixed, tmp_path / "m.parquet")
+    source = lloydia.chunks(tmp_path / "m.parquet", memory="2GB")
+    assert source.dtype == np.float64
+    assert source.astype("float32").dtype == np.float32
+
+
+def test_names_are_those_of_the_features(tmp_path):
+    source = lloydia.chunks(parquet(tmp_path), columns=["c", "a"], memory="2GB")
+    model = KMeans(2, random_state=0).fit(source)
+    assert model.feature_names_in_.tolist() == ["c", "a"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(lloydia.chunks(parquet(tmp_path), columns="a,b", memory="2GB"))
+    with pytest.raises(ValueError, match="X has 3 features, but KMeans is expecting 2"):
+        model.predict(lloydia.chunks(X, memory="2GB"))
+
+
+def with_nan(row, column):
+    wrong = X.copy()
+    wrong[row, column] = np.nan
+    return wrong
+
+
+def parquet_with_null(folder):
+    rows = table(X).to_pandas()
+    rows.loc[777, "b"] = None
+    pq.write_table(pa.Table.from_pandas(rows), folder / "n.parquet", row_group_size=300)
+    return folder / "n.parquet"
+
+
+def nan_in_block_5(folder):
+    return lambda: blocks(with_nan(500, 1))
+
+
+def infinite(folder):
+    return lambda: blocks(X * np.float32(1e39))
+
+
+READING = [
+    (nan_in_block_5, r"block 5, row 101 \(row 501 of all\), column 2 is nan"),
+    (lambda f: with_nan(999, 2), r"the array: row 1,000, column 3 is nan"),
+    (parquet_with_null, r"row group 3, row 178 \(row 778 of all\), column 2 \('b'\) is nan"),
+    (infinite, r"is (-?)inf; every value must be a finite float32"),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(("made", "message"), READING)
+def test_values_that_are_not_finite_are_named(made, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        KMeans(2).fit(lloydia.chunks(made(tmp_path), memory="2GB"))
+
+
+def other_type(folder):
+    path = parquet_folder(folder)
+    pq.write_table(table(X.astype("float64")), path / "part-3.parquet")
+    return path
+
+
+def other_columns(folder):
+    path = parquet_folder(folder)
+    pq.write_table(table(X).drop_columns(["b"]), path / "part-3.parquet")
+    return path
+
+
+OPENING = [
+    (other_type, "part-3.parquet holds double in column 'a', and .*part-0.parquet holds float"),
+    (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has"),
+    (lambda f: f, "holds no .parquet files"),
+    (lambda f: f / "gone.npy", "no such file"),
+    (lambda f: list, "is empty: 0 blocks without rows"),
+    (lambda f: lambda: [X[0]], r"block 1 has shape \(3,\); rows have two dimensions"),
+    (lambda f: lambda: 3, "returned int, no iterator"),
+    (lambda f: X[0], r"has shape \(3,\); a table has two dimensions"),
+    (lambda f: X[:0], r"is empty: its shape is \(0, 3\)"),
+    (lambda f: X.astype(complex), "holds complex64, not real numbers|holds complex128, not real"),
+    (lambda f: 3, "cannot read int by blocks"),
+]
+
+
+@pytest.mark.parametrize(("made", "message"), OPENING)
+def test_what_cannot_be_read_is_refused(made, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        lloydia.chunks(made(tmp_path), memory="2GB")
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (np.ones((9, 2), "float32"), "block 6 has 2 columns, and those before have 3"),
+        (np.ones((9, 3)), "block 6 holds float64, and those before hold float32"),
+    ],
+)
+def test_blocks_that_differ_are_named(other, message):
+    with pytest.raises(DataError, match=message):
+        KMeans(2).fit(lloydia.chunks(lambda: [*blocks(), other], memory="2GB"))
+
+
+class Changing:
+    """Blocks that are others from a pass on."""
+
+    def __init__(self, later, passes):
+        self.later, self.left = later, passes
+
+    def __call__(self):
+        self.left -= 1
+        return blocks() if self.left >= 0 else self.later
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (blocks()[:-1], "changed while it was read: 400 rows are left of 1,000"),
+        ([], "0 rows are left"),
+        ([*blocks(), X[:1]], "more than 5 blocks"),
+        ([*blocks()[:-1], X[400:-1]], "999 rows are left"),
+        (blocks(X[::-1]), "rows 1 to 97 are not what they were"),
+        (blocks(X + np.float32(1e-3)), "rows 1 to 97 are not what they were"),
+    ],
+)
+@pytest.mark.parametrize("passes", [2, 6])
+def test_a_source_that_changes_is_found_out(later, message, passes):
+    model = KMeans(3, random_state=0, init="first")
+    source = tight(Changing(later, passes), for_fit(model), block=97)
+    with pytest.raises(DataError, match=message):
+        model.fit(source)
+
+
+def test_a_file_that_is_written_to_is_found_out(tmp_path):
+    path = npy(tmp_path)
+    model = KMeans(3, random_state=0)
+    source = tight(path, for_fit(model), block=97)
+    reader = Reader(source, 97)
+    list(reader.blocks(range(11)))
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(DataError, match="the time of its last change is another"):
+        list(reader.blocks(range(11)))
+
+
+def test_too_little_memory_is_refused_with_what_is_needed():
+    model = KMeans(3)
+    source = lloydia.chunks(X, memory="10MB")
+    with pytest.raises(
+        MemoryError, match=r"needs at least .* give memory='(\d+)MB' or more"
+    ) as told:
+        model.fit(source)
+    needed = str(told.value).rsplit("'", 2)[1]
+    model.fit(lloydia.chunks(X, memory=needed))
+
+
+@pytest.mark.parametrize("text", ["much", "", "0", "-1GB", True])
+def test_amounts_of_memory_that_mean_nothing(text):
+    with pytest.raises(ValueError, match="is no amount of memory"):
+        lloydia.chunks(X, memory=text)
+
+
+def test_results_are_written_block_by_block(tmp_path):
+    model = KMeans(3, random_state=0).fit(X)
+    source = lloydia.chunks(X, memory="2GB", block=97)
+    source.write(model.predict, tmp_path / "labels.parquet")
+    found = pq.read_table(tmp_path / "labels.parquet")["label"].to_numpy()
+    np.testing.assert_array_equal(found, model.labels_)
+    source.write(model.transform, tmp_path / "distances.npy")
+    assert np.load(tmp_path / "distances.npy").tobytes() == model.transform(X).tobytes()
+    source.write(model.predict, tmp_path / "labels.csv")
+    assert (tmp_path / "labels.csv").read_text().splitlines() == ["label", *map(str, model.labels_)]
+    with pytest.raises(DataError, match=r"row 501.* is nan"):
+        lloydia.chunks(with_nan(500, 0), memory="2GB").write(model.predict, tmp_path / "x.npy")
+    assert not (tmp_path / "x.npy").exists()
