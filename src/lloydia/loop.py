@@ -213,7 +213,7 @@ def steps(
         reason,
         costs,
         engine.algorithm,
-        assigned and report.n_empty == 0,
+        report.n_empty == 0 if assigned else engine.full,
     )
 
 

@@ -119,6 +119,8 @@ class Engine(Protocol):
         Iterations that may be queued before the loop waits for the first report.
     algorithm : str
         That of the last assignment; of a run with ``"auto"``, the one it came to.
+    full : bool
+        Whether every cluster is known to have a row after :meth:`assign`.
     n_distances, n_rechecked : int
         Point-centre distances (or scores) evaluated by assignments since the engine was made, and
         rows whose certificate failed.
@@ -130,6 +132,7 @@ class Engine(Protocol):
     dtype: np.dtype
     lag: int
     algorithm: str
+    full: bool
     n_distances: int
     n_rechecked: int
 
@@ -211,8 +214,8 @@ class Engine(Protocol):
 
         `settles` is whether the loop will deal with empty clusters: if not, iterations after one
         with empty clusters go on.  The run ends after `max_iter` iterations at the latest: what
-        takes longer to pay is not begun.  What :meth:`labels` and :meth:`centers` returned stays as
-        it is.
+        takes longer to pay is not begun, and what follows the last may be queued with it.  What
+        :meth:`labels` and :meth:`centers` returned stays as it is.
         """
 
     def iterate(self, inertia: bool) -> Late:

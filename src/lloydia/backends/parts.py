@@ -29,6 +29,7 @@ class Parts:
     """The engine of several parts; see :class:`lloydia.backends.Engine` for what methods mean."""
 
     lag = 0
+    full = False
     # The inertia of the last assignment and, before it is known, the largest weight times D.
     latest: float | None
     largest_cost: float | None

@@ -24,6 +24,7 @@ class Reference:
 
     name = "reference"
     lag = 0
+    full = False
 
     def __init__(self, X: Any, weights: NDArray | None) -> None:
         self.X = X.toarray() if sp.issparse(X) else X

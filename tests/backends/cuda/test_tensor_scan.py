@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda.halves import LARGEST_REST, RADIUS
+from lloydia.backends.cuda.half_rows import LARGEST_REST, RADIUS
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.tensor_scan import TensorScan

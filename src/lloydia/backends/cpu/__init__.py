@@ -50,6 +50,7 @@ class CPU(Clusters):
     """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.Engine`."""
 
     lag = 0
+    full = False
 
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(X, weights, n_threads)

@@ -3,13 +3,18 @@
 Where to look:
 
 * The engine: :mod:`engine`; :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`,
-  :mod:`devices`; :mod:`run` (the state of a run), :mod:`flow` and :mod:`reports` (what its kernels
-  tell each other, and the host), :mod:`recording`, :mod:`launching`.
-* The nearest centre, few features: :mod:`low_scan`, which runs whole iterations in one launch.
-* The nearest centre, more features: :mod:`halves` stores rows and centres in half precision,
-  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least`, :mod:`limits` says what the
-  scores prove; :mod:`candidates` names the few centres that a row in doubt can have, :mod:`duel`
-  decides between them by canonical D, :mod:`settle` is for the rest; :mod:`row_lists`.
+  :mod:`devices`; :mod:`flow` and :mod:`reports` (what the kernels of a run tell each other, and the
+  host), :mod:`ending` (the inertia, and which labels occur), :mod:`fetching`, :mod:`recording`,
+  :mod:`launching`.
+* A run over few features: :mod:`low_run`.  One launch finds the grid (:mod:`low_grid`), the next
+  does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan`, :mod:`low_scores`,
+  :mod:`low_means`, :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads
+  what they found in one copy.
+* A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
+  and centres in half precision, :mod:`tensor_scan` scores them on matrix units by
+  :mod:`two_least`, :mod:`limits` says what the scores prove; :mod:`candidates` names the few
+  centres that a row in doubt can have, :mod:`duel` decides between them by canonical D,
+  :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
   :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same

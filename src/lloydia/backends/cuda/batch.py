@@ -14,7 +14,7 @@ from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.halves import padded
+from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.moves import Moves

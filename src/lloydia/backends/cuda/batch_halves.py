@@ -1,4 +1,4 @@
-"""Rows of a batch in half precision: :mod:`halves`, in frames that the device chooses itself.
+"""Rows of a batch in half precision: :mod:`half_rows`, in frames that the device chooses itself.
 
 A frame follows from a sample of a member's rows.  One member's is soon looked at on the host; for
 many that would take longer than their iterations.
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lloydia.backends.cuda.half_scores import CHUNK
-from lloydia.backends.cuda.halves import (
+from lloydia.backends.cuda.half_rows import (
     LEAST_SAMPLED,
     MOST_RADIUS,
     MOST_SAMPLED,
@@ -23,6 +22,7 @@ from lloydia.backends.cuda.halves import (
     reach_kernel,
     rows_kernel,
 )
+from lloydia.backends.cuda.half_scores import CHUNK
 from lloydia.backends.cuda.launching import EXACT, ceil_div
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = ["BatchHalves"]
 
 
 class BatchHalves:
-    """Rows of all members in half precision, as :class:`lloydia.backends.cuda.halves.HalfRows`.
+    """Rows of all members in half precision, as :class:`lloydia.backends.cuda.half_rows.HalfRows`.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class BatchHalves:
 def frames(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return ``m s``, s and an ordinary norm in the frame of each member.
 
-    As :func:`lloydia.backends.cuda.halves.frame` does for one, for X of shape (members, n, d).
+    As :func:`lloydia.backends.cuda.half_rows.frame` does for one, for X of shape (members, n, d).
     """
     _, n, d = X.shape
     size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))

@@ -66,7 +66,7 @@ class BatchRows:
         numbers = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
         columns = torch.from_numpy(numbers).to(self.device, non_blocking=True)
         exponents = torch.from_numpy(grid.exponents).to(self.device, non_blocking=True)
-        return Lattice(grid, columns, exponents, None, None)
+        return Lattice(grid, None, columns, exponents, None)
 
 
 def alike(X: torch.Tensor) -> Iterator[tuple[list[int], BatchRows]]:

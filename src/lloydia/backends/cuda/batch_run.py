@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 
 class BatchRun:
-    """Labels and centres; what kernels read and write, as :class:`lloydia.backends.cuda.run.Run`.
+    """Labels and centres, which kernels read and write: as a TensorRun's.
 
     Parameters
     ----------

@@ -20,6 +20,8 @@ from lloydia.backends.cuda.flow import (
     own_flow,
     programs_each,
 )
+from lloydia.backends.cuda.half_centers import HalfCenters
+from lloydia.backends.cuda.half_rows import NUMBERS, RADIUS, SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
     RESIDENT,
@@ -28,7 +30,6 @@ from lloydia.backends.cuda.half_scores import (
     group_of,
     half_scores,
 )
-from lloydia.backends.cuda.halves import NUMBERS, RADIUS, SHIFT, UNIT, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import processors
 from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.recording import launch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -10,38 +10,38 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends import UNLIMITED, Report
-from lloydia.backends.cuda import donors, low_scan
+from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
+from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.halves import padded
+from lloydia.backends.cuda.half_rows import HalfRows, padded, sample_of
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.means import queue_finish
-from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
 from lloydia.backends.cuda.own_device import on_own_device
 from lloydia.backends.cuda.picks import Picks
-from lloydia.backends.cuda.recording import Recording
-from lloydia.backends.cuda.reports import Reports
-from lloydia.backends.cuda.run import SPARE, Run
-from lloydia.backends.cuda.sums import Lattice, gather
-from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.sums import Lattice, gather, replicas
+from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
+from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDA"]
 
 
-@dataclass(frozen=True)
 class Queued:
     """The report of an iteration that was queued."""
 
-    engine: CUDA
-    iteration: int
-    inertia: SupportsFloat | None
+    __slots__ = "engine", "inertia", "iteration"
+
+    def __init__(self, engine: CUDA, iteration: int, inertia: SupportsFloat | None) -> None:
+        self.engine, self.iteration, self.inertia = engine, iteration, inertia
 
     def begin(self) -> None:
         """Queue it on the device, with all that was queued here."""
-        self.engine.launch(self.iteration)
+        engine = self.engine
+        engine.launch(self.iteration, ends=engine.queued == engine.max_iter)
 
     def result(self) -> Report:
         """Wait for it."""
@@ -64,13 +64,38 @@ class CUDA(Picks):
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
         self.n_distances = self.n_rechecked = 0
-        # What the data hold is asked at once: NaN is refused before anything else.
-        self.set_grid(self.extent())
         self.low = self.n_features <= MOST_FEATURES
+        # What the data hold is asked at once, unless a run can find it.
+        if not self.low:
+            self.sampled = Fetched(sample_of(self.X))
+        if not self.low or weights is not None:
+            self.ask()
         self.lag = 0
         self._lattice: Lattice | None = None
-        self.renewed = False
+        self.renewed = self.unchecked = False
         self.fixed: tuple | None = None
+
+    def extent(self) -> exact.Extent:
+        if self._extent is None and "run" in self.__dict__:
+            assert isinstance(self.run, LowRun)
+            largest, smallest, self.ordinary = self.run.measured()
+            if not np.isfinite(largest).all():
+                refuse_non_finite(self.X)
+            self._extent = exact.Extent(self.n_samples, largest, smallest)
+        return super().extent()
+
+    def _check(self) -> None:
+        """Refuse rows that the first run has found not to be finite; give it room if it has none.
+
+        Waits for what was launched.
+        """
+        assert isinstance(self.run, LowRun)
+        self.unchecked = False
+        if not 0 < self.run.needs() <= LIMBS:
+            done, settles = self.run.launched, bool(self.run.settles)
+            self.extent()
+            self._build(self.begun, settles)
+            self.run.queue(*done)
 
     def lag_of(self, k: int) -> int:
         """Return how many iterations of k clusters to have in flight.
@@ -105,30 +130,44 @@ class CUDA(Picks):
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.forget_seeds()
-        k = len(centers)
-        if self.renewed and self.fixed == self._fixed(k, settles):
-            self.run.begin_again(centers)
+        self.max_iter = max_iter
+        # Its own, whatever becomes of the caller's.
+        self.begun = np.array(centers, dtype=self.dtype, order="C")
+        self.k = len(self.begun)
+        if self.renewed and self.fixed == self._fixed(self.k, settles):
+            assert isinstance(self.run, TensorRun)
+            self.run.begin_again(self.begun)
         else:
-            self._build(centers, settles)
+            self._build(self.begun, settles)
         self.renewed = False
-        self.used = self.run.current
         # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
 
     def _build(self, centers: NDArray, settles: bool) -> None:
         """Make what a run needs."""
+        # Of a run that has begun with measuring.
+        self.unchecked = (
+            self.low and self._extent is None and self.bounds is None and "run" not in self.__dict__
+        )
+        if self.low and not self.unchecked:
+            self.extent()
         self.forget_run()
         k = len(centers)
         self.lag = self.lag_of(k)
         check_memory(self.needed(k), self.device)
-        self.scan = None
-        if not self.low:
-            self.scan = TensorScan(self, k)
-            self.moves = Moves(self.n_samples, k, self.device)
-            self.scanning, self.updating = Recording(), Recording()
-        self.run = Run(self, self.lattice, centers.astype(self.dtype), self.lag + 4, settles)
-        self.reports = Reports(self.run.report)
-        self.fixed = self._fixed(k, settles)
+        n_slots = self.lag + 4
+        self.run: LowRun | TensorRun
+        if self.low:
+            lattice = None if self.unchecked else self.lattice
+            self.run = LowRun(self, lattice, centers, n_slots, settles)
+        else:
+            if self.halves is None:
+                # The device stores them while the host waits for the extent, and goes on.
+                self.halves = HalfRows(self)
+            self.run = TensorRun(self, self.lattice, centers, n_slots, settles)
+            self.fixed = self._fixed(k, settles)
+        self.used = self.run.current
+        self.ending: LowEnding | Ending | None = None
 
     def _fixed(self, k: int, settles: bool) -> tuple:
         """Return what is part of a recording, beside addresses and the shape of the rows."""
@@ -141,7 +180,10 @@ class CUDA(Picks):
         :meth:`labels` and :meth:`centers` returned is overwritten then.
         """
         self.X.copy_(X)
-        self._extent = None
+        self.forget_extent()
+        if self.low:
+            self.forget_run()
+            return
         self.set_grid(self.extent())
         if self._lattice is not None:
             self._lattice = self._lattice.renewed(self, self.grid)
@@ -151,17 +193,17 @@ class CUDA(Picks):
 
     def forget_run(self) -> None:
         """Give back what the last run needed, but for what :meth:`labels` and others returned."""
-        for name in ("run", "used", "scan", "moves", "scanning", "updating", "reports"):
+        for name in ("run", "used", "ending"):
             self.__dict__.pop(name, None)
 
     def needed(self, k: int) -> int:
         """Return the bytes that a run of k clusters takes, beside the rows."""
         n, d = self.n_samples, self.n_features
         width = padded(d) if self.halves is None else 0
-        n_limbs = self.lattice.grid.n_limbs
+        n_limbs = LIMBS if self._extent is None else self.grid.n_limbs
         center = (self.lag + 5) * self.dtype.itemsize
         if self.low:
-            center += 8 * n_limbs * self.lattice.replicas(n, k)
+            center += 8 * n_limbs * replicas(n, k)
         else:
             center += 8 * n_limbs + 4 + self.dtype.itemsize
         spare = 12 * SPARE if self.low else 0
@@ -171,48 +213,30 @@ class CUDA(Picks):
         self.queued += 1
         cost = None
         if inertia or not self.low:
-            self.launch(self.queued)
+            self.launch(self.queued, ends=not inertia and self.queued == self.max_iter)
         if inertia:
-            cost = self.total_cost(self.run.labels, self._before(self.queued), self.weights)
+            if self.unchecked:  # Where the run had no room there are no labels.
+                self._check()
+            cost = self.total_cost(self.run.labels, self.run.before(self.queued), self.weights)
         return Queued(self, self.queued, cost)
 
-    def _before(self, iteration: int) -> torch.Tensor:
-        """Return the centres that rows were assigned to in an iteration."""
-        return self.run.history[self.run.slot(iteration - 1)]
+    def launch(self, iteration: int, ends: bool) -> None:
+        """Queue on the device what the loop has queued here, unless it has this iteration.
 
-    def launch(self, iteration: int) -> None:
-        """Queue on the device what the loop has queued here, unless it has this iteration."""
-        if iteration <= self.launched:
-            return
-        first, self.launched = self.launched + 1, self.queued
-        count = self.queued - first + 1
-        if self.low:
-            low_scan.iterate(self.run, count)
-        else:
-            for _ in range(count):
-                self.scanning.do(self._scan, self.device)
-                self.updating.do(self._update, self.device)
-        self.reports.ask(first, self.queued)
-
-    def _scan(self) -> None:
-        """Queue an assignment; rows that change are listed."""
-        run = self.run
-        assert self.scan is not None
-        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
-
-    def _update(self) -> None:
-        """Queue what follows it: sums and centres."""
-        run = self.run
-        self.moves.add(
-            self.X, self.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
-        )
-        self._finish(run.sums)
+        With `ends`, the end of the run as well: if the loop queues no more, it is mostly there.
+        """
+        if iteration > self.launched:
+            first, self.launched = self.launched + 1, self.queued
+            self.run.launch(first, self.queued, ends)
 
     def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration, launched if need be."""
-        self.launch(iteration)
-        told = self.reports.answer(iteration)
-        self.n_distances += self.n_samples * len(self.run.current)
+        if iteration > self.launched:
+            self.launch(iteration, ends=self.queued == self.max_iter)
+        if self.unchecked:
+            self._check()
+        told = self.run.answer(iteration)
+        self.n_distances += self.n_samples * self.k
         self.n_rechecked += told.rechecked
         cost = None if inertia is None else float(inertia)
         return Report(
@@ -220,13 +244,14 @@ class CUDA(Picks):
         )
 
     def rewind(self, iteration: int) -> None:
-        told = self.reports.answer(iteration)
+        told = self.run.answer(iteration)
         if told.empty or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
             # Where nothing changed the device stopped, and no more is asked of this run.
             if told.changed or told.empty:
                 self.run.go_back(iteration)
-        self.used = self._before(iteration)
+        self.ending = self.run.ending
+        self.used = self.run.before(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
         weights = self.run.sums.sum(dim=0)[:, :, -1]
@@ -234,7 +259,7 @@ class CUDA(Picks):
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         run, iteration = self.run, self.launched
-        changed = self.reports.answer(iteration).changed
+        changed = run.answer(iteration).changed
         totals = run.sums.sum(dim=0, keepdim=True)
         weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
         limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)
@@ -243,26 +268,25 @@ class CUDA(Picks):
             totals[0, :, cluster] += limbs[:, i]
             totals[0, :, old[i]] -= limbs[:, i]
         run.go_back(iteration - 1)
-        self._finish(totals)
-        run.flow[0] = 0
-        self.reports.ask(iteration, iteration)
+        run.finish(totals, iteration)
         report = self.report(iteration, None)
         return replace(report, n_changed=changed)
 
-    def _finish(self, sums: torch.Tensor) -> None:
-        """Queue the end of an iteration: centres from these sums."""
-        queue_finish(sums, self.lattice, self.run, members=1)
-
     def assign(self) -> None:
         self.used = self.run.current
-        if self.low:
-            low_scan.iterate(self.run, 0)
-        else:
-            self.scanning.do(self._scan, self.device)
-        self.n_distances += self.n_samples * len(self.run.current)
+        if self.ending is None:
+            self.ending = self.run.end()
+        self.n_distances += self.n_samples * self.k
 
-    def inertia(self) -> Cost:
+    def inertia(self) -> SupportsFloat:
+        if self.ending is not None:
+            return self.ending
         return self.total_cost(self.run.labels, self.used, self.weights)
+
+    @property
+    def full(self) -> bool:
+        """Whether every cluster is known to have a row since :meth:`assign`."""
+        return self.ending is not None and self.ending.full()
 
     def total_cost(
         self, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
@@ -280,7 +304,7 @@ class CUDA(Picks):
         return self.run.current
 
     def counts(self) -> NDArray[np.int64]:
-        return donors.counts(self.run.labels, self.weights, len(self.run.current))
+        return donors.counts(self.run.labels, self.weights, self.k)
 
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
         D = own_distances(self, self.run.labels, self.used)
@@ -290,7 +314,11 @@ class CUDA(Picks):
 
     def classify(self, centers: NDArray) -> None:
         self.start(np.asarray(centers), "lloyd")
-        self.assign()
+        self.run.assign()
+        if self.unchecked:
+            self._check()
+        self.n_distances += self.n_samples * self.k
 
     def distances(self, centers: NDArray) -> torch.Tensor:
+        self.extent()  # refuses NaN
         return distances(self, torch.from_numpy(centers.astype(self.dtype)).to(self.device))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.flow import programs_each
 from lloydia.backends.cuda.launching import ceil_div, next_power, processors
 
-__all__ = ["magnitudes", "queue_bounds", "read_bounds"]
+__all__ = ["bounds_of", "magnitudes", "queue_bounds", "read_bounds"]
 
 
 @triton.jit(do_not_specialize=["n", "d"])
@@ -69,18 +69,26 @@ def read_bounds(
     Each has shape (members, d).  The largest is NaN or infinity where there is such a value; the
     smallest is infinity where all are 0.  `double` is whether the rows are float64.
     """
+    largest, smallest = bounds_of(found[:, :2].swapaxes(0, 1), double)
+    return largest, smallest, found[:, 2].view(np.float64)
+
+
+def bounds_of(
+    found: NDArray[np.int64], double: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the magnitudes that a kernel found: the largest, and what most is missing.
+
+    Both as integers, one after the other along the first axis; see :func:`read_bounds`.
+    """
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    found[:, 1] = none - found[:, 1]
-    bits = found[:, :2] if double else found[:, :2].astype(np.int32)
+    bits = np.stack([found[0], none - found[1]]).astype(np.int64 if double else np.int32)
     both = bits.view(np.float64 if double else np.float32).astype(np.float64)
-    smallest = np.where(found[:, 1] == none, np.inf, both[:, 1])
-    return both[:, 0], smallest, found[:, 2].view(np.float64)
+    return both[0], np.where(found[1] == 0, np.inf, both[1])
 
 
 def magnitudes(
-    X: torch.Tensor,
+    found: NDArray[np.int64], double: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Wait for what :func:`read_bounds` returns of one data set: each of shape (d,)."""
-    found = read_bounds(queue_bounds(X).cpu().numpy(), X.dtype == torch.float64)
-    largest, smallest, ordinary = (values[0] for values in found)
+    """Return what :func:`read_bounds` returns of one data set: each of shape (d,)."""
+    largest, smallest, ordinary = (values[0] for values in read_bounds(found, double))
     return largest, smallest, ordinary

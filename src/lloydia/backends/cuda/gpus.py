@@ -29,6 +29,7 @@ from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.own_device import current
 from lloydia.backends.cuda.part import CUDAPart
 from lloydia.backends.cuda.placed import MOST_ROWS
+from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.parts import Parts
 
 __all__ = ["GPUs", "Threads", "spread_rows"]
@@ -158,7 +159,7 @@ class GPUs(Parts):
     ) -> None:
         self.group.each("start", np.asarray(centers), algorithm, settles, max_iter)
         first = self.first
-        self.lag, self.reports, self.queued = first.lag, first.reports, 0
+        self.lag, self.reports, self.queued = first.lag, Reports(first.run.report), 0
         self.inbox = first.message.new_empty((len(self.parts), len(first.message)))
         first.message = self.inbox[0]
 

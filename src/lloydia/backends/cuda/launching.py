@@ -7,12 +7,22 @@ Programs then run one after the other.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Hashable
+from functools import cache, partial
+from typing import Any
 
 import torch
 import triton
 
-__all__ = ["EXACT", "INTERPRETED", "ceil_div", "next_power", "place", "processors"]
+__all__ = [
+    "EXACT",
+    "INTERPRETED",
+    "ceil_div",
+    "launch_known",
+    "next_power",
+    "place",
+    "processors",
+]
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 
@@ -44,3 +54,42 @@ def ceil_div(a: int, b: int) -> int:
 def next_power(n: int, least: int = 1) -> int:
     """Return the least power of two of at least `n` and `least`."""
     return max(least, 1 << (n - 1).bit_length())
+
+
+_found: dict[Hashable, Any] = {}
+
+
+def launch_known(
+    kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
+) -> Callable[..., None] | None:
+    """Queue a kernel whose compiled form is known by a key: finding it takes longer than queueing.
+
+    Parameters
+    ----------
+    kernel : triton kernel
+    key : hashable
+        All that the compiled form depends on, which it does on what is known of addresses too:
+        those that the key says nothing of are multiples of 16 bytes.
+    grid : tuple of three int
+    args, options
+        Arguments known at compile time come by name, as launch options do.
+
+    Returns
+    -------
+    callable or None
+        Queues the same again, on the current stream or on that of ``stream=``; None where kernels
+        are interpreted.
+    """
+    if INTERPRETED:
+        kernel[grid](*args, **options)
+        return None
+    known = (kernel, key, torch.cuda.current_device())
+    compiled = _found.get(known)
+    queued = compiled is None
+    if compiled is None:
+        compiled = _found[known] = kernel[grid](*args, **options)
+    constants = (options[name] for name in kernel.arg_names[len(args) :])
+    again = partial(compiled[grid], *args, *constants)
+    if not queued:
+        again()
+    return again

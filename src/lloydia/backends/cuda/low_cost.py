@@ -10,19 +10,21 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.barrier import RESIDENT, leave, resident, wait_for_all
+from lloydia.backends.cuda.distinct import see
+from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
-from lloydia.backends.cuda.low_scan import wait_for_all
 from lloydia.backends.cuda.low_scores import features
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded, scaled
 from lloydia.exact import sums as exact
 
-__all__ = ["low_cost"]
+__all__ = ["COST", "cost_programs", "end_kernel", "low_cost"]
 
 BLOCK = tl.constexpr(512)
-
-# Programs that a multiprocessor holds at a time.
-RESIDENT = 4
+# Three limbs and their exponent, the largest term, and whether it is done.
+COST = 6
 
 
 @triton.jit
@@ -31,7 +33,7 @@ def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
     label = tl.load(labels + rows, mask=inside, other=0)
     x = features(X, rows.to(tl.int64) * d, inside, d)
     c = features(centers, label.to(tl.int64) * d, inside, d)
-    D = tl.zeros((BLOCK,), tl.float64)
+    D = tl.zeros(rows.shape, tl.float64)
     for f in tl.static_range(d):
         difference = x[f].to(tl.float64) - c[f].to(tl.float64)
         D += difference * difference
@@ -40,16 +42,16 @@ def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
     return D
 
 
-@triton.jit(do_not_specialize=["n", "bits"])
-def low_cost_kernel(X, n, labels, centers, weights, out, bits, d: tl.constexpr):
-    """Add up limbs in `out`: three, the exponent, the largest term and arrivals; zeros before."""
+@triton.jit
+def add_cost(X, n, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
+    """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur."""
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     top = tl.zeros((BLOCK,), tl.float64)
     for block in range(program, tl.cdiv(n, BLOCK), n_programs):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         top = tl.maximum(top, terms(X, rows, rows < n, labels, centers, weights, d))
     raise_to(out + 4, tl.max(top, axis=0))
-    wait_for_all((out + 5).to(tl.pointer_type(tl.int32)), n_programs, 0)
+    wait_for_all(arrivals, n_programs, 0)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
     exponent = exponent_of(largest)
     limb0 = tl.zeros((BLOCK,), tl.int64)
@@ -58,6 +60,8 @@ def low_cost_kernel(X, n, labels, centers, weights, out, bits, d: tl.constexpr):
     for block in range(program, tl.cdiv(n, BLOCK), n_programs):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
+        if seen is not None:
+            see(labels, rows, rows < n, seen)
         rest = scaled(term, -exponent) * power(bits)
         limb = rounded(rest)
         limb0 += limb.to(tl.int64)
@@ -70,6 +74,40 @@ def low_cost_kernel(X, n, labels, centers, weights, out, bits, d: tl.constexpr):
     tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
     if program == 0:
         tl.store(out + 3, exponent.to(tl.int64))
+        tl.store(out + 5, tl.full((), 1, tl.int64))
+    leave(arrivals, n_programs)
+
+
+@triton.jit
+def converged(report, flow, k, n_slots):
+    """Return whether the run is at an iteration that changed nothing and left no cluster empty."""
+    iteration = tl.load(flow + ITERATION)
+    said = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
+    return (iteration > 0) & (tl.load(said + CHANGED) == 0) & (tl.load(said + EMPTY) == 0)
+
+
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends"])
+def end_kernel(
+    X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
+    d: tl.constexpr,
+):  # fmt: skip
+    """Add up the inertia of the end of a run, if it is there: it has converged, or it `ends`.
+
+    Once: the host may have queued this for later iterations as well.
+    """
+    ended = (ends != 0) & (tl.load(flow + HALT) == 0)
+    if (tl.load(cost + 5) == 0) & (ended | converged(report, flow, k, n_slots)):
+        add_cost(X, n, labels, current, weights, cost, bits, seen, arrivals, d)
+
+
+@triton.jit(do_not_specialize=["n", "bits"])
+def low_cost_kernel(X, n, labels, centers, weights, out, bits, arrivals, d: tl.constexpr):
+    add_cost(X, n, labels, centers, weights, out, bits, None, arrivals, d)
+
+
+def cost_programs(n: int, device: torch.device) -> int:
+    """Return how many programs add up the cost of n rows."""
+    return 1 if INTERPRETED else min(ceil_div(n, BLOCK.value), RESIDENT * processors(device))
 
 
 def low_cost(
@@ -77,12 +115,9 @@ def low_cost(
 ) -> Cost:
     """Return the weighted sum of D to the centres of these labels, for few features."""
     n, d = rows.X.shape
-    out = torch.zeros(6, dtype=torch.int64, device=rows.device)
-    programs = min(ceil_div(n, BLOCK.value), RESIDENT * processors(rows.device))
-    # All programs have to be resident: a thread may have so many registers.
-    options = {"launch_cooperative_grid": True, "maxnreg": 65536 // (128 * RESIDENT) // 8 * 8}
-    low_cost_kernel[(1 if INTERPRETED else programs,)](
+    out = torch.zeros(COST + 1, dtype=torch.int64, device=rows.device)
+    low_cost_kernel[(cost_programs(n, rows.device),)](
         rows.X, n, labels, centers, weights, out, exact.bits_a_limb(n),
-        d=d, **EXACT, **({} if INTERPRETED else options),
+        out[COST:].view(torch.int32), d=d, **EXACT, **resident(),
     )  # fmt: skip
     return Cost(out, n)

@@ -58,6 +58,8 @@ def low_means(
         new = tl.where(empty, old, mean.to(old.dtype))
         tl.store(current + at, new, mask=mask)
         tl.store(history + new_slot + at, new, mask=mask)
+        if iteration == 0:
+            tl.store(history + at, old, mask=mask)
         difference = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)
         squares = difference * difference
         square = tl.zeros((BLOCK_K,), tl.float64)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["approximate", "canonical", "features", "framed", "tabulate"]
+__all__ = ["approximate", "canonical", "features", "framed", "tabulate", "tile_of"]
 
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
@@ -25,6 +25,14 @@ def features(source, at, mask, d: tl.constexpr):
     for f in tl.static_range(d):
         x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
     return x
+
+
+@triton.jit
+def tile_of(X, block, n, d: tl.constexpr, ROWS: tl.constexpr):
+    """Return the features of a block of rows, 0 for those that are not there."""
+    lane = tl.arange(0, ROWS)
+    first = tl.full((), ROWS, tl.int64) * block
+    return features(X + first * d, lane * d, lane < n - first, d)
 
 
 @triton.jit

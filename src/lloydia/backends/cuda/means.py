@@ -27,8 +27,9 @@ from lloydia.backends.cuda.recording import launch
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_run import BatchRun
-    from lloydia.backends.cuda.run import Run
+    from lloydia.backends.cuda.low_run import LowRun
     from lloydia.backends.cuda.sums import Lattice
+    from lloydia.backends.cuda.tensor_run import TensorRun
 
 __all__ = [
     "CHANGED",
@@ -213,14 +214,16 @@ def finish_kernel(
         )  # fmt: skip
 
 
-def queue_finish(sums: torch.Tensor, lattice: Lattice, run: Run | BatchRun, members: int) -> None:
+def queue_finish(
+    sums: torch.Tensor, lattice: Lattice, run: LowRun | TensorRun | BatchRun, members: int
+) -> None:
     """Queue the end of an iteration: centres from sums.
 
     Parameters
     ----------
     sums : int64 tensor of shape (members * n_replicas, n_limbs, k, d + 1)
     lattice : Lattice
-    run : Run or BatchRun
+    run : LowRun, TensorRun or BatchRun
         Where the centres and the report go.
     members : int
         Of a batch.

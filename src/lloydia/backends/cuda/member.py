@@ -59,6 +59,7 @@ class Member(Picks):
 
     algorithm = "lloyd"
     lag = LAG
+    full = False
 
     def __init__(self, batch: Batch, number: int) -> None:
         self.batch, self.number = batch, number

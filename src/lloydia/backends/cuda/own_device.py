@@ -9,8 +9,9 @@ from inspect import isfunction
 from typing import Any, TypeVar
 
 import torch
+from torch.cuda import current_device
 
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.launching import INTERPRETED, place
 
 __all__ = ["current", "on", "on_own_device"]
 
@@ -19,7 +20,7 @@ T = TypeVar("T", bound=type)
 
 def current(device: torch.device) -> AbstractContextManager:
     """Return the context in which a device is the current one; that it mostly is already."""
-    if device.type == "cpu" or torch.cuda.current_device() == device.index:
+    if device.type == "cpu" or current_device() == device.index:
         return nullcontext()
     return torch.cuda.device(device)
 
@@ -53,7 +54,10 @@ def on_own_device(engine: T) -> T:
 def _guarded(method: Callable) -> Callable:
     @wraps(method)
     def on_its_device(self: Any, *args: Any, **options: Any) -> Any:
-        with current(self.device):
+        # Mostly there is nothing to change, and methods are called in every iteration.
+        if INTERPRETED or current_device() == self.device.index:
+            return method(self, *args, **options)
+        with torch.cuda.device(self.device):
             return method(self, *args, **options)
 
     return on_its_device

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends import UNLIMITED
-from lloydia.backends.cuda import low_scan, oversampling, weighing
-from lloydia.backends.cuda.all_reduce import COUNTS, queue_hear, queue_tell
+from lloydia.backends.cuda import oversampling, weighing
+from lloydia.backends.cuda.all_reduce import COUNTS, queue_hear
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.flow import ITERATION
@@ -148,21 +148,14 @@ class CUDAPart(CUDA):
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         super().start(centers, algorithm, settles, max_iter)
+        self.run.history[0] = self.run.current
         size = self.run.sums[0].numel() + COUNTS
         self.message, self.whole = torch.empty((2, size), dtype=torch.int64, device=self.device)
         self.concluding = Recording()
 
     def contribute(self) -> None:
         """Queue an iteration up to the message."""
-        if self.low:
-            low_scan.iterate(self.run, -1)
-            self._finish(self.run.sums)
-        else:
-            self.scanning.do(self._scan, self.device)
-            self.updating.do(self._update, self.device)
-
-    def _finish(self, sums: torch.Tensor) -> None:
-        queue_tell(sums, self.run.flow, self.message)
+        self.run.contribute(self.message)
 
     def step(self, centers: NDArray, measure: bool) -> Step:
         run = self.run
@@ -179,8 +172,10 @@ class CUDAPart(CUDA):
         return Step(n_changed, sums, self.measure() if measure else 0.0)
 
     def conclude(self, centers: NDArray) -> float:
-        self.run.current.copy_(self._there(centers))
-        self.assign()
+        self.used = self.run.current
+        self.used.copy_(self._there(centers))
+        self.run.assign()
+        self.n_distances += self.n_samples * len(centers)
         return self.measure()
 
     def measure(self) -> float:
@@ -230,4 +225,4 @@ class CUDAPart(CUDA):
 
     def look_back(self, iteration: int) -> None:
         """Have rows measured to the centres that they were assigned to in an iteration."""
-        self.used = self._before(iteration)
+        self.used = self.run.before(iteration)

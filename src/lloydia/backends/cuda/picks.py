@@ -44,6 +44,7 @@ class Picks(Placed):
     owners: torch.Tensor
 
     def seed_start(self) -> object:
+        self.extent()  # refuses NaN, of which no seed could be drawn
         n, new = self.n_samples, {"device": self.device}
         self.columns = self._columns()
         self.nearest = torch.ones(n, dtype=torch.float64, **new)

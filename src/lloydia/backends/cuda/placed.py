@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
-from lloydia.backends.cuda.extent import magnitudes
+from lloydia.backends.cuda.extent import magnitudes, queue_bounds
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
@@ -17,7 +18,7 @@ from lloydia.exact import sums as exact
 from lloydia.exact.certificate import most_scale, scale_of
 
 if TYPE_CHECKING:
-    from lloydia.backends.cuda.halves import HalfRows
+    from lloydia.backends.cuda.half_rows import HalfRows
 
 __all__ = ["Placed"]
 
@@ -78,15 +79,29 @@ class Placed:
         self.wide = WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.n_samples, self.n_features = X.shape
-        self._extent: exact.Extent | None = None
-        self._grid: exact.Grid | None = None
+        self.forget_extent()
         # Its half-precision copy, once there is one.
         self.halves: HalfRows | None = None
+
+    def forget_extent(self) -> None:
+        """Forget what is known of the rows: they are others."""
+        self._extent: exact.Extent | None = None
+        self._grid: exact.Grid | None = None
+        self.bounds: Fetched | None = None
+        # Some of the rows, if they are on their way.
+        self.sampled: Fetched | None = None
+
+    def ask(self) -> Fetched:
+        """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""
+        if self.bounds is None:
+            self.bounds = Fetched(queue_bounds(self.X))
+        return self.bounds
 
     def extent(self) -> exact.Extent:
         if self._extent is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
-            largest, smallest, self.ordinary = magnitudes(self.X)
+            found = self.ask().numpy()
+            largest, smallest, self.ordinary = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
             self._extent = exact.Extent(

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED
 
-__all__ = ["Reports", "Told"]
+__all__ = ["Reports", "Told", "read"]
 
 
 class Told(NamedTuple):
@@ -20,6 +21,19 @@ class Told(NamedTuple):
     rechecked: int
     move: float
     shift: float
+
+
+def read(reports: NDArray[np.int64]) -> list[Told]:
+    """Return what each of some reports, of shape (..., HEAD + k), tells."""
+    floats = reports.view(np.float64)
+    # One after the other, as cumsum must.
+    shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1].tolist()
+    moves = floats[:, MOVE.value].tolist()
+    heads = reports[:, : HEAD.value].tolist()
+    return [
+        Told(head[CHANGED.value], head[EMPTY.value], head[RECHECKED.value], move, shift)
+        for head, move, shift in zip(heads, moves, shifts)
+    ]
 
 
 class Reports:
@@ -61,16 +75,6 @@ class Reports:
             event = self.come[slot]
             if event is not None:
                 event.synchronize()
-            self._read(self.together[slot])
+            slots = self.together[slot]
+            self.told.update(zip(slots, read(self.rows[slots])))
         return self.told[slot]
-
-    def _read(self, slots: list[int]) -> None:
-        rows = self.rows[slots]
-        floats = rows.view(np.float64)
-        # One after the other, as cumsum must.
-        shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1].tolist()
-        moves = floats[:, MOVE.value].tolist()
-        heads = rows[:, : HEAD.value].tolist()
-        for slot, head, move, shift in zip(slots, heads, moves, shifts):
-            counts = head[CHANGED.value], head[EMPTY.value], head[RECHECKED.value]
-            self.told[slot] = Told(*counts, move, shift)

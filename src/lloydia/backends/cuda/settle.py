@@ -61,7 +61,7 @@ def settle_kernel(
             inside = j < k
             c_at = centers + j.to(tl.int64) * center_stride
             D = tl.zeros((ROWS, COLUMNS), tl.float64)
-            for f in tl.range(0, d, loop_unroll_factor=4):
+            for f in tl.range(0, d, loop_unroll_factor=16):
                 x = tl.load(x_at + f).to(tl.float64)
                 c = tl.load(c_at, mask=inside, other=0.0).to(tl.float64)
                 c_at += feature_stride

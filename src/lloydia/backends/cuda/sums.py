@@ -19,7 +19,7 @@ from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, process
 from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import sums as exact
 
-__all__ = ["Lattice", "gather", "move_row_values"]
+__all__ = ["Lattice", "gather", "move_row_values", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
 FEW, MOST_REPLICAS = 256, 512
@@ -31,19 +31,20 @@ class Lattice:
 
     Attributes
     ----------
+    numbers : int64 tensor of shape (5 (d + 1),) or None
+        All that follows, and after the columns the frame of float32 scores: their origin and their
+        scale (bits of float64).  None for a batch.
     columns : float64 tensor of shape (3 (d + 1),)
         The scale, the quantum and its inverse of each column.
     exponents : int64 tensor of shape (d + 1,)
-    frame : float64 tensor of shape (d + 1,), or None
-        The origin and the scale of float32 scores; None for a batch, which has none.
     weights : float64 tensor of shape (n,) or None
         Scaled by ``2**-weight_exponent``.
     """
 
     grid: exact.Grid
+    numbers: torch.Tensor | None
     columns: torch.Tensor
     exponents: torch.Tensor
-    frame: torch.Tensor | None
     weights: torch.Tensor | None
 
     @classmethod
@@ -57,18 +58,18 @@ class Lattice:
         scaled = None
         if weights is not None:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
-        return cls(grid, floats[: 3 * m], there[4 * m :], floats[3 * m : 4 * m], scaled)
+        return cls(grid, there, floats[: 3 * m], there[4 * m :], scaled)
 
     def renewed(self, rows: Placed, grid: exact.Grid) -> Lattice:
         """Return the lattice of another grid, without weights, in the memory of this one."""
-        fresh = Lattice.of(rows, grid, None)
-        for name in ("columns", "exponents", "frame"):
-            getattr(self, name).copy_(getattr(fresh, name))
+        assert self.numbers is not None
+        self.numbers.copy_(Lattice.of(rows, grid, None).numbers)
         return replace(self, grid=grid)
 
-    def replicas(self, n: int, k: int) -> int:
-        """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
-        return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
+
+def replicas(n: int, k: int) -> int:
+    """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
+    return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
 
 
 @triton.jit

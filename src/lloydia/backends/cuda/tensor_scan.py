@@ -11,6 +11,8 @@ import triton.language as tl
 from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.half_centers import HalfCenters
+from lloydia.backends.cuda.half_rows import NUMBERS, RADIUS, SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
     RESIDENT,
@@ -19,7 +21,6 @@ from lloydia.backends.cuda.half_scores import (
     group_of,
     half_scores,
 )
-from lloydia.backends.cuda.halves import NUMBERS, RADIUS, SHIFT, UNIT, HalfCenters, HalfRows
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed

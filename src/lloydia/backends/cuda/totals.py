@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
 from lloydia.exact import sums as exact
@@ -182,17 +183,10 @@ class Cost:
     """
 
     def __init__(self, limbs: torch.Tensor, n: int) -> None:
-        self.n = n
-        self.limbs = torch.empty(limbs.shape, dtype=limbs.dtype, pin_memory=limbs.is_cuda)
-        self.limbs.copy_(limbs, non_blocking=True)
-        self.come = torch.cuda.Event() if limbs.is_cuda else None
-        if self.come is not None:
-            self.come.record()
+        self.n, self.limbs = n, Fetched(limbs)
 
     def __float__(self) -> float:
-        if self.come is not None:
-            self.come.synchronize()
-        return join_cost(self.limbs.tolist(), self.n)
+        return join_cost(self.limbs.numpy().tolist(), self.n)
 
 
 def join_cost(limbs: list[int], n: int) -> float:

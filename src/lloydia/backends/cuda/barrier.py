@@ -1,0 +1,40 @@
+"""Programs that wait for each other: all of a launch are resident."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.launching import INTERPRETED
+
+__all__ = ["RESIDENT", "THREADS", "leave", "resident", "wait_for_all"]
+
+# Programs that a multiprocessor holds at a time, and the threads of one.
+RESIDENT, THREADS = 4, 128
+
+
+@triton.jit
+def wait_for_all(arrivals, n_programs, passed):
+    """Wait until every program has come here; `passed` is how often they have before."""
+    tl.debug_barrier()
+    if n_programs > 1:
+        arrived = tl.atomic_add(arrivals, 1, sem="acq_rel") + 1
+        while arrived < n_programs * (passed + 1):
+            arrived = tl.atomic_add(arrivals, 0, sem="acq_rel")
+        tl.debug_barrier()
+
+
+@triton.jit
+def leave(arrivals, n_programs):
+    """Have the last program to leave make the barrier ready for the next launch."""
+    if tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1:
+        tl.store(arrivals, 0)
+        tl.store(arrivals + 1, 0)
+
+
+def resident() -> dict[str, Any]:
+    """Return the launch options with which all programs are resident: so many registers each."""
+    registers = 65536 // (THREADS * RESIDENT) // 8 * 8
+    return {} if INTERPRETED else {"launch_cooperative_grid": True, "maxnreg": registers}

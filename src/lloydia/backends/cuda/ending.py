@@ -1,0 +1,46 @@
+"""What a run ends with: the inertia, and which labels occur."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lloydia.backends.cuda.distances import own_distances
+from lloydia.backends.cuda.distinct import queue_seen
+from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+
+__all__ = ["Ending"]
+
+# The limbs of the inertia and their exponent; then the largest term.
+LIMBS = 4
+
+
+class Ending:
+    """It is on its way to the host, and waited for when it is asked for.
+
+    Parameters
+    ----------
+    rows : Placed
+    labels : torch.Tensor of shape (n,), int32
+    centers : torch.Tensor of shape (k, d)
+        The rows were assigned to.
+    """
+
+    def __init__(self, rows: Placed, labels: torch.Tensor, centers: torch.Tensor) -> None:
+        self.n, self.k = rows.n_samples, len(centers)
+        found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
+        D, largest = own_distances(rows, labels, centers), found[LIMBS : LIMBS + 1]
+        largest_term(D, rows.weights, largest.view(torch.float64))
+        cost_limbs(D, rows.weights, largest.view(torch.float64), found[:LIMBS])
+        queue_seen(labels, found[LIMBS + 1 :].view(torch.int32))
+        self.found = Fetched(found)
+
+    def __float__(self) -> float:
+        return join_cost(self.found.numpy()[:LIMBS].tolist(), self.n)
+
+    def full(self) -> bool:
+        """Return whether every cluster has a row."""
+        return int(np.count_nonzero(self.found.numpy()[LIMBS + 1 :].view(np.int32))) == self.k

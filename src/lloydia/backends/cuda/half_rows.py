@@ -1,0 +1,232 @@
+r"""Rows in half precision, and how much that leaves out.
+
+The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
+brings their typical largest coordinate to [8, 16).  A row is stored as ``y = fl16(x')`` beside
+upper bounds of ``|y|`` and ``|x' - y|``.  Any frame is right
+(:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.exact_numbers import two_sum
+from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.flow import first_row
+from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.totals import raise_to
+
+__all__ = [
+    "GROW",
+    "LARGEST_REST",
+    "LEAST_SAMPLED",
+    "LOST",
+    "MOST_RADIUS",
+    "MOST_SAMPLED",
+    "NUMBERS",
+    "RADIUS",
+    "REACH",
+    "SAMPLE",
+    "SHIFT",
+    "UNIT",
+    "HalfRows",
+    "bound",
+    "frame",
+    "padded",
+    "reach_kernel",
+    "rows_kernel",
+    "sample_of",
+    "to_half",
+]
+
+# Numbers and rows that are sampled.
+SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**13, 128, 512
+# R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
+# float16 holds starts, in their unit, and near centres.
+REACH, MOST_RADIUS = 3.0, 8192.0
+
+# float64 rounding of what is measured in it; what float16 and float64 lose near 0; twice a rounding
+# of float32.
+GROW = tl.constexpr(1.0 + 2.0**-20)
+LOST = tl.constexpr(2.0**-50)
+LARGEST_HALF = tl.constexpr(65504.0)
+ROUNDING = tl.constexpr(2.0**-23)
+# What `numbers` has where, after the scale, and how many it has.
+SHIFT, RADIUS, UNIT, FARTHEST, LARGEST_REST, NUMBERS = (tl.constexpr(i) for i in range(1, 7))
+
+
+def padded(n_features: int) -> int:
+    """Return the width of a stored row."""
+    if n_features <= RESIDENT:
+        return next_power(n_features, 16)
+    return ceil_div(n_features, CHUNK) * CHUNK
+
+
+@triton.jit
+def to_half(x):
+    """Return x (float64) rounded to float16, the largest of them where it is beyond."""
+    return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
+
+
+@triton.jit
+def bound(squares):
+    """Return an upper bound of the root of a float64 sum of squares, in float32."""
+    return (tl.sqrt(squares) * GROW).to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["n"])
+def rows_kernel(
+    X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Store rows, and upper bounds of their norms and of what rounding left out.
+
+    In float32 but for float64 rows: the difference to the offset is then known exactly, as a sum
+    of two numbers.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    rows += first_row(n).to(tl.int32)
+    at = rows.to(tl.int64)
+    offset += tl.program_id(2).to(tl.int64) * d
+    numbers += tl.program_id(2) * NUMBERS
+    scale = tl.load(numbers).to(kind)
+    squares = tl.zeros((ROWS,), kind)
+    errors = tl.zeros((ROWS,), kind)
+    for first in range(0, width, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        inside = mask[:, None] & (f < d)[None, :]
+        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(kind)
+        m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+        x, error = two_sum(x * scale, -m[None, :])
+        x = tl.where(inside, x, 0.0)
+        high = to_half(x)
+        h = high.to(kind)
+        # Where x is beyond float16, its rounding is lost beside the rest (and may be NaN).
+        rest = (x - h) + tl.where(inside & (tl.abs(x) < LARGEST_HALF), error, 0.0)
+        tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
+        squares += tl.sum(h * h, 1)
+        errors += tl.sum(rest * rest, 1)
+    # At most width + 2 roundings of positive numbers; twice that also covers their products.
+    grow = 1.0 + (width + 32).to(tl.float64) * ROUNDING
+    squares = squares.to(tl.float64) * grow
+    norm = bound(squares)
+    rest = bound(errors.to(tl.float64) * grow + (squares + 1.0) * (LOST * LOST))
+    tl.store(norm_ptr + rows, norm, mask=mask)
+    tl.store(rest_ptr + rows, rest, mask=mask)
+    reach = tl.where(mask, norm + rest, 0.0)
+    raise_to(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
+    # Of rows within what R is at most.
+    ordinary = mask & (reach <= tl.load(numbers + RADIUS))
+    raise_to(numbers + LARGEST_REST, tl.max(tl.where(ordinary, rest, 0.0), 0).to(tl.float64))
+
+
+@triton.jit
+def reach_kernel(numbers):
+    """Write R, at most what stands there, the shift of scores and the unit of starts."""
+    numbers += tl.program_id(2) * NUMBERS
+    largest = tl.load(numbers + FARTHEST) * GROW
+    radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)
+    # All are float32 numbers: kernels take them as such, too.
+    radius = radius.to(tl.float32).to(tl.float64)
+    tl.store(numbers + RADIUS, radius)
+    # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
+    shift = 0.5 * radius * radius * (1.0 + 2.0**-8)
+    tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
+    # Starts are at most 5 R^2: float16 holds them in the next power of two, which it holds as well.
+    above = (radius.to(tl.int64, bitcast=True) >> 52) + 1
+    tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
+
+
+class HalfRows:
+    """Rows in half precision.
+
+    Parameters
+    ----------
+    rows : Placed
+
+    Attributes
+    ----------
+    origin : torch.Tensor of shape (d,), float64
+    numbers : torch.Tensor of shape (6,), float64
+        s; what makes scores positive; R, in the frame's units; what starts are stored in; the
+        largest of the rows' bounds added up, and the largest rest of a row within R.
+    width : int
+        Features of a stored row, the last ones 0.
+    high : torch.Tensor of shape (n, width), float16
+        y.
+    norm, rest : torch.Tensor of shape (n,), float32
+        Upper bounds of ``|y|`` and ``|x' - y|``.
+    """
+
+    def __init__(self, rows: Placed) -> None:
+        n, d = rows.n_samples, rows.n_features
+        new = {"device": rows.device, "dtype": torch.float32}
+        self.rows, self.width = rows, padded(d)
+        sample = (rows.sampled or Fetched(sample_of(rows.X))).numpy()
+        offset, scale, usual = frame(sample, rows.X.dtype == torch.float64)
+        # R is between 1 and this; of rows within it the largest rest is looked for.
+        most = max(1.0, min(REACH * usual, MOST_RADIUS))
+        numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0, 0.0], offset / scale, offset])
+        there = torch.from_numpy(numbers).to(rows.device, non_blocking=True)
+        self.numbers, self.origin, offsets = there[:6], there[6 : 6 + d], there[6 + d :]
+        self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
+        self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
+        block = min(self.width, CHUNK)
+        per_program = 4096 // block
+        rows_kernel[(ceil_div(n, per_program),)](
+            rows.X, n, d, self.width, offsets, self.numbers,
+            self.high, self.norm, self.rest,
+            BLOCK=block, ROWS=per_program, **EXACT,
+        )  # fmt: skip
+        reach_kernel[(1,)](self.numbers, **EXACT)
+
+    def renew(self) -> None:
+        """Store the rows again, which have changed, in the same memory."""
+        fresh = HalfRows(self.rows)
+        for name, value in vars(fresh).items():
+            if isinstance(value, torch.Tensor):
+                getattr(self, name).copy_(value)
+
+
+def sample_of(X: torch.Tensor) -> torch.Tensor:
+    """Return some of the rows, as float64."""
+    n, d = X.shape
+    size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    return X[:: max(1, n // size)].to(torch.float64)
+
+
+def frame(sample: NDArray[np.float64], double: bool) -> tuple[NDArray[np.float64], float, float]:
+    """Return ``m s``, s and an ordinary norm in the frame, from a sample of the rows.
+
+    A few outliers cannot move it: the reach of a row is its largest coordinate about the median
+    row; ordinary rows are those whose reach is at most 8 times the typical, the median of those
+    that are not 0.  The type of the rows' centres (float64 if `double`) holds ``m s`` exactly.
+    """
+    middle = len(sample) // 2
+    reach = np.abs(sample - np.partition(sample, middle, axis=0)[middle]).max(axis=1)
+    scale, origin = 1.0, sample[0]
+    if reach.any():
+        typical = upper(reach[reach > 0], 0.5)
+        most = 500 if double else 100
+        scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
+        origin = sample[reach <= 8.0 * typical].mean(axis=0)
+    offset = (origin * scale).astype(np.float64 if double else np.float32)
+    offset = offset.astype(np.float64)
+    norms = np.sqrt(np.square(sample * scale - offset).sum(axis=1))
+    return offset, scale, upper(norms, 0.9)
+
+
+def upper(values: NDArray[np.float64], fraction: float) -> float:
+    """Return the value that this fraction of them is below."""
+    return float(np.sort(values)[int(fraction * len(values))])

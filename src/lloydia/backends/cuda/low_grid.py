@@ -1,0 +1,135 @@
+"""The grid of the sums and the frame of the scores, found on the device: no host is waited for.
+
+What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, in the memory of a
+:class:`lloydia.backends.cuda.sums.Lattice`, and a frame: any is right
+(:mod:`lloydia.exact.certificate`), this one is that of :meth:`Placed.frame` but for the rows whose
+mean is its origin.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.exact_numbers import power_of_two
+from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.low_scores import features, tile_of
+from lloydia.backends.cuda.totals import exponent_of
+from lloydia.exact import sums as exact
+
+__all__ = ["measure_kernel"]
+
+# Rows whose mean is the origin.
+ORDINARY = tl.constexpr(128)
+HEADROOM = tl.constexpr(exact.HEADROOM)
+
+
+@triton.jit
+def magnitude(bits, DOUBLE: tl.constexpr):
+    """Return the number that is not negative and has these bits, as float64."""
+    if DOUBLE:
+        return bits.to(tl.float64, bitcast=True)
+    return bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
+
+
+@triton.jit
+def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
+    """Raise `bounds` (2 d integers, 0 before) to the extent of this program's rows.
+
+    As :func:`lloydia.backends.cuda.extent.extent_kernel` does.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    integer: tl.constexpr = tl.int64 if double else tl.int32
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
+    largest = ()
+    below = ()
+    for _ in tl.static_range(d):
+        largest = largest + (tl.zeros((ROWS,), integer),)
+        below = below + (tl.zeros((ROWS,), integer),)
+    for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        x = tile_of(X, block, n, d, ROWS)
+        tops, bottoms = largest, below
+        largest = ()
+        below = ()
+        for f in tl.static_range(d):
+            bits = x[f].to(kind).to(integer, bitcast=True) & none
+            largest = largest + (tl.maximum(tops[f], bits),)
+            below = below + (tl.maximum(bottoms[f], tl.where(bits == 0, 0, none - bits)),)
+    for f in tl.static_range(d):
+        tl.atomic_max(bounds + f, tl.max(largest[f], 0).to(tl.int64), sem="relaxed")
+        tl.atomic_max(bounds + d + f, tl.max(below[f], 0).to(tl.int64), sem="relaxed")
+
+
+@triton.jit
+def origin_of(X, n, d: tl.constexpr):
+    """Return the mean of the first rows: d float64 numbers."""
+    lane = tl.arange(0, ORDINARY)
+    x = features(X, lane * d, lane < n, d)
+    means = ()
+    for f in tl.static_range(d):
+        means = means + (tl.sum(x[f].to(tl.float64), 0) / tl.minimum(n, ORDINARY),)
+    return means
+
+
+@triton.jit
+def write_column(numbers, f, exponent, bits, m: tl.constexpr):
+    """Write the grid of a column: its scale, quantum, inverse and exponent."""
+    floats = numbers.to(tl.pointer_type(tl.float64))
+    raised = tl.minimum(HEADROOM - exponent, 1000)
+    step = (exponent + raised - bits).to(tl.int64)
+    tl.store(floats + f, power_of_two(raised.to(tl.int64)))
+    tl.store(floats + m + f, power_of_two(step))
+    tl.store(floats + 2 * m + f, power_of_two(-step))
+    tl.store(numbers + 4 * m + f, exponent.to(tl.int64))
+
+
+@triton.jit
+def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
+    """Write the grid and the frame; return the number of limbs, 0 where a row is not finite.
+
+    All programs have raised `bounds`.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
+    most: tl.constexpr = 1000 if double else 126
+    precision: tl.constexpr = 56 if double else 27
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    m: tl.constexpr = d + 1
+    frame = numbers.to(tl.pointer_type(tl.float64)) + 3 * m
+    means = origin_of(X, n, d)
+    span = tl.zeros((), tl.int32)
+    reach = tl.zeros((), tl.float64)
+    finite = n > 0
+    for f in tl.static_range(d):
+        largest = magnitude(tl.load(bounds + f, volatile=True), double)
+        smallest = magnitude(none - tl.load(bounds + d + f, volatile=True), double)
+        finite = finite & (largest < float("inf"))
+        exponent = exponent_of(largest)
+        places = exponent - (exponent_of(smallest) - 1)
+        span = tl.maximum(span, tl.where(largest > 0, places, 0))
+        origin = means[f].to(kind).to(tl.float64)
+        reach = tl.maximum(reach, largest + tl.abs(origin))
+        write_column(numbers, f, exponent, bits, m)
+        tl.store(frame + f, origin)
+    write_column(numbers, d, tl.zeros((), tl.int32), bits, m)
+    scale = -tl.minimum(tl.maximum(exponent_of(reach), -most), most)
+    tl.store(frame + d, power_of_two(scale.to(tl.int64)))
+    n_limbs = tl.maximum(1, tl.cdiv(span + precision, bits))
+    return tl.where(finite, n_limbs, 0)
+
+
+@triton.jit(do_not_specialize=["n", "bits", "room"])
+def measure_kernel(X, n, bounds, bits, numbers, room, flow, d: tl.constexpr, ROWS: tl.constexpr):
+    """Find the extent, the grid and the frame of all rows.
+
+    `bounds` are 2 d + 2 integers, 0 before: the extent, the limbs that the rows need, and a ticket.
+    Where there is no room for so many, or a row is not finite, the run is halted before it begins.
+    """
+    measure(X, n, bounds, d, ROWS)
+    tl.debug_barrier()
+    # The last program to come here knows what all have found.
+    if tl.atomic_add(bounds + 2 * d + 1, 1, sem="acq_rel") == tl.num_programs(0) - 1:
+        needed = fix(X, n, bounds, bits, numbers, d)
+        tl.store(bounds + 2 * d, needed.to(tl.int64))
+        tl.store(flow + HALT, ((needed == 0) | (needed > room)).to(tl.int32))

@@ -1,0 +1,86 @@
+"""Iterations over rows of few features, any number in one launch: all programs are resident.
+
+Rows are labelled and moved (:mod:`low_scan`), and their clusters' centres follow
+(:mod:`low_means`).  Programs wait for each other, the host for none of it.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.barrier import leave, wait_for_all
+from lloydia.backends.cuda.flow import HALT, ITERATION
+from lloydia.backends.cuda.low_means import low_means
+from lloydia.backends.cuda.low_scan import label_rows, move_rows
+
+__all__ = ["low_kernel"]
+
+
+@triton.jit(
+    do_not_specialize=[
+        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "n_iterations", "assigns", "one",
+    ]
+)  # fmt: skip
+def low_kernel(
+    X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
+    current, history, n_slots, report, flow, settles, changed_rows, changed_old, doubts, room,
+    table, arrivals, n_iterations, assigns, one,
+    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, ROWS: tl.constexpr,
+    MOVED: tl.constexpr, COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
+    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Run iterations.
+
+    Parameters beside those of :class:`lloydia.backends.cuda.low_run.LowRun`:
+
+    n_limbs : int
+        Of the sums; 0: as many as were found to be needed.
+    room : int
+        Of a program in each list.
+    n_iterations : int
+        Or -1: an assignment and its sums, but no means.
+    assigns : int
+        1: an assignment to the last centres follows; or 0.
+    one : int
+        1.
+    """
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    if n_limbs == 0:
+        n_limbs = tl.load(bounds + 2 * d).to(tl.int32)
+    lattice = numbers.to(tl.pointer_type(tl.float64))
+    exponents = numbers + 4 * (d + 1)
+    kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
+    frame = ()
+    for f in tl.static_range(d + 1):
+        frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)
+    limb_size = k.to(tl.int64) * (d + 1)
+    own = sums + (program % REPLICAS) * n_limbs * limb_size
+    # This program's lists: rows that change, and rows in doubt.
+    listed_rows = changed_rows + program * room
+    listed_old = changed_old + program * room
+    running = tl.load(flow + HALT) == 0
+    done = 0
+    while running:
+        # Before the first assignment there are no labels.
+        labelled = tl.where(tl.load(flow + ITERATION) > 0, n, 0)
+        n_changed = label_rows(
+            X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
+            doubts + program * room, flow, one, d, ROWS, CENTERS, GROUP,
+        )  # fmt: skip
+        running = done + 1 < n_iterations + assigns
+        if (done < n_iterations) | (n_iterations < 0):
+            move_rows(
+                X, labels, listed_rows, listed_old, n_changed, weights, lattice, own, bits,
+                n_limbs, limb_size, d, WEIGHTED, RECOVER, MOVED, COLUMNS,
+            )  # fmt: skip
+        if done < n_iterations:
+            wait_for_all(arrivals, n_programs, 2 * done)
+            low_means(
+                program, n_programs, sums, n_limbs, bits, exponents, k, d,
+                current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, COLUMNS,
+            )  # fmt: skip
+            wait_for_all(arrivals, n_programs, 2 * done + 1)
+            running = running & (tl.load(flow + HALT, volatile=True) == 0)
+        done += 1
+    leave(arrivals, n_programs)

@@ -1,0 +1,151 @@
+"""The state of one run over rows of more features on the device."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.all_reduce import queue_tell
+from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
+from lloydia.backends.cuda.means import HEAD, queue_finish
+from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import Recording
+from lloydia.backends.cuda.reports import Reports, Told
+from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.tensor_scan import TensorScan
+
+__all__ = ["TensorRun"]
+
+
+class TensorRun:
+    """Labels, sums and centres, and the kernels of an iteration, which are recorded.
+
+    Parameters
+    ----------
+    rows : Placed
+    lattice : Lattice
+    centers : ndarray of shape (k, d)
+    n_slots : int
+        Iterations whose centres and reports are kept.
+    settles : bool
+        Whether iterations end at one with empty clusters.
+
+    Attributes
+    ----------
+    labels : int32 (n,)
+        -1 before the first assignment.
+    changed_rows, changed_old : int32 (n,)
+        The rows that changed in an iteration, and their old labels.
+    sums : int64 (1, n_limbs, k, d + 1)
+    current : (k, d)
+    history : (n_slots, k, d)
+        The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
+    report : int64 (n_slots, HEAD + k)
+    flow : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.flow`.
+    """
+
+    def __init__(
+        self, rows: Placed, lattice: Lattice, centers: NDArray, n_slots: int, settles: bool
+    ) -> None:
+        self.rows, self.lattice, self.settles = rows, lattice, int(settles)
+        device, n, (k, d) = rows.device, rows.n_samples, centers.shape
+        # From memory that is not pinned, the host goes on when the driver has its own copy.
+        self.current = torch.from_numpy(centers).to(device, non_blocking=True)
+        self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
+        self.history[0] = self.current
+        self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
+        self.changed_rows, self.changed_old = torch.empty((2, n), dtype=torch.int32, device=device)
+        sums, report = (1, lattice.grid.n_limbs, k, d + 1), (n_slots, HEAD.value + k)
+        # All that starts at zero.
+        zeros = torch.zeros(prod(sums) + prod(report) + SIZE, dtype=torch.int64, device=device)
+        self.sums = zeros[: prod(sums)].view(sums)
+        self.report = zeros[prod(sums) : -SIZE].view(report)
+        self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
+        self.scan = TensorScan(rows, k)
+        self.moves = Moves(n, k, device)
+        self.scanning, self.updating = Recording(), Recording()
+        self.reports = Reports(self.report)
+        self.ending: Ending | None = None
+
+    def begin_again(self, centers: NDArray) -> None:
+        """Make this the state before the first iteration from other centres."""
+        self.history[0] = torch.from_numpy(centers)
+        self.labels.fill_(-1)
+        self.sums.zero_()
+        self.go_back(0)
+
+    def launch(self, first: int, last: int, ends: bool) -> None:
+        """Queue some iterations, and with `ends` what a run ends with if they are its last."""
+        for _ in range(first, last + 1):
+            self.assign()
+            self.updating.do(self._update, self.rows.device)
+        self.reports.ask(first, last)
+        if ends:
+            self.end()
+
+    def end(self) -> Ending:
+        """Queue an assignment and the inertia."""
+        self.assign()
+        self.ending = Ending(self.rows, self.labels, self.current)
+        return self.ending
+
+    def assign(self) -> None:
+        """Queue an assignment."""
+        self.scanning.do(self._scan, self.rows.device)
+
+    def _scan(self) -> None:
+        """Queue an assignment; rows that change are listed."""
+        self.scan.scan(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
+
+    def contribute(self, message: torch.Tensor) -> None:
+        """Queue an iteration up to what is told of it to others: always the same message."""
+        self.assign()
+        self.updating.do(partial(self._tell, message), self.rows.device)
+
+    def _tell(self, message: torch.Tensor) -> None:
+        self._move()
+        queue_tell(self.sums, self.flow, message)
+
+    def _move(self) -> None:
+        """Queue the sums."""
+        self.moves.add(
+            self.rows.X, self.lattice, self.labels, self.changed_rows, self.changed_old,
+            self.flow, self.sums,
+        )  # fmt: skip
+
+    def _update(self) -> None:
+        """Queue what follows an assignment: sums and centres."""
+        self._move()
+        queue_finish(self.sums, self.lattice, self, members=1)
+
+    def finish(self, sums: torch.Tensor, iteration: int) -> None:
+        """Queue the end of an iteration: centres from these sums, whatever is empty."""
+        queue_finish(sums, self.lattice, self, members=1)
+        self.flow[HALT.value] = 0
+        self.reports.ask(iteration, iteration)
+
+    def answer(self, iteration: int) -> Told:
+        """Wait for the report of an iteration."""
+        return self.reports.answer(iteration)
+
+    def slot(self, iteration: int) -> int:
+        """Return where the centres and the report of an iteration are."""
+        return iteration % len(self.history)
+
+    def before(self, iteration: int) -> torch.Tensor:
+        """Return the centres that rows were assigned to in an iteration."""
+        return self.history[self.slot(iteration - 1)]
+
+    def go_back(self, iteration: int) -> None:
+        """Make the state after an iteration current; labels and sums must be those of it."""
+        self.current.copy_(self.before(iteration + 1))
+        self.ending = None
+        self.report.zero_()
+        self.flow.zero_()
+        self.flow[ITERATION.value] = iteration

@@ -1,0 +1,126 @@
+"""Runs that find their grid themselves: kernels are interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans, assign
+from lloydia.backends import choose
+from lloydia.backends.cuda import low_run
+from lloydia.exact import sums
+from table import answer, blobs
+
+
+def begun(X, k=3):
+    """Return an engine after one iteration."""
+    engine = choose("cuda", X, None, None)
+    engine.start(X[:k].copy(), "lloyd")
+    engine.iterate(False).result()
+    return engine
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_the_grid_is_that_of_the_host(d, dtype):
+    X = blobs(300, d, dtype) * 2.0 ** np.arange(-4, d - 4)
+    X[5:9, 0] = 0.0
+    X = X.astype(dtype)
+    run = begun(X).run
+    assert run.lattice is None
+    grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
+    floats = run.numbers.numpy().view(np.float64)
+    m = d + 1
+    assert (floats[:m] == grid.scale).all()
+    assert (floats[m : 2 * m] == grid.quantum).all()
+    assert (floats[2 * m : 3 * m] == 1.0 / grid.quantum).all()
+    assert (run.numbers.numpy()[4 * m : 5 * m] == grid.exponents).all()
+    assert run.needs() == grid.n_limbs
+
+
+def test_what_a_run_has_found_is_what_the_host_would_measure():
+    X = blobs(70, 2, "float32")
+    engine = begun(X)
+    found, expected = engine.extent(), sums.Extent.of(X)
+    assert (found.largest == expected.largest).all()
+    assert (found.smallest == expected.smallest).all()
+    assert np.allclose(engine.ordinary, X.mean(axis=0))
+
+
+def wide(dtype):
+    """Return rows whose sums need more limbs than a run that measures has room for."""
+    X = blobs(40, 2, dtype)
+    X[3] = 1e30
+    X[4] = 1e-30
+    assert sums.Grid.choose(sums.Extent.of(X), X.dtype).n_limbs > low_run.LIMBS
+    return X
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_run_without_room_is_run_again(history):
+    X = wide("float32")
+    parameters = {"init": X[:3], "max_iter": 3, "tol": 0, "verbose": int(history)}
+    oracle = KMeans(3, device="reference", **parameters).fit(X)
+    model = KMeans(3, device="cuda", **parameters).fit(X)
+    assert answer(model) == answer(oracle)
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_labels_without_a_fit_need_no_room():
+    X = wide("float32")
+    labels, inertia = assign(X, X[:3], device="cuda")
+    expected = assign(X, X[:3], device="reference")
+    assert (labels == expected[0]).all()
+    assert inertia == expected[1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_refused_by_the_first_report(value):
+    X = blobs(40, 2, "float32")
+    engine = choose("cuda", X, None, None)
+    engine.X[39, 1] = value
+    engine.start(X[:3].copy(), "lloyd")
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        engine.iterate(False).result()
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_the_end_is_queued_with_the_last_iteration(d, monkeypatch):
+    X = blobs(60, d, "float32")
+    engine = choose("cuda", X, None, None)
+    engine.start(X[:4].copy(), "lloyd", max_iter=2)
+    for late in [engine.iterate(False) for _ in range(2)]:
+        report = late.result()
+    assert report.n_changed > 0
+    monkeypatch.setattr(type(engine.run), "end", None)
+    engine.rewind(2)
+    engine.assign()
+    labels, inertia = assign(X, engine.centers().numpy(), device="reference")
+    assert (engine.labels().numpy() == labels).all()
+    assert float(engine.inertia()) == inertia
+    assert engine.full == (len(np.unique(labels)) == 4)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_what_was_queued_for_the_end_is_forgotten_where_a_rule_ends_a_run_before(d):
+    X = blobs(60, d, "float32")
+    engine = choose("cuda", X, None, None)
+    engine.start(X[:4].copy(), "lloyd", max_iter=4)
+    waiting = [engine.iterate(False) for _ in range(4)]
+    waiting[0].result()
+    engine.rewind(1)
+    engine.assign()
+    labels, inertia = assign(X, engine.centers().numpy(), device="reference")
+    assert (engine.labels().numpy() == labels).all()
+    assert float(engine.inertia()) == inertia
+
+
+def test_clusters_without_a_row_are_known_at_the_end():
+    X = np.repeat(blobs(2, 2, "float32"), 9, axis=0)
+    engine = choose("cuda", X, None, None)
+    engine.start(np.vstack([X[:1], X[-1:], X[:1] + 99]), "lloyd", settles=False, max_iter=1)
+    engine.iterate(False).result()
+    engine.rewind(1)
+    engine.assign()
+    assert float(engine.inertia()) == 0.0
+    assert not engine.full
