@@ -39,11 +39,13 @@ def agree(X, k, weights=None, device="cuda:all", **parameters):
 
 
 def facts(engine, start):
-    """Return what an engine says of its rows, its seeds and a run."""
-    seeds = [seeding(engine, 4, np.random.RandomState(2)).tolist() for seeding in SEEDINGS.values()]
+    """Return what an engine says of its rows, its seeds (of few features) and a run."""
+    few = start.shape[1] < 9
+    names = SEEDINGS if few else ()
+    seeds = [SEEDINGS[name](engine, 4, np.random.RandomState(2)).tolist() for name in names]
     result = minimise(
-        engine, start, algorithm="lloyd", rule=stopping.Labels(), max_iter=3, empty="relocate",
-        history=True,
+        engine, start, algorithm="lloyd", rule=stopping.Labels(), max_iter=3 if few else 2,
+        empty="relocate", history=True,
     )  # fmt: skip
     answers = result.inertia, result.n_iter, result.reason, result.history
     arrays = result.labels, result.centers, engine.distances(start)
