@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lloydia.base import BaseKMeans
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import center_dtype
+from lloydia.imports import load
 
 __all__ = ["blockwise"]
 
@@ -59,8 +60,8 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
 
 def light(model: BaseKMeans) -> BaseKMeans:
     """Return an estimator with what its blocks need: the centres, and threads for one block."""
-    own = BaseKMeans()
-    own.device, own.n_threads = model.device, model.n_threads or 1
+    KMeans = load("lloydia.kmeans").KMeans
+    own = KMeans(model.n_clusters, device=model.device, n_threads=model.n_threads or 1)
     own.cluster_centers_ = on_host(model.cluster_centers_)
     own.n_features_in_ = model.n_features_in_
     if hasattr(model, "feature_names_in_"):
