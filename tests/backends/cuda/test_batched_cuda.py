@@ -224,3 +224,24 @@ def test_rows_that_need_another_grid_replace_others(d):
         assert result.inertia == one.inertia_
         limbs.append(engine.grid.n_limbs)
     assert limbs[0] == limbs[2] < limbs[1]
+
+
+def test_a_run_that_begins_again_knows_nothing_of_the_last_ones_end():
+    X = np.stack([blobs(24, 10, "float32", seed=b) for b in range(2)])
+    engine = choose("cuda", X[0], None, None)
+    minimise(
+        engine, X[0, :3], algorithm="lloyd", rule=stopping.Labels(), empty="relocate", max_iter=2
+    )
+    engine.renew(torch.as_tensor(X[1]))
+    engine.classify(X[1, :3])
+    fresh = choose("cuda", X[1], None, None)
+    fresh.classify(X[1, :3])
+    assert float(engine.inertia()) == float(fresh.inertia())
+
+
+def test_rows_are_measured_before_a_run_that_was_begun_is_launched():
+    X = blobs(24, 2, "float32", seed=0)
+    engine, fresh = (choose("cuda", X, None, None) for _ in range(2))
+    engine.start(X[:3], "lloyd")
+    assert engine.spread() == fresh.spread()
+    assert engine.extent().largest.tolist() == fresh.extent().largest.tolist()

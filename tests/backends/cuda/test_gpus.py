@@ -216,3 +216,26 @@ def test_more_rows_than_can_be_counted(monkeypatch):
     monkeypatch.setattr(gpus, "MOST_ROWS", 10)
     with pytest.raises(ValueError, match="X has 20 rows, and GPUs take at most 10 together"):
         KMeans(2, device="cuda:all").fit(blobs(20, 3, "float32"))
+
+
+def test_threads_copy_from_the_home_of_the_rows_in_its_stream(monkeypatch):
+    entered = []
+
+    class Entered:
+        def __init__(self, stream):
+            self.stream = stream
+
+        def __enter__(self):
+            entered.append(self.stream)
+
+        def __exit__(self, *_):
+            entered.append(None)
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"own of {device}")
+    monkeypatch.setattr(torch.cuda, "stream", Entered)
+    threads = gpus.Threads.__new__(gpus.Threads)
+    threads.pool = gpus.ThreadPoolExecutor(1)
+    threads.home = torch.device("cuda", 0)
+    assert threads._submit(torch.device("cuda", 1), max, 2, 3).result() == 3
+    # A copy waits for both: what made the rows is queued in the caller's stream of their GPU.
+    assert entered == ["own of cuda:0", "own of cuda:1", None, None]

@@ -98,7 +98,8 @@ def rescore(
     d, line, unit = X.shape[1], errors[2], 1.0 / np.float64(frame[1])
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
     square, high, low = aligned(3 * GROUP).reshape(3, GROUP)
-    which, rests = aligned(GROUP).view(np.int32), np.zeros(GROUP, np.float32)
+    which, rests = aligned(GROUP).view(np.int32), aligned(GROUP)
+    rests[:] = np.float32(0.0)
     fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
     upper, lower = np.empty(GROUP), np.empty(GROUP)
     settled = 0

@@ -76,9 +76,9 @@ class CUDA(Picks):
         self.fixed: tuple | None = None
 
     def extent(self) -> exact.Extent:
-        if self._extent is None and "run" in self.__dict__:
-            assert isinstance(self.run, LowRun)
-            largest, smallest, self.ordinary = self.run.measured()
+        run = self.__dict__.get("run")
+        if self._extent is None and isinstance(run, LowRun) and run.stale is not None:
+            largest, smallest, self.ordinary = run.measured()
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
             self._extent = exact.Extent(self.n_samples, largest, smallest)
@@ -137,6 +137,7 @@ class CUDA(Picks):
         if self.renewed and self.fixed == self._fixed(self.k, settles):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
+            self.used, self.ending = self.run.current, None
         else:
             self._build(self.begun, settles)
         self.renewed = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -70,13 +70,18 @@ class Threads:
         self.name = "cuda:" + ",".join(name.removeprefix("cuda:") for name in names)
 
     def _submit(self, device: torch.device, function: Callable, *arguments: Any) -> Future:
-        """Have a thread do something in the stream of a device that is the caller's."""
-        stream: AbstractContextManager = nullcontext()
-        if device.type == "cuda":
-            stream = torch.cuda.stream(torch.cuda.current_stream(device))
+        """Have a thread do something in the stream of a device that is the caller's.
+
+        And in that of the rows' home, whose stream is part of a copy from there.
+        """
+        # The last one entered is the current device.
+        places = [on for on in (self.home, device) if on is not None]
+        streams = [torch.cuda.current_stream(on) for on in places if on.type == "cuda"]
 
         def task() -> Any:
-            with stream:
+            with ExitStack() as stack:
+                for stream in streams:
+                    stack.enter_context(torch.cuda.stream(stream))
                 return function(*arguments)
 
         return self.pool.submit(task)
