@@ -174,15 +174,21 @@ class Asking(stopping.Rule):
 
 
 @pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "filtering", "auto"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_spread_may_be_asked_for_in_a_run(weighted, algorithm):
+@pytest.mark.parametrize("weighting", [None, "wide", "some"])
+def test_the_spread_may_be_asked_for_in_a_run(weighting, algorithm):
     X = data(4)
-    weights = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400) if weighted else None
+    wide = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400)
+    weights = {None: None, "wide": wide, "some": (wide > 1.0).astype(float)}[weighting]
     start = np.vstack([X[:5], np.full((2, 3), 50.0)])
     expected = run(choose("reference", X, weights, None), start)
     spread = choose("reference", X, weights, None).spread()
-    for device in ("reference", "cpu"):
-        engine = choose(device, X, weights, 2)
+    for device in ("reference", "cpu", "parts"):
+        if device == "parts":
+            own = [None if weights is None else weights[a:] for a in (0, 150)]
+            first = CPUPart(X[:150], weights if weights is None else own[0][:150], 1)
+            engine = Parts(Here([first, CPUPart(X[150:], own[1], 2)]))
+        else:
+            engine = choose(device, X, weights, 2)
         asking = Asking(engine)
         assert run(engine, start, rule=asking, algorithm=algorithm) == expected
         assert asking.answers == {spread}

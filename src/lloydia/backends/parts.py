@@ -58,17 +58,24 @@ class Parts:
 
     def spread(self) -> float:
         plain = self.whole.unweighted()
-        if self.iteration and (plain.largest_weight, plain.smallest_weight) == (
-            self.whole.largest_weight,
-            self.whole.smallest_weight,
-        ):
-            # Every row is in one of the clusters.
-            totals = self.step.sums.sum(axis=1, keepdims=True)
-        else:
+        totals = self._plain_totals(plain)
+        if totals is None:
             totals = self.group.total("plain_sums", plain)
         mean = sums.means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
         cost = self._cost(max(self.group.each("plain_measure", mean)), weighted=False)
         return cost / (self.n_samples * self.n_features)
+
+    def _plain_totals(self, plain: sums.Extent) -> NDArray[np.int64] | None:
+        """Return the integers of all rows as one cluster, if those of the clusters tell them.
+
+        After an iteration every row is in one of them, but one of weight 0 adds nothing to it.
+        """
+        weights = self.whole.largest_weight, self.whole.smallest_weight
+        if not self.iteration or weights != (plain.largest_weight, plain.smallest_weight):
+            return None
+        totals = self.step.sums.sum(axis=1, keepdims=True)
+        one = sums.limbs(np.zeros((1, self.n_features)), None, self.grid)[:, :, -1]
+        return totals if np.array_equal(totals[:, :, -1], one * self.n_samples) else None
 
     def _cost(self, largest: float, weighted: bool = True) -> float:
         """Return the sum of what the parts have measured, none of it above `largest`."""

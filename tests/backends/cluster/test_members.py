@@ -178,6 +178,8 @@ def test_rows_that_come_out_differently_are_noticed(form):
     again = Member(partitions.take([other]), None, member.digests, "cpu", 1)
     with pytest.raises(RuntimeError, match="computed other rows"):
         answer(again, None, Question(1, 0, "extent"), (), None)
+    with pytest.raises(RuntimeError, match="computed other rows"):
+        labels(again, 0, 7, blobs(4, 3, "float32"))
 
 
 @pytest.mark.parametrize("device", ["reference", "cuda:1", "tpu"])

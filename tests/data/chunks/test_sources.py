@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 
 import lloydia
 from lloydia import KMeans, MiniBatchKMeans
@@ -204,6 +206,8 @@ OPENING = [
     (lambda f: X[:0], r"is empty: its shape is \(0, 3\)"),
     (lambda f: X.astype(complex), "holds complex64, not real numbers|holds complex128, not real"),
     (lambda f: 3, "cannot read int by blocks"),
+    (lambda f: pd.DataFrame(X, columns=NAMES), "cannot read DataFrame by blocks.* fit takes them"),
+    (lambda f: sp.csr_matrix(X), "cannot read csr_matrix by blocks.* fit takes them"),
 ]
 
 
@@ -223,6 +227,36 @@ def test_what_cannot_be_read_is_refused(made, message, tmp_path):
 def test_blocks_that_differ_are_named(other, message):
     with pytest.raises(DataError, match=message):
         KMeans(2).fit(lloydia.chunks(lambda: [*blocks(), other], memory="2GB"))
+
+
+def frame(rows, names=NAMES):
+    return pd.DataFrame(rows, columns=names).assign(note="text")
+
+
+def test_columns_of_frames_that_are_not_chosen_may_hold_text():
+    model = KMeans(3, random_state=0)
+    expected = clone(model).fit(X[:, :2])
+    source = lloydia.chunks(lambda: map(frame, blocks()), columns="a,b", memory="2GB")
+    assert source.dtype == np.float32
+    assert model.fit(source).cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
+
+
+def test_frames_with_columns_in_another_order_are_refused():
+    other = pd.DataFrame(X[:9], columns=NAMES[::-1])
+    source = lloydia.chunks(
+        lambda: [pd.DataFrame(X, columns=NAMES), other[:0], other], memory="2GB"
+    )
+    with pytest.raises(DataError, match=r"block 3 has the columns c, b, a, and .* a, b, c"):
+        KMeans(3).fit(source)
+
+
+def test_partitions_of_frames_may_hold_text_beside_what_is_chosen():
+    dd = pytest.importorskip("dask.dataframe")
+    frames = dd.from_pandas(frame(X), npartitions=3)
+    source = lloydia.chunks(frames, columns="a,b", memory="2GB")
+    assert source.load(source.plan(False, 1)).tobytes() == X[:, :2].tobytes()
+    with pytest.raises(DataError, match=r"NumPy.s numbers|not real numbers"):
+        lloydia.chunks(frames, memory="2GB")
 
 
 class Changing:
@@ -305,3 +339,17 @@ def test_results_are_written_block_by_block(tmp_path):
     with pytest.raises(DataError, match=r"row 501.* is nan"):
         lloydia.chunks(with_nan(500, 0), memory="2GB").write(model.predict, tmp_path / "x.npy")
     assert not (tmp_path / "x.npy").exists()
+
+
+def test_what_is_made_of_a_block_is_no_larger_than_one(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(6000, 2)).astype("float32")
+    model = KMeans(20, random_state=0, max_iter=2).fit(rows)
+    lengths = []
+
+    def transform(some):
+        lengths.append(len(some))
+        return model.transform(some)
+
+    lloydia.chunks(rows, memory="2GB", block=5000).write(transform, tmp_path / "d.npy")
+    assert np.load(tmp_path / "d.npy").tobytes() == model.transform(rows).tobytes()
+    assert max(lengths[1:]) == 500

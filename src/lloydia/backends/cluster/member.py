@@ -98,6 +98,11 @@ class Member:
     @cached_property
     def parts(self) -> dict[int, Part]:
         """Partitions that have rows, by number.  Made in a task: it knows its worker's threads."""
+        self.refuse_others()
+        return {i: self.new_part(i) for i, X in enumerate(self.rows.arrays) if X.shape[0]}
+
+    def refuse_others(self) -> None:
+        """Raise an error if rows or weights are not what they have been."""
         now = [fact.digest for fact in self.rows.facts] + [digest(w) for w in self.weights or ()]
         if now != self.digests:
             raise RuntimeError(
@@ -105,7 +110,6 @@ class Member:
                 "those it had: a collection must come out the same every time, so do not change "
                 "its files meanwhile, and give its random numbers a seed."
             )
-        return {i: self.new_part(i) for i, X in enumerate(self.rows.arrays) if X.shape[0]}
 
     def new_part(self, number: int) -> Part:
         """Return a part in its first state."""
@@ -190,6 +194,7 @@ def labels(member: Member, number: int, state: int, centers: NDArray) -> NDArray
     with member.lock:
         if member.state == state:
             return on_host(member.parts[number].labels())
+    member.refuse_others()
     part = member.new_part(number)
     part.classify(centers)
     return on_host(part.labels())

@@ -81,7 +81,7 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
     ]
     facts = in_order(X.held, gathered(X.client, X.client.map(facts_of_weights, held, pure=False)))
     _refuse(facts, X.lengths)
-    total = math.fsum(fact.total for fact in facts)
+    total = sum(fact.total for fact in facts)
     refuse_range(total, min(fact.least for fact in facts), max(fact.largest for fact in facts))
     return Weights(held, [fact.digest for fact in facts], total)
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from lloydia.data.chunks.memory import available, parse_bytes
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
@@ -85,7 +88,7 @@ def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
         from lloydia.data.chunks.partitions import Partitions
 
         return Partitions(what, columns)
-    if hasattr(what, "shape") and hasattr(what, "__getitem__"):
+    if _gives_slices(what):
         return arrays.Slices(what, columns, "the array")
     if isinstance(what, Callable):  # type: ignore[arg-type]
         from lloydia.data.chunks.iterables import Blocks
@@ -93,8 +96,18 @@ def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
         return Blocks(what, columns)
     raise DataError(
         f"cannot read {type(what).__name__} by blocks; give a path, an array of two dimensions, a "
-        "dask collection, or a callable that returns an iterator of blocks."
+        "dask collection, or a callable that returns an iterator of blocks. Rows that are in "
+        "memory need none of it: fit takes them."
     )
+
+
+def _gives_slices(what: Any) -> bool:
+    """Return whether NumPy can read it by slices: no data frame, nothing sparse."""
+    try:
+        np.dtype(what.dtype)
+    except (AttributeError, TypeError):
+        return False
+    return hasattr(what, "shape") and hasattr(what, "__getitem__") and not sp.issparse(what)
 
 
 def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:

@@ -52,14 +52,24 @@ class Blocks(Chunks):
             raise DataError(f"{where} is empty: {len(lengths)} blocks without rows.")
         self.width = np.shape(first)[1]
         self.every = wanted is None
-        columns = choose(names_of(first), self.width, wanted, where)
-        super().__init__(where, np.asarray(first).dtype, columns, lengths)
+        self.names = names_of(first)
+        self.columns = choose(self.names, self.width, wanted, where)
+        super().__init__(where, self._chosen(first).dtype, self.columns, lengths)
 
     def _fresh(self, where: str) -> Iterator[Any]:
         made = self.factory()
         if not isinstance(made, Iterable):
             raise DataError(f"{where}: the callable returned {type(made).__name__}, no iterator.")
         return iter(made)
+
+    def _chosen(self, block: Any) -> NDArray[Any]:
+        """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
+        if self.every:
+            return np.asarray(block)
+        places = list(self.columns.places)
+        if hasattr(block, "iloc"):
+            return np.asarray(block.iloc[:, places])
+        return np.asarray(block)[:, places]
 
     @property
     def at_once(self) -> int:
@@ -73,6 +83,11 @@ class Blocks(Chunks):
             if i >= len(self.lengths):
                 raise self.changed(f"there are more than {len(self.lengths)} blocks")
             if i >= piece:
-                rows = np.asarray(block)
-                fits = rows.ndim == 2 and rows.shape[1] == self.width
-                yield i, rows[:, self.columns.places] if fits and not self.every else rows
+                fits = len(np.shape(block)) == 2 and np.shape(block)[1] == self.width
+                if fits and len(block) and self.names and names_of(block) not in (None, self.names):
+                    raise DataError(
+                        f"{self.where}: {self.label(i)} has the columns "
+                        f"{', '.join(names_of(block) or ())}, and those before have "
+                        f"{', '.join(self.names)}."
+                    )
+                yield i, self._chosen(block) if fits else np.asarray(block)

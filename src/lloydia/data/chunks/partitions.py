@@ -33,8 +33,7 @@ class Partitions(Chunks):
         names = None
         if self.frame:
             names = [str(name) for name in collection.columns]
-            kinds = [np.dtype(kind) for kind in collection.dtypes]
-            raw, counts = np.result_type(*kinds), collection.map_partitions(len).compute()
+            counts = collection.map_partitions(len).compute()
         else:
             # A partition is whole rows.
             collection = collection.rechunk({1: -1})
@@ -43,7 +42,14 @@ class Partitions(Chunks):
                 counts = [len(block.compute()) for block in collection.blocks.ravel()]
         columns = choose(names, collection.shape[1], wanted, where)
         if self.frame:
-            raw = np.result_type(*(kinds[place] for place in columns.places))
+            kinds = [list(collection.dtypes)[place] for place in columns.places]
+            for j, kind in enumerate(kinds):
+                if not isinstance(kind, np.dtype):
+                    raise DataError(
+                        f"{where} holds {kind} in {columns.label(j)}, not NumPy's numbers: choose "
+                        "others with columns=, or convert it."
+                    )
+            raw = np.result_type(*kinds)
         self.collection, self.every = collection, wanted is None
         super().__init__(where, raw, columns, [int(count) for count in counts])
 

@@ -29,12 +29,15 @@ class Reader:
         Rows of each block.
     edges : ndarray
         Where the blocks begin, and the number of rows.
+    block_bytes : int
+        Of the largest block.
     """
 
     def __init__(self, source: Chunks, rows: int, n_kept: int = 0) -> None:
         self.source, n = source, source.shape[0]
         self.edges = np.append(np.arange(0, n, rows), n)
         self.lengths = np.diff(self.edges).tolist()
+        self.block_bytes = rows * source.shape[1] * source.dtype.itemsize
         self.n_kept = n_kept
         self.cache: dict[int, NDArray] = {}
         self.marks: dict[int, tuple[int, int]] = {}

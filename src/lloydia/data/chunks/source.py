@@ -20,7 +20,12 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from lloydia.data.chunks.reader import Reader
+
 __all__ = ["Chunks", "stored_type"]
+
+# Rows that a function is given to see how much it makes of them.
+FEW = 1024
 
 
 def stored_type(raw: np.dtype, where: str) -> np.dtype:
@@ -248,5 +253,17 @@ class Chunks(ABC):
         from lloydia.data.chunks.writing import write_blocks
 
         reader = Reader(self, self.plan(False, 1).rows)
-        made = (function(rows) for _, rows in reader.blocks(range(len(reader.lengths))))
-        write_blocks(Path(path), made, self.shape[0])
+        write_blocks(Path(path), _made(reader, function), self.shape[0])
+
+
+def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
+    """Give what a function makes of the blocks, in portions that take no more than a block does."""
+    step = FEW
+    for _, rows in reader.blocks(range(len(reader.lengths))):
+        start = 0
+        while start < len(rows):
+            found = function(rows[start : start + step])
+            start += step
+            # How much it makes of a row is known once it has made something.
+            step = max(reader.block_bytes * len(found) // max(found.nbytes, 1), 1)
+            yield found
