@@ -19,8 +19,8 @@ help: ## list what can be made
 demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
 	$(BIN)/lloydia demo $(ARGS)
 
-test: $(KERNELS) ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --pdb": one by one)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 gpu-tests: $(KERNELS) ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
