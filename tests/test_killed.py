@@ -68,7 +68,7 @@ def parent(tmp_path):
     assert process.stdout.readline() == "ready\n"
     yield process
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 def one_life(parent, seconds=None):

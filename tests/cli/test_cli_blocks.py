@@ -55,7 +55,7 @@ def test_predict_matches_columns_by_name(run, parts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit parts -k 3 --memory 1MB", "parts needs at least 45"),
+        ("fit parts -k 3 --memory 1MB", "parts needs at least 4"),
         ("fit parts -k 3 --memory much", "'much' is no amount of memory"),
         ("fit parts -k 3 --plot p.png", "--plot draws rows that are in memory"),
         ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),

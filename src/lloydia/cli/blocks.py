@@ -32,7 +32,8 @@ ALWAYS = (".zarr", ".h5", ".hdf5")
 def by_blocks(data: str, memory: str | None) -> bool:
     """Return whether DATA is to be read by blocks."""
     path = Path(data)
-    return memory is not None or path.is_dir() or path.suffix.lower() in ALWAYS
+    folder = path.is_dir() and any(path.rglob("*.parquet"))
+    return memory is not None or folder or path.suffix.lower() in ALWAYS
 
 
 def read_by_blocks(

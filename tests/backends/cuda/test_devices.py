@@ -120,7 +120,7 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
         def __exit__(self, *error):
             pass
 
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(own_device, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "device", Device)
     monkeypatch.setattr(own_device, "place", torch.device)
 
@@ -136,7 +136,12 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
         def __init__(self, X, weights, device):
             self.device = torch.device(device)
 
-    for name, expected in (("cuda:1", 2), ("cuda:0", 0), ("cpu", 0)):
+    for name, interpreted, expected in (
+        ("cuda:1", False, 2),
+        ("cuda:0", False, 0),
+        ("cpu", True, 0),
+    ):
+        monkeypatch.setattr(own_device, "INTERPRETED", interpreted)
         engine = Engine(None, None, name)
         assert engine.public(3) == 3
         engine._private()
