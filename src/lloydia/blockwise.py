@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lloydia.base import BaseKMeans
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import center_dtype
+from lloydia.estimator import BaseKMeans
 from lloydia.imports import load
 
 __all__ = ["blockwise"]

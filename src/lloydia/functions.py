@@ -7,11 +7,11 @@ from typing import Any
 from sklearn.utils import check_array, check_random_state
 
 from lloydia.backends import choose
-from lloydia.base import weights_beside
 from lloydia.data.arrays import ROWS, home_of, on_host
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.estimator import weights_beside
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia.backends import Engine, Report, choose
-from lloydia.base import BaseKMeans, weights_beside
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.device_arrays import n_distinct
+from lloydia.estimator import BaseKMeans, weights_beside
 from lloydia.imports import load
 from lloydia.loop import Result, minimise
 from lloydia.parameters import check_parameters, check_range

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from lloydia.backends import Engine, choose
-from lloydia.base import BaseKMeans
 from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
 from lloydia.data.arrays import check_weights, home_of, on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.estimator import BaseKMeans
 from lloydia.exact.distance import movement
 from lloydia.parameters import check_mini_batches, check_range
 

@@ -35,6 +35,9 @@ class Queued:
 
     __slots__ = "engine", "inertia", "iteration"
 
+    # The end of the run, once it is queued.
+    ending: LowEnding | Ending | None
+
     def __init__(self, engine: CUDA, iteration: int, inertia: SupportsFloat | None) -> None:
         self.engine, self.iteration, self.inertia = engine, iteration, inertia
 
@@ -137,7 +140,8 @@ class CUDA(Picks):
         if self.renewed and self.fixed == self._fixed(self.k, settles):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
-            self.used, self.ending = self.run.current, None
+            self.used = self.run.current
+            self.ending = None
         else:
             self._build(self.begun, settles)
         self.renewed = False
@@ -168,7 +172,7 @@ class CUDA(Picks):
             self.run = TensorRun(self, self.lattice, centers, n_slots, settles)
             self.fixed = self._fixed(k, settles)
         self.used = self.run.current
-        self.ending: LowEnding | Ending | None = None
+        self.ending = None
 
     def _fixed(self, k: int, settles: bool) -> tuple:
         """Return what is part of a recording, beside addresses and the shape of the rows."""
