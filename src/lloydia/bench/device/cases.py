@@ -113,7 +113,10 @@ def _offset(case: DeviceCase, X: torch.Tensor, generator: torch.Generator) -> No
 
 def _places(case: DeviceCase, X: torch.Tensor, generator: torch.Generator) -> None:
     X.uniform_(-1, 1, generator=generator)
-    X[:, 0].asin_().rad2deg_()
+    # By atan2: MKL's asin, at its first call in a process, may be right to 16 bits only.
+    height = X[:, 0].clone()
+    torch.atan2(height, ((1 - height) * (1 + height)).sqrt(), out=height)
+    X[:, 0] = height.rad2deg_()
     X[:, 1].mul_(180)
 
 
