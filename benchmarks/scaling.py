@@ -28,8 +28,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lloydia.backends import Engine, choose
+from lloydia.backends import choose
 from lloydia.backends.cuda.gpus import GPUs
+from lloydia.backends.engine import Engine
 from lloydia.bench.machine import keep
 from lloydia.data.arrays import on_host
 from lloydia.loop import Result, minimise

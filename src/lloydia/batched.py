@@ -21,7 +21,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from lloydia.backends import Engine, Lane, Late, choose, lanes, together
+from lloydia.backends import Lane, choose, lanes, together
+from lloydia.backends.engine import Engine, Late
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows

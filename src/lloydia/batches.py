@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import load_torch, on_gpu
 from lloydia.exact.sums import total_grid

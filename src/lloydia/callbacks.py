@@ -13,7 +13,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from lloydia.backends import Engine, Report
+from lloydia.backends.engine import Engine, Report
 from lloydia.imports import load
 from lloydia.parameters import InvalidParameterError, check_int
 from lloydia.resuming import Snapshot, stored_parameters

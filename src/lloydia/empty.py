@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lloydia.backends import Engine, Report
+from lloydia.backends.engine import Engine, Report
 
 __all__ = ["POLICIES", "EmptyClusterError", "settle"]
 

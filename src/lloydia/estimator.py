@@ -16,7 +16,8 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lloydia.backends import Engine, choose
+from lloydia.backends import choose
+from lloydia.backends.engine import Engine
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions, is_collection, on_cluster

@@ -10,7 +10,8 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from lloydia.backends import Engine, Report, choose
+from lloydia.backends import choose
+from lloydia.backends.engine import Engine, Report
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
 from lloydia.data.chunks.source import Chunks

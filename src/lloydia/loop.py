@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine, Late, Report
+from lloydia.backends.engine import Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
 from lloydia.stopping import Rule

@@ -13,7 +13,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from lloydia.backends import Engine, choose
+from lloydia.backends import choose
+from lloydia.backends.engine import Engine
 from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
 from lloydia.data.arrays import check_weights, home_of, on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding import SEEDINGS

@@ -20,7 +20,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from lloydia.backends import Engine, Report
+from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop import Halt, OtherDataError, Result
 from lloydia.stopping import Rule, parse, spell

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from lloydia.backends import Report
+from lloydia.backends.engine import Report
 
 __all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse", "spell"]
 

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 from lloydia import stopping
-from lloydia.backends import Ready, choose
+from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.engine import Ready
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.loop import Halt, OtherDataError, minimise, watch

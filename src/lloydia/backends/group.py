@@ -21,7 +21,7 @@ class Group(Protocol):
     Attributes
     ----------
     name : str
-        Of the place, as in :class:`lloydia.backends.Engine`.
+        Of the place, as in :class:`lloydia.backends.engine.Engine`.
     lengths : sequence of int
         Rows of each part.
     n_features : int

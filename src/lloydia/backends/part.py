@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED
+from lloydia.backends.engine import UNLIMITED
 from lloydia.exact import sums
 
 __all__ = ["Part", "Step", "Tally"]
@@ -41,7 +41,7 @@ class Step:
 
 
 class Tally(NamedTuple):
-    """What assignments did so far; see :class:`lloydia.backends.Engine`."""
+    """What assignments did so far; see :class:`lloydia.backends.engine.Engine`."""
 
     n_distances: int
     n_rechecked: int

@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED, Engine, Late, Ready, Report, choose
+from lloydia.backends import choose
+from lloydia.backends.engine import UNLIMITED, Engine, Late, Ready, Report
 from lloydia.backends.group import Group
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import distance, sums
@@ -26,7 +27,7 @@ __all__ = ["Parts"]
 
 
 class Parts:
-    """The engine of several parts; see :class:`lloydia.backends.Engine` for what methods mean."""
+    """The engine of several parts; see :class:`lloydia.backends.engine.Engine` for the methods."""
 
     lag = 0
     full = False

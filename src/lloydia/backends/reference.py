@@ -13,14 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED, Ready, Report
+from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import counter, distance, sums
 
 __all__ = ["Reference"]
 
 
 class Reference:
-    """The NumPy engine: see :class:`lloydia.backends.Engine` for what each method means."""
+    """The NumPy engine: see :class:`lloydia.backends.engine.Engine` for what each method means."""
 
     name = "reference"
     lag = 0

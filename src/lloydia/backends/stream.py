@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
 from lloydia.data.chunks.reader import Reader
 

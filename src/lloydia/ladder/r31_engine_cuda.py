@@ -17,7 +17,8 @@ from collections import deque
 
 from numpy.typing import NDArray
 
-from lloydia.backends import Late, choose
+from lloydia.backends import choose
+from lloydia.backends.engine import Late
 from lloydia.data.arrays import on_host
 from lloydia.imports import load
 from lloydia.ladder.rung import About, Outcome, Watch

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 from lloydia.seeding.farthest import farthest
 from lloydia.seeding.first import first
 from lloydia.seeding.parallel import parallel

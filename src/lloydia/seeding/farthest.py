@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 
 __all__ = ["farthest"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 from lloydia.seeding.plusplus import plusplus
 
 __all__ = ["parallel"]

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends import Engine
+from lloydia.backends.engine import Engine
 
 __all__ = ["greedy", "plusplus"]
 

@@ -32,7 +32,6 @@ from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
-from lloydia.backends import UNLIMITED, Ready, Report
 from lloydia.backends.cpu import amx, oversampling
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.clusters import Clusters
@@ -41,13 +40,14 @@ from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.cpu.tiles import Tiles
+from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import sums as exact
 
 __all__ = ["CPU"]
 
 
 class CPU(Clusters):
-    """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.Engine`."""
+    """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.engine.Engine`."""
 
     lag = 0
     full = False

@@ -33,7 +33,7 @@ Task = Callable[[int, int, int], None]
 
 
 class Placed:
-    """Rows on the CPU; see :class:`lloydia.backends.Engine` for what the methods mean.
+    """Rows on the CPU; see :class:`lloydia.backends.engine.Engine` for what the methods mean.
 
     Parameters
     ----------

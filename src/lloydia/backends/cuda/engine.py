@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
@@ -24,6 +23,7 @@ from lloydia.backends.cuda.picks import Picks
 from lloydia.backends.cuda.sums import Lattice, gather, replicas
 from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
+from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 
@@ -53,7 +53,7 @@ class Queued:
 
 @on_own_device
 class CUDA(Picks):
-    """The engine for rows on a GPU; see :class:`lloydia.backends.Engine`.
+    """The engine for rows on a GPU; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
     ----------

@@ -22,7 +22,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.launching import INTERPRETED, place
@@ -30,6 +29,7 @@ from lloydia.backends.cuda.own_device import current
 from lloydia.backends.cuda.part import CUDAPart
 from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.reports import Reports
+from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.backends.parts import Parts
 
 __all__ = ["GPUs", "Threads", "spread_rows"]
@@ -145,7 +145,7 @@ class Coming:
 
 
 class GPUs(Parts):
-    """The engine for rows on several GPUs; see :class:`lloydia.backends.Engine`.
+    """The engine for rows on several GPUs; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
     ----------

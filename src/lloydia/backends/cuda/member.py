@@ -8,9 +8,9 @@ from typing import Any, SupportsFloat
 
 import torch
 
-from lloydia.backends import UNLIMITED, Report
 from lloydia.backends.cuda.batch import LAG, Batch, batches
 from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.exact import sums as exact
 
 __all__ = ["Member", "groups"]

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends import UNLIMITED
 from lloydia.backends.cuda import oversampling, weighing
 from lloydia.backends.cuda.all_reduce import COUNTS, queue_hear
 from lloydia.backends.cuda.distances import own_distances
@@ -22,6 +21,7 @@ from lloydia.backends.cuda.picks import MOST
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.backends.cuda.totals import cost_limbs, largest_term
+from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums as exact
 

@@ -35,7 +35,7 @@ MOST_ROWS = 2**31 - 2**20
 
 
 class Placed:
-    """Rows on a GPU; see :class:`lloydia.backends.Engine` for what the methods mean.
+    """Rows on a GPU; see :class:`lloydia.backends.engine.Engine` for what the methods mean.
 
     Parameters
     ----------
