@@ -5,8 +5,9 @@ and which one it uses may depend on the clock.  Another algorithm is tried for a
 the run has cost several times what the trial will; the faster of the two goes on.  One that lost
 comes again much later, for bounds get better as centres settle.
 
-* Few features: Lloyd, then filtering, once the run has cost a part of what it takes to put the rows
-  in order; filtering at once where that is little for a run of so many clusters.
+* Few features: Lloyd, then filtering, once the run has cost as much as it takes to put the rows in
+  order, so never more than twice the better of the two; filtering at once where that is little for
+  a run of so many clusters.
 * More: Hamerly, which is Lloyd while its bounds do not pay.  Up to eight features filtering is
   tried, though boxes grow with them; beyond, with many clusters, yinyang,
   unless the scan is by far the fastest way to make a product.
@@ -38,10 +39,8 @@ TRIAL = 3
 # A trial is made once the run has cost so many times as much, and again when it has grown so much.
 WAIT, AGAIN = 8.0, 4.0
 
-# Where filtering is sure to win, the part of the rows' ordering that the run must have cost: a run
-# that has lasted that long will most often last several times longer.  A run of many clusters lasts
-# long: most often more than so many iterations a cluster.
-SURE, LASTING = 0.25, 0.125
+# A run of many clusters lasts long: most often more than so many iterations a cluster.
+LASTING = 0.125
 
 # The challenger must be so much faster: the other one, too, has become faster since it stopped.
 BETTER = 0.8
@@ -91,7 +90,7 @@ class Auto:
         self.patience = WAIT * TRIAL
         if not sparse and n_samples * n_features * k >= SMALL:
             if n_features <= FLAT:
-                self.others, self.patience = ["filtering"], SURE * order
+                self.others, self.patience = ["filtering"], order
                 if order < min(LASTING * k, max_iter):
                     self.using = self.others.pop()
             elif max_iter > BRIEF:
