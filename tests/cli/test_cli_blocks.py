@@ -72,6 +72,32 @@ def test_bad_input_is_one_sentence(run, parts, folder, arguments, message):
     assert ran.out == ""
 
 
+@pytest.mark.parametrize("name", ["parts/labels.parquet", "link/sub/labels.parquet", "in.parquet"])
+@pytest.mark.parametrize(
+    "command", ["fit {} -k 3 --labels", "fit {} -k 3 --centers", "predict m.npz {} --labels"]
+)
+@pytest.mark.parametrize("data", ["parts", "link"])
+def test_an_output_is_no_part_of_the_folder_that_is_read(run, parts, folder, data, command, name):
+    (folder / "parts" / "sub").mkdir()
+    (folder / "link").symlink_to("parts")
+    (folder / "in.parquet").symlink_to("parts/new.parquet")
+    # Not Parquet at all, but nothing of it is read.
+    (folder / "parts" / "0.parquet").write_bytes(b"")
+    ran = run(*command.format(data).split(), name)
+    assert ran.status == 2
+    assert ran.err == (
+        f"lloydia: cannot write {name}: whoever reads {data} would take it for a part of that; "
+        "name a place outside, or another format.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "_labels.parquet", "../labels.parquet"])
+def test_an_output_may_lie_beside_what_is_read(run, parts, name):
+    ran = run("fit", "parts", "-k", 3, "--labels", f"parts/{name}")
+    assert ran.status == 0, ran.err
+    assert run("fit", "parts", "-k", 3, "--json").out.count('"n_samples": 600') == 1
+
+
 def test_predict_needs_a_file_for_labels(run, parts):
     run("fit", "parts", "-k", 3, "--model", "m.npz")
     ran = run("predict", "m.npz", "parts")

@@ -43,13 +43,14 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
     known : sequence of str
         Extensions, with the dot, that the output can have.
     others : sequence of Path
-        Inputs and other outputs of the same command, which it must not overwrite.
+        Inputs and other outputs of the same command, which it must not overwrite.  Of a folder of
+        Parquet files it must not become one.
 
     Raises
     ------
     DataError
         The extension is unknown, the folder does not exist or cannot be written, the path is no
-        plain file, or it is one of the others.
+        plain file, or it is one of the others or would be read with them.
     """
     if str(path) in STANDARD_INPUT:
         raise DataError("cannot write -: standard output is not supported for it; name a file.")
@@ -60,6 +61,12 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
         pyarrow_parquet(str(path))
     if any(_same(path, other) for other in others):
         raise DataError(f"cannot write {path}: the command uses that file already.")
+    for folder in filter(Path.is_dir, others):
+        if _joins(path, folder):
+            raise DataError(
+                f"cannot write {path}: whoever reads {folder} would take it for a part of that; "
+                "name a place outside, or another format."
+            )
     if path.exists() and not path.is_file():
         raise DataError(f"cannot write {path}: it exists and is not a file.")
     if path.exists() and not os.access(path, os.W_OK):
@@ -78,6 +85,17 @@ def _same(path: Path, other: Path) -> bool:
         return path.resolve() == other.resolve() or os.path.samefile(path, other)
     except OSError:  # one of them does not exist
         return False
+
+
+def _joins(path: Path, folder: Path) -> bool:
+    """Tell whether an output would be read as one of a folder's Parquet files."""
+    from lloydia.data.chunks.parquet import is_read
+
+    root = folder.resolve()
+    # A link is read where it is; what it leads to may be there too.
+    places = (path.parent.resolve() / path.name, path.resolve())
+    inside = any(place.is_relative_to(root) and is_read(place, root) for place in places)
+    return inside and any(folder.rglob("*.parquet"))
 
 
 @contextmanager

@@ -341,6 +341,21 @@ def test_results_are_written_block_by_block(tmp_path):
     assert not (tmp_path / "x.npy").exists()
 
 
+def test_results_never_replace_their_source_nor_join_it(tmp_path):
+    pq.write_table(pa.table(dict(zip("ab", X.T))), tmp_path / "0.parquet")
+    np.save(tmp_path / "x.npy", X)
+
+    def compute(rows):
+        raise AssertionError("rows were read")
+
+    for source, to, match in (
+        ("x.npy", "x.npy", "uses that file already"),
+        (".", "labels.parquet", "would take it for a part"),
+    ):
+        with pytest.raises(DataError, match=match):
+            lloydia.chunks(tmp_path / source, memory="2GB").write(compute, tmp_path / to)
+
+
 def test_what_is_made_of_a_block_is_no_larger_than_one(tmp_path):
     rows = np.random.default_rng(1).normal(size=(6000, 2)).astype("float32")
     model = KMeans(20, random_state=0, max_iter=2).fit(rows)

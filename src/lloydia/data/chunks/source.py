@@ -66,10 +66,13 @@ class Chunks(ABC):
         Bytes that the process may take.
     block : int or None
         Rows of a block, if that was given.
+    path : Path or None
+        The file or folder, if it is one.
     """
 
     # Whether what comes before a piece is read too.
     in_order = False
+    path: Path | None = None
     memory: int
     block: int | None
 
@@ -245,7 +248,8 @@ class Chunks(ABC):
         Raises
         ------
         DataError
-            A block is not finite, or the source changed.
+            A block is not finite, or the source changed, or the file would be the source, or a
+            part of it.
         OSError
             The file cannot be written.
         """
@@ -253,7 +257,7 @@ class Chunks(ABC):
         from lloydia.data.chunks.writing import write_blocks
 
         reader = Reader(self, self.plan(False, 1).rows)
-        write_blocks(Path(path), _made(reader, function), self.shape[0])
+        write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
 
 
 def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
