@@ -41,7 +41,8 @@ class Checkpoint:
 
     The result of a fit that was killed at any moment and resumed has the bits of one without a
     break.  The file is replaced as a whole: whenever the process ends, what is there can be used.
-    At the end of the fit it holds the result.
+    At the end of the fit it holds the result, and where runs stand that may go on:
+    :meth:`lloydia.KMeans.resume` says when.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ class Checkpoint:
     Notes
     -----
     Of scikit-learn 1.9's callback protocol; for :class:`lloydia.KMeans` alone.  The file holds
-    centres and the state of the random numbers, k rows or a few times that, and no data.  Beside
-    the writing it costs a copy of the centres an iteration.
+    centres and the state of the random numbers, at most 3 k rows a run, and no data.  Beside the
+    writing it costs a copy of the centres an iteration.
 
     Examples
     --------
@@ -193,9 +194,12 @@ class Tasks:
             self._begin(self.open[-1].subcontext("iteration"))
         return stop
 
-    def end_run(self) -> bool:
-        """End a run; return whether a callback wants no further one."""
-        return self._end() if self.active and self.n_runs > 1 else False
+    def end_run(self, stopped: bool) -> bool:
+        """End a run, which a callback may have stopped; return whether the fit is to end with it.
+
+        A single run is the fit.
+        """
+        return self._end() if self.active and self.n_runs > 1 else stopped
 
     def end(self) -> None:
         """End the fit."""
