@@ -139,6 +139,26 @@ def test_total_is_accurate_and_has_no_order(values, random):
     assert sums.total(np.array(values)) == total
 
 
+@pytest.mark.parametrize(("m", "bound"), [(11, -142), (31, -62), (33, -54), (40, -26)])
+def test_how_far_a_total_of_many_values_may_be_off(m, bound):
+    n = 2**m
+    bits, exponent = sums.total_grid(n, 1.0)
+    last = Fraction(2) ** (exponent - 3 * bits)
+
+    def cut(value):
+        limbs = sums.total_limbs(np.array([value]), bits, exponent)
+        assert (n - 1) * max(map(abs, limbs)) < 2**63
+        return sum(limb * last * 2 ** (bits * (2 - i)) for i, limb in enumerate(limbs))
+
+    # The worst there is: one value on a power of two, all others just below half the last place.
+    least = float(last) / 2 * (1 - 2**-53)
+    exact = 1 + (n - 1) * Fraction(least)
+    error = (exact - cut(1.0) - (n - 1) * cut(least)) / exact
+    assert Fraction(2) ** bound * Fraction(9, 10) < error <= Fraction(2) ** bound
+    # From 52 places above the last one on nothing is lost.
+    assert cut(value := float(last) * 2**52 * (1 + 2**-52)) == Fraction(value)
+
+
 def test_fraction_of_is_exact():
     total = 2**61 + 12345
     assert sums.fraction_of(0.0, total) == 0

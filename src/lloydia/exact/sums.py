@@ -48,6 +48,7 @@ __all__ = [
     "span_of",
     "total",
     "total_grid",
+    "total_limbs",
     "two_factors",
     "weight_extent",
 ]
@@ -318,11 +319,28 @@ def divide(a: NDArray, a_low: NDArray, b: NDArray, b_low: NDArray) -> NDArray:
 def total(values: NDArray[np.float64]) -> float:
     """Return the fixed-point sum of non-negative `values`, rounded once from three limbs.
 
-    The grid follows from the number n of values and the largest of them, so the sum is the same for
-    any order or partition; before it is rounded it is off by less than ``2**-60`` of itself, for
-    n up to ``2**31``.
+    The grid follows from the number of values and the largest of them, so the sum is the same for
+    any order or partition; :func:`total_grid` says how far it may be off.
     """
-    bits, exponent = total_grid(len(values), float(values.max(initial=0.0)))
+    grid = total_grid(len(values), float(values.max(initial=0.0)))
+    return join(total_limbs(values, *grid), *grid)
+
+
+def total_grid(n: int, largest: float) -> tuple[int, int]:
+    """Return the grid for a sum of n values in [0, `largest`]: bits a limb, B, and exponent, E.
+
+    ``largest < 2**E``, and ``n * 2**B <= 2**62``, so that no limb overflows.  Of three limbs the
+    last place is ``2**(E - 3 B)``, each value is off by at most half of it, and the sum is at least
+    ``2**(E - 1)``: before it is rounded it is off by at most ``n * 2**(-3 B)`` of itself.  That is
+    ``2**(4 m - 186)`` for n up to ``2**m``, m >= 11: ``2**-62`` up to ``2**31`` values, ``2**-54``
+    up to ``2**33``, ``2**-26`` up to ``2**40``.  It takes values that are nearly all smaller than
+    the last place; one of at least ``2**(E - 3 B + 52)`` is not off at all.
+    """
+    return bits_a_limb(n), math.frexp(largest)[1]
+
+
+def total_limbs(values: NDArray[np.float64], bits: int, exponent: int) -> list[int]:
+    """Return what values in [0, ``2**exponent``] add to each limb of their sum."""
     rest = np.ldexp(values, -exponent)
     limbs = []
     for _ in range(TOTAL_LIMBS):
@@ -330,12 +348,7 @@ def total(values: NDArray[np.float64]) -> float:
         limb = np.rint(rest)
         limbs.append(int(limb.astype(np.int64).sum()))
         rest = rest - limb
-    return join(limbs, bits, exponent)
-
-
-def total_grid(n: int, largest: float) -> tuple[int, int]:
-    """Return the bits a limb, and the exponent E with ``largest < 2**E``, for a sum of n values."""
-    return bits_a_limb(n), math.frexp(largest)[1]
+    return limbs
 
 
 def two_factors(exponent: int) -> tuple[float, float]:
