@@ -335,6 +335,12 @@ def test_parameters_that_matter_are_not_changed(changes, path):
         KMeans.resume(path).set_params(**changes).fit(X)
 
 
+def test_another_array_is_told_by_its_digest(path):
+    broken(path, 3, X, n_clusters=9, init=X[:9])
+    with pytest.raises(ValueError, match=r"init='array \w{16}' .* begun with \('array \w{16}'\)"):
+        KMeans.resume(path).set_params(init=X[1:10]).fit(X)
+
+
 class Own(stopping.Rule):
     def __call__(self, report):
         return False
@@ -357,10 +363,14 @@ def test_what_no_file_can_hold_is_refused_before_the_fit(parameters, path):
 
 
 def test_bad_checkpoints_are_refused_before_the_fit(tmp_path):
-    with pytest.raises(ValueError, match="every=0 must be None or an integer"):
-        Checkpoint(tmp_path / "fit.npz", every=0)
-    with pytest.raises(ValueError, match="seconds=-1 must be"):
-        Checkpoint(tmp_path / "fit.npz", seconds=-1)
+    for bad, match in (
+        ({"every": 0}, "every=0 must be None or an integer"),
+        ({"seconds": -1}, "seconds=-1 must be None or a number"),
+        ({"seconds": "10"}, "seconds='10' must be None or a number"),
+        ({"path": None}, "path=None must be the name of an .npz file"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Checkpoint(**{"path": tmp_path / "fit.npz", **bad})
     for name, match in (("fit.txt", "extension"), ("nowhere/fit.npz", "no such")):
         with pytest.raises(DataError, match=match):
             KMeans(3).set_callbacks(Checkpoint(tmp_path / name)).fit(X)

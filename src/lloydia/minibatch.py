@@ -90,6 +90,9 @@ class MiniBatchKMeans(BaseKMeans):
 
     Notes
     -----
+    There are no checkpoints: pickled between two batches, :meth:`partial_fit` goes on from there,
+    to the same bits.
+
     D. Sculley, Web-scale k-means clustering, *WWW* 2010.
 
     Examples

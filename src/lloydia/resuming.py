@@ -133,7 +133,7 @@ def _stored(name: str, value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     if isinstance(value, np.ndarray):
-        return hashlib.sha256(value.tobytes()).hexdigest()
+        return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
     if isinstance(value, Rule):
         return spell(value)
     if isinstance(value, RandomState) and value.get_state(legacy=False)["bit_generator"] == MT:
