@@ -152,6 +152,12 @@ class Chunks(ABC):
             other.purpose = Purpose(len(estimator.cluster_centers_), a_row=a_row)
         return other
 
+    def block_by_block(self) -> Chunks:
+        """Return the same rows for what is done with a block at a time, and keeps nothing of it."""
+        other = copy.copy(self)
+        other.purpose = Purpose(keeps=False)
+        return other
+
     def plan(self, weighted: bool, n_threads: int | None) -> Plan:
         """Return how the rows will be held, and what that takes.
 
@@ -256,7 +262,7 @@ class Chunks(ABC):
         from lloydia.data.chunks.reader import Reader
         from lloydia.data.chunks.writing import write_blocks
 
-        reader = Reader(self, self.plan(False, 1).rows)
+        reader = Reader(self, self.block_by_block().plan(False, 1).rows)
         write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
 
 
