@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lloydia.exact import sums
+from lloydia.exact.means import means
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
 
@@ -32,7 +33,7 @@ def check_means(X: np.ndarray, weights: np.ndarray | None, labels: np.ndarray, k
     extent = sums.Extent.of(X, weights)
     grid = sums.Grid.choose(extent, X.dtype)
     totals = sums.accumulate(sums.limbs(X, weights, grid), labels, k)
-    centers = sums.means(totals, grid, X.dtype)
+    centers = means(totals, grid, X.dtype)
     assert centers.dtype == X.dtype
     w = [Fraction(1)] * len(X) if weights is None else [Fraction(float(v)) for v in weights]
     for j in range(k):
@@ -83,7 +84,7 @@ def test_the_mean_of_equal_rows_is_the_row(dtype):
         X = np.repeat(row, n, axis=0)
         grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
         totals = sums.accumulate(sums.limbs(X, None, grid), np.zeros(n, dtype=int), 1)
-        assert (sums.means(totals, grid, X.dtype) == row).all()
+        assert (means(totals, grid, X.dtype) == row).all()
 
 
 @given(nasty_rows(), st.data())
