@@ -132,7 +132,7 @@ def test_a_lost_client_goes_on_from_a_checkpoint(current, tmp_path):
     with pytest.raises(KeyboardInterrupt), watch(leave):
         begun.fit(cut(X, 400))
     resumed = lloydia.dask.KMeans.resume(path)
-    assert resumed._left_off.halt.iteration == 4
+    assert resumed._left_off.halts[0].iteration == 4
     # On other workers, in other partitions.
     assert everything(resumed.fit(cut(X, 100, 20))) == answer(expected)
 

@@ -61,14 +61,14 @@ for line in sys.stdin:
 
 @pytest.fixture
 def parent(tmp_path):
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PARENT], cwd=tmp_path, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
-    yield process
-    process.stdin.close()
-    assert process.wait(60) == 0
+    ) as process:  # fmt: skip
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        # It waits for a line, however the test ended.
+        process.kill()
 
 
 def one_life(parent, seconds=None):

@@ -187,6 +187,19 @@ def test_bad_data():
         model.partial_fit(X[:, :3])
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_dask_collection_is_refused_before_it_is_computed(method):
+    array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+
+    def compute(block):
+        raise AssertionError("a block was computed")
+
+    rows = array.from_array(X, chunks=(1000, -1)).map_blocks(compute, meta=X[:0])
+    for given, name in ((rows, "dask Array"), (frame.from_dask_array(rows), "dask DataFrame")):
+        with pytest.raises(ValueError, match=f"X is a {name}: give its blocks to partial_fit"):
+            getattr(MiniBatchKMeans(9), method)(given)
+
+
 def test_a_small_init_size_is_too_small():
     with pytest.warns(RuntimeWarning, match="init_size=5 should be larger than n_clusters=9"):
         MiniBatchKMeans(9, init_size=5, random_state=0).fit(X)

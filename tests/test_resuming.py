@@ -53,6 +53,24 @@ def broken(path, iterations, X, weights=None, **parameters):
         model.fit(X, sample_weight=weights)
 
 
+class Stop:
+    """Stops the run under way in the iteration so many, of all runs, and the fit with it or not."""
+
+    needs_inertia = False
+
+    def __init__(self, iterations, fit):
+        self.left, self.fit = iterations, fit
+
+    def setup(self, estimator, context): ...
+    def teardown(self, estimator, context): ...
+    def on_fit_task_begin(self, estimator, context): ...
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name != "iteration":
+            return self.fit and self.left <= 0
+        self.left -= 1
+        return self.left == 0
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "fit.npz"
@@ -138,6 +156,74 @@ def test_a_resumed_estimator_that_broke_can_be_fitted_again(path):
     assert again.n_distances_ // (9 * len(X)) >= model.n_iter_
 
 
+RAISED = {
+    "one run": {},
+    "several": {"n_init": 3, "init": "random"},
+    "history and drop": {"stop": stopping.Inertia(2.0), "verbose": 1},
+    "empty": {"init": np.vstack([X[:7], np.full((2, 3), 1e3)])},
+}
+
+
+@pytest.mark.parametrize("weighting", ["none", "wide"])
+@pytest.mark.parametrize("case", RAISED)
+def test_max_iter_can_be_raised(case, weighting, path):
+    weights = weights_of(weighting, len(X))
+    parameters = {"n_clusters": 9, "random_state": 3, "tol": 0, **RAISED[case]}
+    expected = KMeans(max_iter=9, **parameters).fit(X, sample_weight=weights)
+    few = KMeans(max_iter=3, **parameters).set_callbacks(Checkpoint(path))
+    assert few.fit(X, sample_weight=weights).n_iter_ == 3 < expected.n_iter_
+
+    model = KMeans.resume(path).set_params(max_iter=9).fit(X, sample_weight=weights)
+    assert answer(model) == answer(expected)
+    ours, theirs = (getattr(each, "inertia_history_", None) for each in (model, expected))
+    assert ours == theirs
+    assert model.n_distances_ < expected.n_distances_
+
+    # Raised after a break, and after one of the fit that went on.
+    broken(path, 6 if "n_init" in parameters else 1, X, weights, max_iter=3, **parameters)
+    saving = (Checkpoint(path, every=1), After(0))
+    model = KMeans.resume(path).set_params(max_iter=6).set_callbacks(*saving)
+    with pytest.raises(Break):
+        model.fit(X, sample_weight=weights)
+    model = KMeans.resume(path).set_params(max_iter=9).fit(X, sample_weight=weights)
+    assert answer(model) == answer(expected)
+
+
+def test_a_run_that_ended_by_itself_stays_ended_when_max_iter_is_raised(path):
+    fitted = KMeans(9, random_state=3).set_callbacks(Checkpoint(path)).fit(X)
+    model = KMeans.resume(path).set_params(max_iter=1000).fit(X)
+    assert answer(model) == answer(fitted)
+    assert model.n_distances_ == 9 * len(X)
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 8, 11, 14])
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_a_fit_that_a_callback_stopped_goes_on_where_it_was(n_init, iterations, path):
+    parameters = {"n_clusters": 9, "random_state": 3, "tol": 0, "max_iter": 5, "n_init": n_init}
+    expected = KMeans(**parameters, init="random").fit(X)
+    model = KMeans(**parameters, init="random")
+    stopped = model.set_callbacks(Checkpoint(path), Stop(iterations, fit=True)).fit(X)
+    resumed = KMeans.resume(path).fit(X)
+    assert answer(resumed) == answer(expected)
+    # Made twice are the last iteration and the assignment to the centres that followed.
+    passes = (stopped.n_distances_ + resumed.n_distances_ - expected.n_distances_) / (9 * len(X))
+    assert passes <= 3
+
+
+def test_runs_that_a_callback_stopped_while_the_fit_went_on_are_over(path):
+    parameters = {"n_clusters": 9, "random_state": 3, "tol": 0, "n_init": 3, "init": "random"}
+    model = KMeans(**parameters).set_callbacks(Checkpoint(path, every=1), Stop(2, fit=False))
+    fitted = model.fit(X)
+    assert fitted.n_iter_ > 2
+    assert fitted.inertia_ > KMeans(**parameters).fit(X).inertia_
+    assert answer(KMeans.resume(path).fit(X)) == answer(fitted)
+    # In a fit that broke after it, too.
+    model.set_callbacks(Checkpoint(path, every=1), Stop(2, fit=False), After(8))
+    with pytest.raises(Break):
+        model.fit(X)
+    assert answer(KMeans.resume(path).fit(X)) == answer(fitted)
+
+
 def test_a_fit_that_is_over_has_its_result_again(path):
     fitted = KMeans(9, random_state=3, n_init=2).set_callbacks(Checkpoint(path)).fit(X)
     again = KMeans.resume(path).fit(X)
@@ -195,7 +281,8 @@ def test_how_often(path, monkeypatch):
         assert len(written) == expected
     written.clear()
     model.set_callbacks(Checkpoint(path, every=n - 1, seconds=1000.0)).fit(X)
-    assert [snapshot.halt and snapshot.halt.iteration for snapshot in written] == [n - 1, None]
+    assert [[*snapshot.halts.values()] for snapshot in written[1:]] == [[]]
+    assert written[0].halts[0].iteration == n - 1
 
 
 @pytest.mark.parametrize(
@@ -248,6 +335,12 @@ def test_parameters_that_matter_are_not_changed(changes, path):
         KMeans.resume(path).set_params(**changes).fit(X)
 
 
+def test_another_array_is_told_by_its_digest(path):
+    broken(path, 3, X, n_clusters=9, init=X[:9])
+    with pytest.raises(ValueError, match=r"init='array \w{16}' .* begun with \('array \w{16}'\)"):
+        KMeans.resume(path).set_params(init=X[1:10]).fit(X)
+
+
 class Own(stopping.Rule):
     def __call__(self, report):
         return False
@@ -270,10 +363,14 @@ def test_what_no_file_can_hold_is_refused_before_the_fit(parameters, path):
 
 
 def test_bad_checkpoints_are_refused_before_the_fit(tmp_path):
-    with pytest.raises(ValueError, match="every=0 must be None or an integer"):
-        Checkpoint(tmp_path / "fit.npz", every=0)
-    with pytest.raises(ValueError, match="seconds=-1 must be"):
-        Checkpoint(tmp_path / "fit.npz", seconds=-1)
+    for bad, match in (
+        ({"every": 0}, "every=0 must be None or an integer"),
+        ({"seconds": -1}, "seconds=-1 must be None or a number"),
+        ({"seconds": "10"}, "seconds='10' must be None or a number"),
+        ({"path": None}, "path=None must be the name of an .npz file"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Checkpoint(**{"path": tmp_path / "fit.npz", **bad})
     for name, match in (("fit.txt", "extension"), ("nowhere/fit.npz", "no such")):
         with pytest.raises(DataError, match=match):
             KMeans(3).set_callbacks(Checkpoint(tmp_path / name)).fit(X)

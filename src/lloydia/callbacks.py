@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ class Checkpoint:
 
     The result of a fit that was killed at any moment and resumed has the bits of one without a
     break.  The file is replaced as a whole: whenever the process ends, what is there can be used.
-    At the end of the fit it holds the result.
+    At the end of the fit it holds the result, and where runs stand that may go on:
+    :meth:`lloydia.KMeans.resume` says when.
 
     Parameters
     ----------
@@ -52,11 +54,17 @@ class Checkpoint:
     seconds : float, default=None
         Time between two checkpoints, if that is over sooner.  60 where neither is given.
 
+    Raises
+    ------
+    InvalidParameterError
+        `path` is no name, or `every` or `seconds` not positive.
+
     Notes
     -----
-    Of scikit-learn 1.9's callback protocol; for :class:`lloydia.KMeans` alone.  The file holds
-    centres and the state of the random numbers, k rows or a few times that, and no data.  Beside
-    the writing it costs a copy of the centres an iteration.
+    Of scikit-learn 1.9's callback protocol; for :class:`lloydia.KMeans` alone (pickle a
+    :class:`lloydia.MiniBatchKMeans` between two batches).  The file holds centres and the state of
+    the random numbers, at most 3 k rows a run, and no data.  Beside the writing it costs a copy of
+    the centres an iteration.
 
     Examples
     --------
@@ -78,9 +86,11 @@ class Checkpoint:
     ) -> None:
         if every is not None:
             check_int("every", every, "None or ")
-        if seconds is not None and not seconds > 0:
+        if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
             raise InvalidParameterError(f"seconds={seconds!r} must be None or a number > 0.")
-        self.path, self.every, self.seconds = path, every, seconds
+        if not isinstance(path, str | Path):
+            raise InvalidParameterError(f"path={path!r} must be the name of an .npz file.")
+        self.path, self.every, self.seconds = Path(path), every, seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Refuse what could not be written, before the fit.
@@ -97,7 +107,7 @@ class Checkpoint:
         """
         if not hasattr(estimator, "resume"):
             raise TypeError(f"Checkpoint is for lloydia.KMeans, not {type(estimator).__name__}.")
-        load("lloydia.data.outputs").check_output(Path(self.path), (".npz",))
+        load("lloydia.data.outputs").check_output(self.path, (".npz",))
         init = estimator.init
         stored_parameters(estimator, init if callable(init) or isinstance(init, str) else None)
         self._begin()
@@ -193,9 +203,12 @@ class Tasks:
             self._begin(self.open[-1].subcontext("iteration"))
         return stop
 
-    def end_run(self) -> bool:
-        """End a run; return whether a callback wants no further one."""
-        return self._end() if self.active and self.n_runs > 1 else False
+    def end_run(self, stopped: bool) -> bool:
+        """End a run, which a callback may have stopped; return whether the fit is to end with it.
+
+        A single run is the fit.
+        """
+        return self._end() if self.active and self.n_runs > 1 else stopped
 
     def end(self) -> None:
         """End the fit."""

@@ -18,7 +18,7 @@ from lloydia.data.chunks.source import Chunks
 from lloydia.data.device_arrays import n_distinct
 from lloydia.estimator import BaseKMeans, weights_beside
 from lloydia.imports import load
-from lloydia.loop import Result, minimise
+from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
 from lloydia.resuming import Progress, Snapshot, estimator_parameters
 from lloydia.stopping import Rule, Shift, Tolerance
@@ -225,19 +225,21 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
         progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
         seconds_seeding = 0.0
-        while progress.runs < n_init:
+        for number in progress.left(n_init):
             began = time.perf_counter()
-            if progress.halt is None:
+            if number in progress.halts:
+                centers = progress.halts[number].used
+            else:
                 centers = self._seed(engine, home(X), init, progress.random_state)
                 if callable(init):
                     check_range(engine, weights, centers)
-            else:
-                centers = progress.halt.used
             seconds_seeding += time.perf_counter() - began
-            progress.begin_run(centers)
+            progress.begin_run(number, centers)
             tasks.begin_run()
-            progress.end_run(self._run(engine, centers, rule, tasks, progress))
-            if tasks.end_run():
+            result = self._run(number, engine, centers, rule, tasks, progress)
+            stopped = tasks.end_run(result.reason == CALLBACK)
+            progress.end_run(number, result, stopped)
+            if stopped:
                 break
         best = progress.end()
         self._keep(best, engine, home, history=bool(best.history))
@@ -251,7 +253,14 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         """Return an estimator whose next :meth:`fit` goes on from a checkpoint.
 
         Give that fit the rows and weights that the one before had: its result has the bits of a
-        fit without a break, on any engine.  A fit that was over has its result again.
+        fit without a break, on any engine.
+
+        - A fit that was killed goes on after the last iteration that was kept.
+        - One that was over has its result again; with a larger `max_iter` the runs that the
+          smaller one ended go on.
+        - One that a callback stopped goes on where it was stopped, with that run and those after
+          it, as if nothing had stopped it.  Runs that a callback stopped while the fit went on to
+          the next are over.
 
         Parameters
         ----------
@@ -261,10 +270,11 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         Returns
         -------
         KMeans
-            With the parameters of that fit; `algorithm`, `device`, `n_threads` and `verbose` may be
-            changed before it goes on.  Callbacks are to be set again, a Checkpoint too.  A clone
-            begins anew.  ``inertia_history_`` has all iterations if they were watched in both
-            processes; the counters and times are those of the second.
+            A new estimator with the parameters of that fit; `algorithm`, `device`, `n_threads` and
+            `verbose` may be changed before it goes on, and `max_iter` raised.  Callbacks are to be
+            set again, a Checkpoint too.  A clone begins anew.  ``inertia_history_`` has all
+            iterations if they were watched in both processes; the counters and times are those of
+            the second.
 
         Raises
         ------
@@ -276,6 +286,13 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         The fit raises :class:`ValueError` where the data are not what they were, as far as their
         shape, their type, some of their values and their means tell, or a parameter that may
         change the result is not.
+
+        Examples
+        --------
+        >>> from lloydia.callbacks import Checkpoint
+        >>> kmeans = KMeans.resume("fit.npz")  # doctest: +SKIP
+        >>> kmeans.set_callbacks(Checkpoint("fit.npz"))  # keeps on keeping  # doctest: +SKIP
+        >>> kmeans.set_params(max_iter=1000).fit(X)  # the same X  # doctest: +SKIP
         """
         snapshot = load("lloydia.data.checkpoints").load_snapshot(path)
         model = cls(**estimator_parameters(snapshot))
@@ -290,13 +307,19 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         return Tolerance(self.tol, engine.spread) if self.tol > 0 else Shift(0.0)
 
     def _run(
-        self, engine: Engine, centers: NDArray, rule: Rule, tasks: Tasks, progress: Progress
+        self,
+        number: int,
+        engine: Engine,
+        centers: NDArray,
+        rule: Rule,
+        tasks: Tasks,
+        progress: Progress,
     ) -> Result:
         def on_iteration(report: Report, last: bool) -> bool:
             if self.verbose:
                 print(f"Iteration {report.iteration - 1}, inertia {report.inertia}.")
             stop = tasks.end_iteration(report, last)
-            progress.end_iteration(report, last or stop)
+            progress.end_iteration(number, report, last or stop)
             return stop
 
         watched = bool(self.verbose) or tasks.active
@@ -309,7 +332,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             empty=self.empty,
             history=bool(self.verbose) or tasks.needs_inertia,
             on_iteration=on_iteration if watched else None,
-            halt=progress.halt,
+            halt=progress.halts.get(number),
         )
         if self.verbose:
             ended = "Converged" if result.converged else "Ended"

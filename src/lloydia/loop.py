@@ -24,7 +24,17 @@ from lloydia.data.arrays import on_host
 from lloydia.empty import settle
 from lloydia.stopping import Rule
 
-__all__ = ["Halt", "OtherDataError", "Result", "Run", "minimise", "steps", "watch"]
+__all__ = [
+    "CALLBACK",
+    "LIMIT",
+    "Halt",
+    "OtherDataError",
+    "Result",
+    "Run",
+    "minimise",
+    "steps",
+    "watch",
+]
 
 STRICT = "strict convergence"
 CALLBACK = "stopped by a callback"

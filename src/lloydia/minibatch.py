@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
@@ -17,6 +16,8 @@ from lloydia.backends import choose
 from lloydia.backends.engine import Engine
 from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
 from lloydia.data.arrays import check_weights, home_of, on_host
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import is_collection
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.estimator import BaseKMeans
 from lloydia.exact.distance import movement
@@ -89,6 +90,9 @@ class MiniBatchKMeans(BaseKMeans):
 
     Notes
     -----
+    There are no checkpoints: pickled between two batches, :meth:`partial_fit` goes on from there,
+    to the same bits.
+
     D. Sculley, Web-scale k-means clustering, *WWW* 2010.
 
     Examples
@@ -144,7 +148,8 @@ class MiniBatchKMeans(BaseKMeans):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            As in :meth:`lloydia.KMeans.fit`.
+            As in :meth:`lloydia.KMeans.fit`, but in memory: blocks of more go to
+            :meth:`partial_fit`, one by one.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Rows are drawn in proportion to them.
@@ -218,12 +223,14 @@ class MiniBatchKMeans(BaseKMeans):
     # -- what they are made of -----------------------------------------------------------------
 
     def _in_memory(self, X: Any, reset: bool) -> Any:
-        X = self._check_rows(X, reset)
-        if not (isinstance(X, np.ndarray) or sp.issparse(X) or on_gpu(X)):
+        """Check rows in memory; what would have to be computed or read first is refused."""
+        if is_collection(X) or isinstance(X, Chunks):
+            library = type(X).__module__.partition(".")[0]
             raise ValueError(
-                f"MiniBatchKMeans takes rows in memory, and X is {type(X).__name__}: give its "
-                "blocks to partial_fit, one by one."
+                f"MiniBatchKMeans takes rows in memory, and X is a {library} {type(X).__name__}: "
+                "give its blocks to partial_fit, one by one, each as an array."
             )
+        X = self._check_rows(X, reset)
         if reset and X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         return X

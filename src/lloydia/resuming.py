@@ -1,14 +1,15 @@
 """Where a fit stands, so that another process can go on from there, to the same bits.
 
 A fit is a chain of runs, and a run a chain of iterations, each of which follows from the centres
-before it and from the data.  So what is kept is small: the centres that the last iteration used
-and those that it made, the best of the runs that are over, and the state of the random numbers.
+before it and from the data.  So what is kept is small: of a run that can go on the centres that its
+last iteration used and those that it made, of one that is over its result, and the state of the
+random numbers.  A run that `max_iter` ended can go on if that is raised, so both are kept of it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from sklearn.utils import check_random_state
 
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
-from lloydia.loop import Halt, OtherDataError, Result
+from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
 from lloydia.stopping import Rule, parse, spell
 
 if TYPE_CHECKING:
@@ -57,24 +58,21 @@ class Snapshot:
         Of the estimator; numbers, texts and None.
     data : dict
         What the data can be known by; see :func:`known_by`.
-    runs : int
-        How many are over.
+    results : dict from int to Result
+        Of the runs that are over, by their numbers, from 0; without labels.
+    halts : dict from int to Halt
+        Where a run stands that is not over, or would not be with a larger `max_iter`.
     random_state : tuple
         State of the generator that later starts are drawn from.
-    best : Result or None
-        Of the runs that are over; without labels.
-    halt : Halt or None
-        Where the run under way stands; None between runs, and when the fit is over.
     init : ndarray of shape (k, d) or None
         The centres to start from, where the caller gave them.
     """
 
     parameters: dict[str, Any]
     data: dict[str, Any]
-    runs: int
+    results: dict[int, Result]
+    halts: dict[int, Halt]
     random_state: State
-    best: Result | None
-    halt: Halt | None
     init: NDArray | None
 
 
@@ -135,7 +133,7 @@ def _stored(name: str, value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     if isinstance(value, np.ndarray):
-        return hashlib.sha256(value.tobytes()).hexdigest()
+        return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
     if isinstance(value, Rule):
         return spell(value)
     if isinstance(value, RandomState) and value.get_state(legacy=False)["bit_generator"] == MT:
@@ -174,11 +172,10 @@ class Progress:
     Attributes
     ----------
     random_state : RandomState
-    runs : int
-        How many are over.
-    best : Result or None
-    halt : Halt or None
-        Where the next run goes on from, unless it is a new one.
+    results : dict from int to Result
+        Of the runs that are over.
+    halts : dict from int to Halt
+        Where runs go on from, unless they are new ones.
 
     Raises
     ------
@@ -199,9 +196,10 @@ class Progress:
         self.estimator, self.engine, self.init = estimator, engine, init
         self.checkpoints = checkpoints
         self.random_state = check_random_state(estimator.random_state)
-        self.runs = 0
-        self.best: Result | None = None
-        self.halt: Halt | None = None
+        self.results: dict[int, Result] = {}
+        self.halts: dict[int, Halt] = {}
+        # Of the best run, once it is over in this process.
+        self.labels: dict[int, Any] = {}
         if snapshot is not None:
             self._go_on_from(snapshot)
 
@@ -218,64 +216,85 @@ class Progress:
     def _go_on_from(self, snapshot: Snapshot) -> None:
         for name, value in self.parameters.items():
             before = snapshot.parameters[name]
-            if name not in FREE and value != before:
+            raised = name == "max_iter" and value > before
+            if name not in FREE and value != before and not raised:
                 raise ValueError(
                     f"{name}={value!r} is not what the fit was begun with ({before!r}): what may "
-                    f"differ in a resumed one is {', '.join(FREE)}."
+                    f"differ in a resumed one is {', '.join(FREE)}, and max_iter if it is larger."
                 )
         _check_data(self.data, snapshot.data)
         if not isinstance(self.estimator.random_state, RandomState):
             # NumPy's global one stays as it is.
             self.random_state = RandomState()
         self.random_state.set_state(snapshot.random_state)
-        self.runs, self.best, self.halt = snapshot.runs, snapshot.best, snapshot.halt
+        self.results, self.halts = dict(snapshot.results), dict(snapshot.halts)
 
-    def begin_run(self, centers: NDArray) -> None:
+    def left(self, n_runs: int) -> Iterator[int]:
+        """Give the numbers of the runs that are to be made or to go on."""
+        for number in range(n_runs):
+            over = self.results.get(number)
+            if over is None or (number in self.halts and over.n_iter < self.estimator.max_iter):
+                yield number
+
+    def begin_run(self, number: int, centers: NDArray) -> None:
         """Begin a run from these centres, or go on from where it was left."""
+        halt = self.halts.get(number)
         # What the next iteration uses.
-        self.used = self.halt.centers if self.halt else centers
-        self.costs = list(self.halt.costs) if self.halt else []
+        self.used = halt.centers if halt else centers
+        self.costs = list(halt.costs) if halt else []
+        self.results.pop(number, None)
 
-    def end_iteration(self, report: Report, last: bool) -> None:
+    def end_iteration(self, number: int, report: Report, last: bool) -> None:
         """Write the checkpoints that are due; those of a run's last iteration wait for its end."""
         if not self.checkpoints:
             return
         if report.inertia is not None:
             self.costs.append(report.inertia)
         centers = on_host(deepcopy(self.engine.centers()))
+        self.halts[number] = Halt(report.iteration, self.used, centers, self.costs)
         if not last:
-            self._write(Halt(report.iteration, self.used, centers, self.costs))
+            self._write()
         self.used = centers
 
-    def end_run(self, result: Result) -> None:
-        """Keep a run's result, if it is the best one."""
-        self.runs, self.halt = self.runs + 1, None
-        if self.best is None or result.inertia < self.best.inertia:
-            self.best = result
-        self._write(None)
+    def end_run(self, number: int, result: Result, stopped: bool) -> None:
+        """Keep a run's result; `stopped` says whether a callback ended the fit with it."""
+        if not (result.reason == LIMIT or (stopped and result.reason == CALLBACK)):
+            self.halts.pop(number, None)
+        self.results[number] = replace(result, labels=None)
+        if self._best() == number:
+            self.labels = {number: result.labels}
+        self._write()
 
     def end(self) -> Result:
         """End the fit; return the best run's result."""
         for checkpoint in self.checkpoints:
-            checkpoint.write(self._snapshot(None))
-        assert self.best is not None
-        if self.best.labels is not None:
-            return self.best
-        self.engine.classify(self.best.centers)
-        if float(self.engine.inertia()) != self.best.inertia:
+            checkpoint.write(self._snapshot())
+        number = self._best()
+        best = self.results[number]
+        if number in self.labels:
+            return replace(best, labels=self.labels[number])
+        self.engine.classify(best.centers)
+        if float(self.engine.inertia()) != best.inertia:
             raise OtherDataError(
-                f"The best run's inertia was {self.best.inertia}, and these rows and weights have "
+                f"The best run's inertia was {best.inertia}, and these rows and weights have "
                 "another: go on with the data that the fit was begun with."
             )
-        return replace(self.best, labels=self.engine.labels())
+        return replace(best, labels=self.engine.labels())
 
-    def _write(self, halt: Halt | None) -> None:
+    def _best(self) -> int:
+        """Return the number of the run with the least inertia, the first on a tie."""
+        return min(sorted(self.results), key=lambda number: self.results[number].inertia)
+
+    def _write(self) -> None:
         for checkpoint in self.checkpoints:
             if checkpoint.due():
-                checkpoint.write(self._snapshot(halt))
+                checkpoint.write(self._snapshot())
 
-    def _snapshot(self, halt: Halt | None) -> Snapshot:
-        best = self.best and replace(self.best, labels=None, centers=on_host(self.best.centers))
+    def _snapshot(self) -> Snapshot:
+        results = {
+            number: replace(result, centers=on_host(result.centers))
+            for number, result in self.results.items()
+        }
         state = self.random_state.get_state()
         init = self.init if isinstance(self.init, np.ndarray) else None
-        return Snapshot(self.parameters, self.data, self.runs, state, best, halt, init)
+        return Snapshot(self.parameters, self.data, results, dict(self.halts), state, init)

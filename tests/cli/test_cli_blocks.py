@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+import lloydia
+from lloydia.data.chunks.memory import OWN, OWN_FEATURE, PROGRAM, Purpose, spell
+
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -52,10 +55,25 @@ def test_predict_matches_columns_by_name(run, parts):
         np.testing.assert_array_equal(labels("p.parquet"), labels("l.parquet"))
 
 
+def test_the_memory_that_is_needed_is_named(run, parts):
+    fit = ("fit", "parts", "-k", 3, "--threads", 1, "--memory")
+    clusters = 3 * Purpose(3, "auto", "k-means++").of_cluster(4, n_threads=1)
+    # All 600 rows are in one block; 28 bytes are kept of each, and each takes 32.
+    kept = 600 * 28 + clusters + OWN + 4 * OWN_FEATURE
+    needed = PROGRAM + kept + 32 * (4 * 600 + 2 * lloydia.chunks("parts").at_once)
+    for memory in ("1MB", needed - 1):
+        ran = run(*fit, memory)
+        assert ran.status == 2
+        assert f"parts needs at least {spell(needed)} of memory ({spell(kept)} for" in ran.err
+        assert f"give memory='{-(-needed // 10**6)}MB' or more" in ran.err
+    ran = run(*fit, needed)
+    assert ran.status == 0, ran.err
+    assert f"peak memory {spell(needed)} of {spell(needed)}" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit parts -k 3 --memory 1MB", "parts needs at least 4"),
         ("fit parts -k 3 --memory much", "'much' is no amount of memory"),
         ("fit parts -k 3 --plot p.png", "--plot draws rows that are in memory"),
         ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),
@@ -70,6 +88,32 @@ def test_bad_input_is_one_sentence(run, parts, folder, arguments, message):
     assert ran.status == 2
     assert message in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize("name", ["parts/labels.parquet", "link/sub/labels.parquet", "in.parquet"])
+@pytest.mark.parametrize(
+    "command", ["fit {} -k 3 --labels", "fit {} -k 3 --centers", "predict m.npz {} --labels"]
+)
+@pytest.mark.parametrize("data", ["parts", "link"])
+def test_an_output_is_no_part_of_the_folder_that_is_read(run, parts, folder, data, command, name):
+    (folder / "parts" / "sub").mkdir()
+    (folder / "link").symlink_to("parts")
+    (folder / "in.parquet").symlink_to("parts/new.parquet")
+    # Not Parquet at all, but nothing of it is read.
+    (folder / "parts" / "0.parquet").write_bytes(b"")
+    ran = run(*command.format(data).split(), name)
+    assert ran.status == 2
+    assert ran.err == (
+        f"lloydia: cannot write {name}: whoever reads {data} would take it for a part of that; "
+        "name a place outside, or another format.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "_labels.parquet", "../labels.parquet"])
+def test_an_output_may_lie_beside_what_is_read(run, parts, name):
+    ran = run("fit", "parts", "-k", 3, "--labels", f"parts/{name}")
+    assert ran.status == 0, ran.err
+    assert run("fit", "parts", "-k", 3, "--json").out.count('"n_samples": 600') == 1
 
 
 def test_predict_needs_a_file_for_labels(run, parts):

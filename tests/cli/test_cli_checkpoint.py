@@ -38,6 +38,15 @@ def test_a_fit_that_was_over_is_resumed(run, blobs):
     assert facts_of(again)["n_distances"] == 120 * 7
 
 
+def test_max_iter_is_raised_on_resume(run, blobs):
+    plain = facts_of(run(*FIT[:6], "--json"))
+    assert facts_of(run(*FIT, "--max-iter", 2, "--json"))["n_iter"] == 2 < plain["n_iter"]
+    assert same(facts_of(run(*FIT, "--resume", "--json")), plain)
+    ran = run(*FIT, "--resume", "--max-iter", 2)
+    assert ran.status == 2
+    assert "max_iter=2 is not what the fit was begun with (300)" in ran.err
+
+
 def test_without_resume_it_begins_anew(run, blobs):
     run(*FIT)
     assert facts_of(run(*FIT, "--seed", 5, "--json"))["n_distances"] > 120 * 7

@@ -21,7 +21,7 @@ PARAMETERS = {"n_clusters": 2, "init": "random", "stop": None, "random_state": 4
 DATA = {"shape": [100, 2], "dtype": "float64", "digest": "0f"}
 GENERATOR = np.random.RandomState(3)
 GENERATOR.normal()  # so that there is half a pair left
-SNAPSHOT = Snapshot(PARAMETERS, DATA, 1, GENERATOR.get_state(), BEST, HALT, None)
+SNAPSHOT = Snapshot(PARAMETERS, DATA, {0: BEST}, {1: HALT}, GENERATOR.get_state(), None)
 
 
 def same(a, b):
@@ -29,16 +29,18 @@ def same(a, b):
         return a.dtype == b.dtype and a.tobytes() == b.tobytes()
     if dataclasses.is_dataclass(a):
         return all(same(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[name], b[name]) for name in a)
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return a == b
 
 
-@pytest.mark.parametrize("halt", [HALT, None])
-@pytest.mark.parametrize("best", [BEST, None])
+@pytest.mark.parametrize("halts", [{1: HALT}, {}, {0: HALT, 12: HALT}])
+@pytest.mark.parametrize("results", [{0: BEST}, {}, {2: BEST, 12: BEST}])
 @pytest.mark.parametrize("init", [USED, None])
-def test_round_trip(tmp_path, halt, best, init):
-    snapshot = dataclasses.replace(SNAPSHOT, halt=halt, best=best, init=init)
+def test_round_trip(tmp_path, halts, results, init):
+    snapshot = dataclasses.replace(SNAPSHOT, halts=halts, results=results, init=init)
     save_snapshot(snapshot, tmp_path / "c.npz")
     assert same(load_snapshot(tmp_path / "c.npz"), snapshot)
     assert [each.name for each in tmp_path.iterdir()] == ["c.npz"]
@@ -84,12 +86,13 @@ def rewritten(path, header=None, **arrays):
 
 DAMAGED = {
     "short generator": {"keys": np.zeros(3, np.uint32)},
-    "another shape": {"used": np.zeros((3, 2))},
-    "another type": {"centers": USED.astype(np.float32)},
-    "NaN": {"best_centers": USED * np.nan},
+    "another shape": {"1_used": np.zeros((3, 2))},
+    "another type": {"1_made": USED.astype(np.float32)},
+    "NaN": {"0_centers": USED * np.nan},
     "no text": {"header": {"parameters": None}},
-    "no number": {"header": {"iteration": "many"}},
-    "half a result": {"header": {"best": {"n_iter": 3}}},
+    "no number": {"header": {"halts": {"1": "many"}}},
+    "half a result": {"header": {"results": {"0": {"n_iter": 3}}}},
+    "centres of no run": {"header": {"halts": {"2": 3}}},
     "no generator": {"header": {"random_state": ["PCG64", 0, 0, 0.0]}},
 }
 
@@ -130,6 +133,6 @@ def test_other_formats_are_refused_and_other_versions_named(tmp_path):
 
 
 def test_objects_are_never_loaded(tmp_path):
-    rewritten(tmp_path / "c.npz", used=np.array([print, print], dtype=object))
+    rewritten(tmp_path / "c.npz", **{"1_used": np.array([print, print], dtype=object)})
     with pytest.raises(DataError):
         load_snapshot(tmp_path / "c.npz")

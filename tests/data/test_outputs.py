@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import pytest
@@ -24,6 +26,63 @@ def test_nothing_is_renamed_when_a_later_output_fails(tmp_path):
         write()
     assert os.listdir(tmp_path) == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from lloydia.data.outputs import replacing
+
+with replacing(Path(sys.argv[1])) as to:
+    to.write_text(sys.argv[2])
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writer():
+    """Start processes that write, and wait before they rename."""
+    started = []
+
+    def start(path, text):
+        command = [sys.executable, "-c", WRITER, path, text]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        started.append(process)
+        assert process.stdout.readline() == b"written\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def fail_to_write(path, _):
+    with suppress(ZeroDivisionError), replacing(path):
+        raise ZeroDivisionError
+
+
+def texts(folder):
+    return sorted(each.read_text() for each in folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks that go with a process")
+@pytest.mark.parametrize("begin", [check_output, fail_to_write])
+def test_what_a_dead_process_left_is_removed_and_nothing_else(tmp_path, writer, begin):
+    path = tmp_path / "a [1].npy"
+    dead, living = writer(path, "dead"), writer(path, "living")
+    beside = writer(tmp_path / "a [1].b.npy", "beside")
+    (tmp_path / ".a [1].npy").write_text("the user's")
+    for process in (dead, beside):
+        process.kill()
+        process.wait()
+    assert texts(tmp_path) == ["beside", "dead", "living", "the user's"]
+    begin(path, TABLES)
+    assert texts(tmp_path) == ["beside", "living", "the user's"]
+    living.communicate()
+    assert path.read_text() == "living"
+    assert texts(tmp_path) == ["beside", "living", "the user's"]
 
 
 def test_rename_through_a_link(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lloydia.exact import sums
+from lloydia.exact.means import means
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
 
@@ -32,7 +33,7 @@ def check_means(X: np.ndarray, weights: np.ndarray | None, labels: np.ndarray, k
     extent = sums.Extent.of(X, weights)
     grid = sums.Grid.choose(extent, X.dtype)
     totals = sums.accumulate(sums.limbs(X, weights, grid), labels, k)
-    centers = sums.means(totals, grid, X.dtype)
+    centers = means(totals, grid, X.dtype)
     assert centers.dtype == X.dtype
     w = [Fraction(1)] * len(X) if weights is None else [Fraction(float(v)) for v in weights]
     for j in range(k):
@@ -83,7 +84,7 @@ def test_the_mean_of_equal_rows_is_the_row(dtype):
         X = np.repeat(row, n, axis=0)
         grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
         totals = sums.accumulate(sums.limbs(X, None, grid), np.zeros(n, dtype=int), 1)
-        assert (sums.means(totals, grid, X.dtype) == row).all()
+        assert (means(totals, grid, X.dtype) == row).all()
 
 
 @given(nasty_rows(), st.data())
@@ -137,6 +138,26 @@ def test_total_is_accurate_and_has_no_order(values, random):
     assert abs(Fraction(total) - exact) <= exact * Fraction(2) ** -52
     random.shuffle(values)
     assert sums.total(np.array(values)) == total
+
+
+@pytest.mark.parametrize(("m", "bound"), [(11, -142), (31, -62), (33, -54), (40, -26)])
+def test_how_far_a_total_of_many_values_may_be_off(m, bound):
+    n = 2**m
+    bits, exponent = sums.total_grid(n, 1.0)
+    last = Fraction(2) ** (exponent - 3 * bits)
+
+    def cut(value):
+        limbs = sums.total_limbs(np.array([value]), bits, exponent)
+        assert (n - 1) * max(map(abs, limbs)) < 2**63
+        return sum(limb * last * 2 ** (bits * (2 - i)) for i, limb in enumerate(limbs))
+
+    # The worst there is: one value on a power of two, all others just below half the last place.
+    least = float(last) / 2 * (1 - 2**-53)
+    exact = 1 + (n - 1) * Fraction(least)
+    error = (exact - cut(1.0) - (n - 1) * cut(least)) / exact
+    assert Fraction(2) ** bound * Fraction(9, 10) < error <= Fraction(2) ** bound
+    # From 52 places above the last one on nothing is lost.
+    assert cut(value := float(last) * 2**52 * (1 + 2**-52)) == Fraction(value)
 
 
 def test_fraction_of_is_exact():

@@ -22,6 +22,7 @@ from lloydia.backends.engine import UNLIMITED, Engine, Late, Ready, Report
 from lloydia.backends.group import Group
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import distance, sums
+from lloydia.exact.means import means
 
 __all__ = ["Parts"]
 
@@ -62,7 +63,7 @@ class Parts:
         totals = self._plain_totals(plain)
         if totals is None:
             totals = self.group.total("plain_sums", plain)
-        mean = sums.means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
+        mean = means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
         cost = self._cost(max(self.group.each("plain_measure", mean)), weighted=False)
         return cost / (self.n_samples * self.n_features)
 
@@ -203,8 +204,8 @@ class Parts:
     def _finish(self, totals: NDArray[np.int64]) -> Report:
         """Compute the centres; those of empty clusters stay."""
         self.empty = (totals[:, :, -1] == 0).all(axis=0)
-        means = sums.means(totals, self.grid, self.dtype)
-        self.current = np.where(self.empty[:, None], self.used, means)
+        found = means(totals, self.grid, self.dtype)
+        self.current = np.where(self.empty[:, None], self.used, found)
         return Report(
             self.iteration,
             self.n_samples,

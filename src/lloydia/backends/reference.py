@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import counter, distance, sums
+from lloydia.exact.means import means
 
 __all__ = ["Reference"]
 
@@ -44,7 +45,7 @@ class Reference:
     def spread(self) -> float:
         grid = sums.Grid.choose(self.whole.unweighted(), self.dtype)
         one = np.zeros(self.n_samples, dtype=np.int64)
-        mean = sums.means(sums.accumulate(sums.limbs(self.X, None, grid), one, 1), grid, self.dtype)
+        mean = means(sums.accumulate(sums.limbs(self.X, None, grid), one, 1), grid, self.dtype)
         D = distance.squared_distances(self.X, mean)[:, 0]
         return sums.total(D) / (self.n_samples * self.n_features)
 
@@ -142,7 +143,7 @@ class Reference:
             sums.limbs(self.X, self.weights, self.grid), labels, len(self.used)
         )
         self.empty = (totals[:, :, -1] == 0).all(axis=0)
-        new = np.where(self.empty[:, None], self.used, sums.means(totals, self.grid, self.dtype))
+        new = np.where(self.empty[:, None], self.used, means(totals, self.grid, self.dtype))
         shift, move = distance.movement(self.used, new)
         self.current = new
         return Report(

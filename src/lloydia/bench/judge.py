@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from lloydia.bench.peers import Peer, Task
 from lloydia.exact import distance, sums
+from lloydia.exact.means import means
 
 __all__ = [
     "Kept",
@@ -137,7 +138,7 @@ def exact_means(X: NDArray, labels: NDArray, k: int) -> NDArray:
         members = sp.csr_matrix((ones, (own, np.arange(len(x)))), shape=(k, len(x)))
         for total, values in zip(totals, sums.limbs(x, None, grid)):
             total += members @ values
-    return sums.means(totals, grid, X.dtype)
+    return means(totals, grid, X.dtype)
 
 
 def inertia_of(X: NDArray, centers: NDArray) -> float:

@@ -35,7 +35,8 @@ class Checkpoints:
         Parameter(
             negative="",
             show_default=False,
-            help="Go on from the checkpoint, if it is there, to the bits of a fit without a break.",
+            help="Go on from the checkpoint, if it is there, to the bits of a fit without a break; "
+            "--max-iter may be larger than it was.",
         ),
     ] = False
 

@@ -109,7 +109,7 @@ def _predict_blocks(estimator: KMeans, source: Chunks, labels: Path | None, json
         counts[:] += np.bincount(found, minlength=k)
         return found
 
-    announce(source.plan(False, None))
+    announce(source.block_by_block().plan(False, None))
     with spinner("predicting"):
         start = time.perf_counter()
         source.write(counted, labels)

@@ -21,7 +21,7 @@ from lloydia.resuming import Snapshot
 
 __all__ = ["FORMAT", "load_snapshot", "save_snapshot"]
 
-FORMAT = "lloydia checkpoint 1"
+FORMAT = "lloydia checkpoint 2"
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
@@ -32,26 +32,26 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
     OSError
         The file cannot be written.
     """
-    best, halt, (kind, keys, *rest) = snapshot.best, snapshot.halt, snapshot.random_state
+    kind, keys, *rest = snapshot.random_state
     arrays: dict[str, Any] = {"keys": keys}
+    results: dict[int, Any] = {}
+    for number, result in snapshot.results.items():
+        facts = asdict(result)
+        del facts["labels"]
+        arrays |= {f"{number}_{name}": facts.pop(name) for name in ("centers", "history")}
+        results[number] = facts
+    for number, halt in snapshot.halts.items():
+        facts = {"used": halt.used, "made": halt.centers, "costs": halt.costs}
+        arrays |= {f"{number}_{name}": values for name, values in facts.items()}
     header = {
         "format": FORMAT,
         "version": __version__,
         "parameters": snapshot.parameters,
         "data": snapshot.data,
-        "runs": snapshot.runs,
         "random_state": [kind, *rest],
-        "best": None,
-        "iteration": 0,
+        "results": results,
+        "halts": {number: halt.iteration for number, halt in snapshot.halts.items()},
     }
-    if best is not None:
-        result = asdict(best)
-        del result["labels"]
-        arrays |= {"best_centers": result.pop("centers"), "best_history": result.pop("history")}
-        header["best"] = result
-    if halt is not None:
-        header["iteration"] = halt.iteration
-        arrays |= {"used": halt.used, "centers": halt.centers, "costs": halt.costs}
     if snapshot.init is not None:
         arrays["init"] = snapshot.init
     path = Path(path)
@@ -98,24 +98,33 @@ def load_snapshot(path: str | Path) -> Snapshot:
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> Snapshot:
     kind, *rest = header["random_state"]
-    best = halt = None
     dtype = np.dtype(header["data"]["dtype"])
     shape = (int(header["parameters"]["n_clusters"]), int(header["data"]["shape"][1]))
-    if header["best"] is not None:
-        best = Result(
+
+    def centers(name: str) -> NDArray:
+        return _centers(arrays[name], shape, dtype)
+
+    results = {
+        int(number): Result(
             labels=None,
-            centers=_centers(arrays["best_centers"], shape, dtype),
-            history=arrays["best_history"].tolist(),
-            **header["best"],
+            centers=centers(f"{number}_centers"),
+            history=arrays[f"{number}_history"].tolist(),
+            **facts,
         )
-    if header["iteration"]:
-        used, centers = (_centers(arrays[name], shape, dtype) for name in ("used", "centers"))
-        halt = Halt(int(header["iteration"]), used, centers, arrays["costs"].tolist())
+        for number, facts in header["results"].items()
+    }
+    halts = {
+        int(number): Halt(
+            int(iteration),
+            centers(f"{number}_used"),
+            centers(f"{number}_made"),
+            arrays[f"{number}_costs"].tolist(),
+        )
+        for number, iteration in header["halts"].items()
+    }
     np.random.RandomState().set_state(state := (kind, arrays["keys"], *rest))
-    return Snapshot(
-        dict(header["parameters"]), dict(header["data"]), int(header["runs"]), state, best, halt,
-        arrays.get("init"),
-    )  # fmt: skip
+    parameters, data = dict(header["parameters"]), dict(header["data"])
+    return Snapshot(parameters, data, results, halts, state, arrays.get("init"))
 
 
 def _centers(centers: NDArray, shape: tuple[int, int], dtype: np.dtype) -> NDArray:

@@ -1,19 +1,34 @@
-"""Outputs: checked before the work starts, written under a temporary name, renamed when whole."""
+"""Outputs: checked before the work starts, written under a temporary name, renamed when whole.
+
+A temporary file is locked (flock) by the process that writes it.  The lock goes with the process,
+however that ends, on this machine or on another that shares the folder; so a file without one is
+left over, and who writes the same output next removes it.
+"""
 
 from __future__ import annotations
 
 import csv
+import glob
 import os
+import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
 from lloydia.data.files import STANDARD_INPUT, pyarrow_parquet
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked there, and nothing that is left over removed
+    fcntl = None  # type: ignore[assignment]
+
+# Of the name of a temporary file.
+HEX_DIGITS = 8
 
 TABLES = (".npy", ".csv", ".tsv", ".txt", ".parquet")
 
@@ -28,13 +43,14 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
     known : sequence of str
         Extensions, with the dot, that the output can have.
     others : sequence of Path
-        Inputs and other outputs of the same command, which it must not overwrite.
+        Inputs and other outputs of the same command, which it must not overwrite.  Of a folder of
+        Parquet files it must not become one.
 
     Raises
     ------
     DataError
         The extension is unknown, the folder does not exist or cannot be written, the path is no
-        plain file, or it is one of the others.
+        plain file, or it is one of the others or would be read with them.
     """
     if str(path) in STANDARD_INPUT:
         raise DataError("cannot write -: standard output is not supported for it; name a file.")
@@ -45,14 +61,19 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
         pyarrow_parquet(str(path))
     if any(_same(path, other) for other in others):
         raise DataError(f"cannot write {path}: the command uses that file already.")
+    for folder in filter(Path.is_dir, others):
+        if _joins(path, folder):
+            raise DataError(
+                f"cannot write {path}: whoever reads {folder} would take it for a part of that; "
+                "name a place outside, or another format."
+            )
     if path.exists() and not path.is_file():
         raise DataError(f"cannot write {path}: it exists and is not a file.")
     if path.exists() and not os.access(path, os.W_OK):
         raise DataError(f"cannot write {path}: it is read-only.")
     try:
-        with _temporary(path).open("xb"):
+        with _temporary(path):
             pass
-        _temporary(path).unlink()
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise DataError(f"cannot write {path}: {reason}.") from None
@@ -64,6 +85,17 @@ def _same(path: Path, other: Path) -> bool:
         return path.resolve() == other.resolve() or os.path.samefile(path, other)
     except OSError:  # one of them does not exist
         return False
+
+
+def _joins(path: Path, folder: Path) -> bool:
+    """Tell whether an output would be read as one of a folder's Parquet files."""
+    from lloydia.data.chunks.parquet import is_read
+
+    root = folder.resolve()
+    # A link is read where it is; what it leads to may be there too.
+    places = (path.parent.resolve() / path.name, path.resolve())
+    inside = any(place.is_relative_to(root) and is_read(place, root) for place in places)
+    return inside and any(folder.rglob("*.parquet"))
 
 
 @contextmanager
@@ -94,14 +126,58 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 
 
-def _temporary(path: Path) -> Path:
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Yield the name of a new file beside `path`, with its extension; at the end remove it.
+
+    What dead processes left of theirs goes too.
+    """
     target = path.resolve()
-    return target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+    _remove_left_over(target)
+    with naming(path):
+        stream = _locked(target)
+    temporary = Path(stream.name)
+    try:
+        yield temporary
+    finally:
+        stream.close()
+        temporary.unlink(missing_ok=True)
+
+
+def _named(stem: str, token: str, suffix: str) -> str:
+    return f".{stem}.{token}.tmp{suffix}"
+
+
+def _locked(target: Path) -> BinaryIO:
+    """Return a new file, locked for as long as it is open."""
+    while True:
+        name = _named(target.stem, secrets.token_hex(HEX_DIGITS // 2), target.suffix)
+        stream = target.with_name(name).open("xb")
+        if fcntl is None:
+            stream.close()
+            return stream
+        with suppress(OSError):  # a file system without locks, where all are taken for locked
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        # Whoever saw it before it was locked has removed it.
+        if os.path.exists(stream.name):
+            return stream
+        stream.close()
+
+
+def _remove_left_over(target: Path) -> None:
+    if fcntl is None:
+        return
+    stem, suffix = glob.escape(target.stem), glob.escape(target.suffix)
+    for left in target.parent.glob(_named(stem, "[0-9a-f]" * HEX_DIGITS, suffix)):
+        # One that is locked, or gone by now, or another user's, stays as it is.
+        with suppress(OSError), left.open("r+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; at the end rename it, or remove it on failure.
+    """Yield a temporary file beside `path`; at the end rename it, or remove it on failure.
 
     The temporary name keeps the extension.
 
@@ -110,15 +186,12 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises
     ------
     OSError
-        The rename fails.
+        There can be no such file, or the rename fails.
     """
-    temporary = _temporary(path)
-    try:
+    with _temporary(path) as temporary:
         yield temporary
         with naming(path):
             os.replace(temporary, path.resolve())
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: str) -> None:

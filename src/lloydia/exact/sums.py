@@ -22,7 +22,7 @@ two-product) and added to the lower limbs like the rest.  For float32 data it is
 smaller than the result's unit and left.
 
 The weight of a cluster is the sum of a column of ones, on the same grid: the count times ``2**B``
-without weights.  A mean is ``(sum / weight) * 2**E_f``, rounded once to the type of X.
+without weights.  What becomes of both is in :mod:`lloydia.exact.means`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ __all__ = [
     "Grid",
     "accumulate",
     "bits_a_limb",
-    "carry",
     "exponents_of",
     "fraction_of",
     "join",
     "limbs",
     "limbs_for",
-    "means",
+    "product_error",
     "span_of",
     "total",
     "total_grid",
+    "total_limbs",
     "two_factors",
     "weight_extent",
 ]
@@ -240,89 +240,31 @@ def accumulate(values: NDArray[np.int64], labels: NDArray, n_clusters: int) -> N
     return sums
 
 
-def carry(sums: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Return the same numbers with every limb but the first in ``[-2**(bits-1), 2**(bits-1))``.
-
-    After it the first non-zero limb dominates the rest, so limbs can be added as floats.
-    """
-    out = sums.copy()
-    half = np.int64(1) << np.int64(bits - 1)
-    for limb in range(len(out) - 1, 0, -1):
-        over = (out[limb] + half) >> np.int64(bits)
-        out[limb] -= over << np.int64(bits)
-        out[limb - 1] += over
-    return out
-
-
-def means(sums: NDArray[np.int64], grid: Grid, dtype: np.dtype) -> NDArray:
-    """Return sum / weight of each cluster, rounded once to `dtype`.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n_limbs, k, d + 1), int64
-    grid : Grid
-    dtype : float32 or float64
-
-    Returns
-    -------
-    ndarray of shape (k, d)
-        NaN where the weight is 0.
-    """
-    high, low, place = significand(carry(sums, grid.bits), grid.bits)
-    a, b = (high[:, :-1], low[:, :-1]), (high[:, -1:], low[:, -1:])
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        # A float32 mean needs no more than a float64 quotient.
-        quotient = divide(*a, *b) if np.dtype(dtype) == np.float64 else a[0] / b[0]
-        exponent = grid.exponents[:-1] - grid.bits * (place[:, :-1] - place[:, -1:])
-        return np.ldexp(quotient, exponent).astype(dtype)
-
-
-def significand(digits: NDArray[np.int64], bits: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Add carried limbs as an unevaluated sum of two floats, from the first non-zero limb on.
-
-    Returns
-    -------
-    high, low : ndarray of shape (k, d + 1), float64
-    place : ndarray of shape (k, d + 1)
-        Number of leading zero limbs: the value is ``(high + low) * 2**(-bits * place)``.
-    """
-    place = (digits != 0).argmax(axis=0)
-    high = np.zeros(digits.shape[1:])
-    low = np.zeros_like(high)
-    for ahead in range(-(-120 // bits), -1, -1):
-        limb = np.minimum(place + ahead, len(digits) - 1)
-        digit = np.take_along_axis(digits, limb[None], axis=0)[0]
-        digit = np.where(place + ahead < len(digits), digit, 0)
-        top = digit.astype(np.float64)
-        rest = (digit - top.astype(np.int64)).astype(np.float64)
-        high, error = two_sum(top, high * 2.0**-bits)
-        high, low = two_sum(high, error + (rest + low * 2.0**-bits))
-    return high, low, place
-
-
-def two_sum(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
-    """Return ``fl(a + b)`` and its rounding error (Knuth, TAOCP 2, section 4.2.2)."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-def divide(a: NDArray, a_low: NDArray, b: NDArray, b_low: NDArray) -> NDArray:
-    """Return ``(a + a_low) / (b + b_low)`` to within 2**-100, then rounded to float64."""
-    q = a / b
-    p = q * b
-    remainder = ((a - p) - product_error(q, b, p)) + (a_low - q * b_low)
-    return q + remainder / b
-
-
 def total(values: NDArray[np.float64]) -> float:
     """Return the fixed-point sum of non-negative `values`, rounded once from three limbs.
 
-    The grid follows from the number n of values and the largest of them, so the sum is the same for
-    any order or partition; before it is rounded it is off by less than ``2**-60`` of itself, for
-    n up to ``2**31``.
+    The grid follows from the number of values and the largest of them, so the sum is the same for
+    any order or partition; :func:`total_grid` says how far it may be off.
     """
-    bits, exponent = total_grid(len(values), float(values.max(initial=0.0)))
+    grid = total_grid(len(values), float(values.max(initial=0.0)))
+    return join(total_limbs(values, *grid), *grid)
+
+
+def total_grid(n: int, largest: float) -> tuple[int, int]:
+    """Return the grid for a sum of n values in [0, `largest`]: bits a limb, B, and exponent, E.
+
+    ``largest < 2**E``, and ``n * 2**B <= 2**62``, so that no limb overflows.  Of three limbs the
+    last place is ``2**(E - 3 B)``, each value is off by at most half of it, and the sum is at least
+    ``2**(E - 1)``: before it is rounded it is off by at most ``n * 2**(-3 B)`` of itself.  That is
+    ``2**(4 m - 186)`` for n up to ``2**m``, m >= 11: ``2**-62`` up to ``2**31`` values, ``2**-54``
+    up to ``2**33``, ``2**-26`` up to ``2**40``.  It takes values that are nearly all smaller than
+    the last place; one of at least ``2**(E - 3 B + 52)`` is not off at all.
+    """
+    return bits_a_limb(n), math.frexp(largest)[1]
+
+
+def total_limbs(values: NDArray[np.float64], bits: int, exponent: int) -> list[int]:
+    """Return what values in [0, ``2**exponent``] add to each limb of their sum."""
     rest = np.ldexp(values, -exponent)
     limbs = []
     for _ in range(TOTAL_LIMBS):
@@ -330,12 +272,7 @@ def total(values: NDArray[np.float64]) -> float:
         limb = np.rint(rest)
         limbs.append(int(limb.astype(np.int64).sum()))
         rest = rest - limb
-    return join(limbs, bits, exponent)
-
-
-def total_grid(n: int, largest: float) -> tuple[int, int]:
-    """Return the bits a limb, and the exponent E with ``largest < 2**E``, for a sum of n values."""
-    return bits_a_limb(n), math.frexp(largest)[1]
+    return limbs
 
 
 def two_factors(exponent: int) -> tuple[float, float]:

@@ -81,6 +81,20 @@ def test_the_inertia_of_an_iteration_that_relocates_is_kept():
     assert facts(choose("cuda", X, None, None), start) == expected
 
 
+def test_no_inertia_is_computed_of_an_iteration_that_was_never_done():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]])
+    engine = choose("cuda:0,1", X, None, None)
+    engine.start(X[[0, 2]], "lloyd")
+    for part in engine.parts:
+        part.run.history[1:] = 9.2e153  # whose squared distances add up to more than a float64
+    inertias = [engine.iterate(True).inertia for _ in range(4)]
+    # Nothing changed in the second: there the devices stopped.
+    assert inertias == [2.0, 1.0, None, None]
+    assert engine.report(2, inertias[1]).n_changed == 0
+    engine.rewind(2)
+    assert engine.inertia() == 1.0
+
+
 def test_more_candidates_than_are_weighed_at_a_time():
     X = blobs(60, 3, "float32")
     found = [

@@ -1,4 +1,4 @@
-"""Centres from integer sums on the device, against exact.sums.means."""
+"""Centres from integer sums on the device, against exact.means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import EXACT, place
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, finish_kernel
 from lloydia.exact import distance, sums
+from lloydia.exact.means import means
 
 K, D, SLOTS = 6, 5, 4
 
@@ -47,7 +48,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, n_replicas, d
     device = place("cuda")
     old = rng.normal(size=(K, D)).astype(dtype)
     empty = (totals[:, :, -1] == 0).all(axis=0)
-    expected = np.where(empty[:, None], old, sums.means(totals, grid, dtype))
+    expected = np.where(empty[:, None], old, means(totals, grid, dtype))
     current = torch.from_numpy(old.copy()).to(device)
     history = torch.zeros((SLOTS, K, D), dtype=current.dtype, device=device)
     history[3] = current

@@ -314,10 +314,15 @@ def test_too_little_memory_is_refused_with_what_is_needed():
 def test_mini_batches_refuse_chunks_and_predict_them():
     source = lloydia.chunks(X, memory="2GB")
     model = MiniBatchKMeans(3, random_state=0)
-    with pytest.raises(ValueError, match="takes rows in memory, and X is Slices"):
+    with pytest.raises(ValueError, match="takes rows in memory, and X is a lloydia Slices"):
         model.fit(source)
     labels = model.fit(X).predict(source)
     np.testing.assert_array_equal(labels, model.predict(X))
+    one_by_one = clone(model)
+    for rows in source.rows_from(0):
+        one_by_one.partial_fit(rows)
+    expected = clone(model).partial_fit(X)
+    assert one_by_one.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
 
 
 @pytest.mark.parametrize("text", ["much", "", "0", "-1GB", True])
@@ -339,6 +344,36 @@ def test_results_are_written_block_by_block(tmp_path):
     with pytest.raises(DataError, match=r"row 501.* is nan"):
         lloydia.chunks(with_nan(500, 0), memory="2GB").write(model.predict, tmp_path / "x.npy")
     assert not (tmp_path / "x.npy").exists()
+
+
+def test_nothing_is_kept_of_the_rows_that_results_are_made_of(tmp_path):
+    n = 10**10
+    rows = np.broadcast_to(np.float32(1), (n, 32))
+    source = lloydia.chunks(rows, memory="2GB")
+    with pytest.raises(MemoryError, match=r"\(29\d\.\d\d GB for what is kept of 10,000,000,000"):
+        source.meant_for(KMeans(3), reset=True).plan(False, 1)
+    plan = source.block_by_block().plan(False, 1)
+    assert plan.peak < 2e9
+    assert str(plan).endswith("0 kB rows): the data are read once")
+    # 112 MB would be kept of all of them.
+    source = lloydia.chunks(rows[: 4 * 10**6, :1], memory=550_000_000)
+    source.write(lambda some: some[:, 0], tmp_path / "one.npy")
+    assert np.load(tmp_path / "one.npy").sum() == 4 * 10**6
+
+
+def test_results_never_replace_their_source_nor_join_it(tmp_path):
+    pq.write_table(pa.table(dict(zip("ab", X.T))), tmp_path / "0.parquet")
+    np.save(tmp_path / "x.npy", X)
+
+    def compute(rows):
+        raise AssertionError("rows were read")
+
+    for source, to, match in (
+        ("x.npy", "x.npy", "uses that file already"),
+        (".", "labels.parquet", "would take it for a part"),
+    ):
+        with pytest.raises(DataError, match=match):
+            lloydia.chunks(tmp_path / source, memory="2GB").write(compute, tmp_path / to)
 
 
 def test_what_is_made_of_a_block_is_no_larger_than_one(tmp_path):

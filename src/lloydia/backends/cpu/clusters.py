@@ -17,6 +17,7 @@ from lloydia.backends.cpu.picks import Picks
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.exact import sums as exact
+from lloydia.exact.means import means
 
 __all__ = ["Clusters"]
 
@@ -110,7 +111,7 @@ class Clusters(Picks):
         if math.isnan(summary[1]):
             rest = np.flatnonzero(np.isnan(square))
             total = parts[:, :, rest, : self.n_features + 1].sum(axis=0)
-            new[rest] = exact.means(total, grid, self.dtype)
+            new[rest] = means(total, grid, self.dtype)
             change = new[rest].astype(np.float64) - old[rest]
             # In the order of the features.
             square[rest] = np.cumsum(np.square(change), axis=1)[:, -1]

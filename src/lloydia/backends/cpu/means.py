@@ -1,4 +1,4 @@
-"""Centres from the integers of :mod:`sums`: exact.sums.means, a whole centre at a time."""
+"""Centres from the integers of :mod:`sums`: exact.means, a whole centre at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def two_sum(a, b):
 def add_limbs(parts, j, bits, digits, seen, high, low):
     """Add the threads' limbs of a cluster, carry, and add those up as two floats a number.
 
-    It does what exact.sums does in `carry` and `significand`, for numbers that begin with the first
+    It does what `carry` and `significand` of exact.means do, for numbers that begin with the first
     limb or are 0; it returns whether there are others.  `digits` and `seen` are scratch.
     """
     half, shift = np.int64(1) << np.int64(bits - 1), np.int64(bits)
@@ -55,7 +55,7 @@ def add_limbs(parts, j, bits, digits, seen, high, low):
 
 @subroutine
 def quotient(a, a_low, b, b_low, double):
-    """Return ``(a + a_low) / (b + b_low)`` as exact.sums.means does."""
+    """Return ``(a + a_low) / (b + b_low)`` as exact.means does."""
     q = a / b
     if double:
         p = q * b
@@ -80,7 +80,7 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
     empty : ndarray (k,), bool
     square, move : ndarray (k,), float64
         D between a centre's old and new place, and its largest coordinate's change.  A square of
-        NaN says that the limbs hide a number: such a centre is left to exact.sums.
+        NaN says that the limbs hide a number: such a centre is left to exact.means.
     """
     d = old.shape[1]
     digits, seen, high, low = integers(d + 1), integers(d + 1), floats(d + 1), floats(d + 1)

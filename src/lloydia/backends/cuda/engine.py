@@ -26,6 +26,7 @@ from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
 from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
+from lloydia.exact.means import means
 
 __all__ = ["CUDA"]
 
@@ -123,7 +124,7 @@ class CUDA(Picks):
     def spread(self) -> float:
         grid = exact.Grid.choose(self.extent().unweighted(), self.dtype)
         totals = gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
-        mean = torch.from_numpy(exact.means(totals, grid, self.dtype)).to(self.device)
+        mean = torch.from_numpy(means(totals, grid, self.dtype)).to(self.device)
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
         return float(self.total_cost(none, mean, None)) / (self.n_samples * self.n_features)
 

@@ -1,4 +1,4 @@
-"""Float64 and integer arithmetic on the device, operation by operation as in lloydia.exact.sums.
+"""Float64 and integer arithmetic on the device, operation by operation as in lloydia.exact.
 
 Kernels that use it are launched with :data:`~lloydia.backends.cuda.launching.EXACT`.
 """

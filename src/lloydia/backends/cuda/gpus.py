@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.flow import ITERATION
 from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.own_device import current
 from lloydia.backends.cuda.part import CUDAPart
@@ -192,8 +193,15 @@ class GPUs(Parts):
         with current(self.first.device):
             self.reports.ask(self.queued, self.queued)
 
-    def _inertia_before(self) -> float:
-        """Return the inertia of the iteration queued last."""
+    def _inertia_before(self) -> float | None:
+        """Wait for the iteration queued last; return its inertia, or None if there was none.
+
+        Where the devices stopped before it, the centres that it would have used were never written.
+        """
+        with current(self.first.device):
+            done = int(self.first.run.flow[ITERATION.value])
+        if done < self.queued:
+            return None
         self._look_back(self.queued)
         return self.inertia()
 

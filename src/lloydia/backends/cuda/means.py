@@ -1,6 +1,6 @@
 """The end of an iteration: centres from integer sums, and the report.
 
-Centres are those of :func:`lloydia.exact.sums.means`, bit for bit.
+Centres are those of :func:`lloydia.exact.means.means`, bit for bit.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.con
 def significand(
     sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
 ):  # fmt: skip
-    """Return (high, low, place) of sums after the carry, as exact.sums.significand does."""
+    """Return (high, low, place) of sums after the carry, as exact.means.significand does."""
     one = tl.full((), 1, tl.int64)
     half = one << (bits - 1)
     small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)

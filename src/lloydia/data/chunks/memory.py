@@ -47,12 +47,15 @@ class Purpose:
         As in :class:`lloydia.KMeans`; "given" where nothing is drawn from the rows.
     a_row : int
         Bytes that the result takes, a row.
+    keeps : bool
+        Whether something is kept of every row; otherwise of those of one block at a time.
     """
 
     n_clusters: int = 1
     algorithm: str = "lloyd"
     init: str = "given"
     a_row: int = 0
+    keeps: bool = True
 
     def of_row(self, weighted: bool) -> int:
         """Return the bytes that are kept of each row beside itself."""
@@ -101,23 +104,24 @@ class Plan:
         """Make the plan of a source; see :meth:`lloydia.data.chunks.Chunks.plan`."""
         (n, d), size = source.shape, source.dtype.itemsize
         clusters = purpose.n_clusters * purpose.of_cluster(d, n_threads)
-        state = n * purpose.of_row(weighted) + clusters
-        left = source.memory - PROGRAM - state
+        of_row = purpose.of_row(weighted)
+        left = source.memory - PROGRAM - clusters - of_row * n * purpose.keeps
         target = min(max(left // (4 * FLOW), SMALLEST), LARGEST)
         rows = min(source.block or max(target // (d * size), 1), n)
         n_blocks = -(-n // rows)
-        state += n_blocks * (OWN + OWN_FEATURE * d)
+        n_rows, n_engines = (n, n_blocks) if purpose.keeps else (rows, 1)
+        state = clusters + of_row * n_rows + (OWN + OWN_FEATURE * d) * n_engines
         flow = FLOW * rows * d * size + 2 * source.at_once * d * source.raw.itemsize
         needed = PROGRAM + state + flow
         if needed > source.memory:
             raise MemoryError(
                 f"{source.where} needs at least {spell(needed)} of memory ({spell(state)} for what "
-                f"is kept of its {n:,} rows and of {purpose.n_clusters:,} clusters, "
+                f"is kept of {n_rows:,} rows and of {purpose.n_clusters:,} clusters, "
                 f"{spell(flow)} for blocks), and may take {spell(source.memory)}: give memory="
                 f"'{-(-needed // 10**6)}MB' or more."
             )
-        whole = n * d * size
-        if d <= FEW and purpose.algorithm in ("auto", "filtering"):
+        whole = n * d * size * purpose.keeps
+        if purpose.keeps and d <= FEW and purpose.algorithm in ("auto", "filtering"):
             whole += n * (d * size + TILES)
         if needed + whole <= source.memory:
             return cls(source.memory, rows, n_blocks, n_blocks, True, PROGRAM, state, flow, whole)

@@ -33,8 +33,10 @@ class Parquet(Chunks):
         Columns; pandas' index is none of them.
     """
 
+    path: Path
+
     def __init__(self, path: Path, wanted: str | Sequence[str] | None) -> None:
-        self.parquet, self.root = pyarrow_parquet(str(path)), path
+        self.parquet, self.path = pyarrow_parquet(str(path)), path
         self.files, self.buffer = files_of(path), MOST
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
@@ -98,7 +100,7 @@ class Parquet(Chunks):
     def label(self, piece: int) -> str:
         number, group = self.groups[piece]
         # Within a file the row says it all.
-        several = f"{self.files[number].relative_to(self.root)}, " if self.root.is_dir() else ""
+        several = f"{self.files[number].relative_to(self.path)}, " if self.path.is_dir() else ""
         return f"{several}row group {group + 1}" if len(self.groups) > 1 else ""
 
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -145,11 +147,13 @@ def files_of(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(
-        file
-        for file in path.rglob("*.parquet")
-        if not any(part[0] in "._" for part in file.relative_to(path).parts)
-    )
+    found = sorted(file for file in path.rglob("*.parquet") if is_read(file, path))
     if not found:
         raise DataError(f"{path} holds no .parquet files.")
     return found
+
+
+def is_read(file: Path, folder: Path) -> bool:
+    """Return whether a file in a folder is, by its name, one of those that are read."""
+    hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
+    return file.suffix == ".parquet" and not hidden

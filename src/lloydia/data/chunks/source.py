@@ -66,10 +66,13 @@ class Chunks(ABC):
         Bytes that the process may take.
     block : int or None
         Rows of a block, if that was given.
+    path : Path or None
+        The file or folder, if it is one.
     """
 
     # Whether what comes before a piece is read too.
     in_order = False
+    path: Path | None = None
     memory: int
     block: int | None
 
@@ -147,6 +150,12 @@ class Chunks(ABC):
             other.purpose = Purpose(estimator.n_clusters, algorithm, init)
         else:
             other.purpose = Purpose(len(estimator.cluster_centers_), a_row=a_row)
+        return other
+
+    def block_by_block(self) -> Chunks:
+        """Return the same rows for what is done with a block at a time, and keeps nothing of it."""
+        other = copy.copy(self)
+        other.purpose = Purpose(keeps=False)
         return other
 
     def plan(self, weighted: bool, n_threads: int | None) -> Plan:
@@ -245,15 +254,16 @@ class Chunks(ABC):
         Raises
         ------
         DataError
-            A block is not finite, or the source changed.
+            A block is not finite, or the source changed, or the file would be the source, or a
+            part of it.
         OSError
             The file cannot be written.
         """
         from lloydia.data.chunks.reader import Reader
         from lloydia.data.chunks.writing import write_blocks
 
-        reader = Reader(self, self.plan(False, 1).rows)
-        write_blocks(Path(path), _made(reader, function), self.shape[0])
+        reader = Reader(self, self.block_by_block().plan(False, 1).rows)
+        write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
 
 
 def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:

@@ -17,7 +17,9 @@ from lloydia.data.outputs import TABLES, check_output, write_rows, writing
 __all__ = ["put_blocks", "write_blocks"]
 
 
-def write_blocks(path: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
+def write_blocks(
+    path: Path, blocks: Iterable[NDArray[Any]], n: int, source: Path | None = None
+) -> None:
     """Write blocks of rows one after the other.
 
     Parameters
@@ -28,13 +30,17 @@ def write_blocks(path: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
         All of one width and type.
     n : int
         Rows of all of them.
+    source : Path or None
+        Where the rows are that they are made of: a file or folder that must stay as it is.
 
     Raises
     ------
+    DataError
+        See :func:`lloydia.data.outputs.check_output`.
     OSError
         The file cannot be written.
     """
-    check_output(path, TABLES)
+    check_output(path, TABLES, others=[] if source is None else [source])
     coming = iter(blocks)
     first = next(coming)
     names = ["label"] if first.ndim == 1 else [f"x{j + 1}" for j in range(first.shape[1])]
