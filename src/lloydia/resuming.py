@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from lloydia.backends import Engine, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop import Halt, OtherDataError, Result
+from lloydia.seeding.generator import generator
 from lloydia.stopping import Rule, parse, spell
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Progress:
     ) -> None:
         self.estimator, self.engine, self.init = estimator, engine, init
         self.checkpoints = checkpoints
-        self.random_state = check_random_state(estimator.random_state)
+        self.random_state = generator(estimator.random_state)
         self.runs = 0
         self.best: Result | None = None
         self.halt: Halt | None = None
@@ -276,6 +276,6 @@ class Progress:
 
     def _snapshot(self, halt: Halt | None) -> Snapshot:
         best = self.best and replace(self.best, labels=None, centers=on_host(self.best.centers))
-        state = self.random_state.get_state()
+        state: Any = self.random_state.get_state()
         init = self.init if isinstance(self.init, np.ndarray) else None
         return Snapshot(self.parameters, self.data, self.runs, state, best, halt, init)
