@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.arrays import ROWS, check_weights, home_of, is_sound, on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
@@ -139,6 +139,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
             return check_rows(X, self, reset)
+        if is_sound(X) and not hasattr(self, "feature_names_in_"):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            if self.n_features_in_ == X.shape[1]:
+                return X
         return validate_data(self, on_host(X), reset=reset, **ROWS)
 
     def _gives_frames(self) -> bool:

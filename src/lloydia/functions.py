@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from lloydia.backends import choose
 from lloydia.data.arrays import ROWS, home_of, on_host
@@ -15,6 +15,7 @@ from lloydia.estimator import weights_beside
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads
+from lloydia.seeding.generator import generator
 from lloydia.seeding.plusplus import plusplus
 
 __all__ = ["assign", "k_means", "kmeans_plusplus"]
@@ -123,7 +124,7 @@ def kmeans_plusplus(
     check_threads(n_threads)
     engine = choose(device, X, weights, n_threads)
     check_range(engine, weights)
-    indices = plusplus(engine, n_clusters, check_random_state(random_state), n_local_trials)
+    indices = plusplus(engine, n_clusters, generator(random_state), n_local_trials)
     return home(engine.rows(indices)), home(indices)
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
+from lloydia.seeding.generator import generator
 from lloydia.stopping import Rule, parse, spell
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Progress:
     ) -> None:
         self.estimator, self.engine, self.init = estimator, engine, init
         self.checkpoints = checkpoints
-        self.random_state = check_random_state(estimator.random_state)
+        self.random_state = generator(estimator.random_state)
         self.results: dict[int, Result] = {}
         self.halts: dict[int, Halt] = {}
         # Of the best run, once it is over in this process.
@@ -295,6 +295,6 @@ class Progress:
             number: replace(result, centers=on_host(result.centers))
             for number, result in self.results.items()
         }
-        state = self.random_state.get_state()
+        state: Any = self.random_state.get_state()
         init = self.init if isinstance(self.init, np.ndarray) else None
         return Snapshot(self.parameters, self.data, results, dict(self.halts), state, init)

@@ -21,8 +21,12 @@ from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    """Hand out a tile at a time, so that threads share the work of small data too."""
+    """Hand out a tile at a time, so that threads share the work of small data too.
+
+    tests/backends/cpu/test_greedy.py looks at what is done with small data otherwise.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lloydia.backends.cpu.picks.FEW", 0)
         patch.setattr(Placed, "block", lambda self, cost, n=None: 1 if n else 41)
         yield
 

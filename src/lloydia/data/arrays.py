@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ __all__ = [
     "acceptable",
     "check_weights",
     "home_of",
+    "is_sound",
     "on_host",
     "refuse_range",
     "refuse_weight",
@@ -54,6 +56,17 @@ def on_host(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def is_sound(X: Any) -> bool:
+    """Return whether `X` is an array that scikit-learn's validation would return as it is.
+
+    It may say no where the answer is yes.
+    """
+    if type(X) is not np.ndarray or X.dtype not in ROWS["dtype"] or X.ndim != 2 or X.size == 0:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(X.sum())
 
 
 def home_of(X: Any) -> Callable[[Any], Any]:

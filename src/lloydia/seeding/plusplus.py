@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine
 
-__all__ = ["greedy", "plusplus"]
+__all__ = ["by_steps", "greedy", "plusplus"]
 
 
 def plusplus(
@@ -31,12 +31,24 @@ def plusplus(
         Draws a centre; ``2 + int(log(k))`` by default.  1 is the plain method.
     """
     n_trials = 2 + int(np.log(k)) if n_trials is None else n_trials
-    engine.seed_start()
-    first = engine.seed_draw(random_state.random_sample(1))
-    engine.seed_add(int(first[0]))
+    first = random_state.random_sample(1)
     fractions = random_state.uniform(size=(k - 1, n_trials))
+    at_once = getattr(engine, "seed_plusplus", None) or partial(by_steps, engine)
+    return np.resize(at_once(first, fractions), k)
+
+
+def by_steps(
+    engine: Engine, first: NDArray[np.float64], fractions: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Draw the first row, and the best of each row of `fractions`; fewer where D becomes 0.
+
+    An engine may have a method `seed_plusplus` of its own that does this.
+    """
+    engine.seed_start()
+    row = engine.seed_draw(first)
+    engine.seed_add(int(row[0]))
     at_once = getattr(engine, "seed_greedy", None) or partial(greedy, engine)
-    return np.resize(np.append(first, at_once(fractions)), k)
+    return np.append(row, at_once(fractions))
 
 
 def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import seeding
+from lloydia.backends.cpu.greedy import FEW, greedy_of
 from lloydia.backends.cpu.low_seeds import LOW, LowSeeds
 from lloydia.backends.cpu.placed import NONE, Placed
 from lloydia.backends.cpu.seeding import MOST, TILE
 from lloydia.backends.cpu.sparse_seeds import SparseSeeds
 from lloydia.backends.cpu.wide_seeds import WideSeeds
 from lloydia.exact import sums as exact
+from lloydia.seeding.plusplus import by_steps
 
 __all__ = ["Picks"]
 
@@ -151,6 +153,20 @@ class Picks(Placed):
         return self.look()
 
     # -- as an engine: the rows are all there is -----------------------------------------------
+
+    def seed_plusplus(
+        self, first: NDArray[np.float64], fractions: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Choose the rows of k-means++; no seeds are left behind where one call does it."""
+        few = self.n_samples <= FEW and self.n_features <= LOW
+        if not few or self.sparse or not self.source.flags.c_contiguous:
+            return by_steps(self, first, fractions)
+        rows = np.empty(1 + len(fractions), dtype=np.int64)
+        count = greedy_of(self.n_features)(
+            self.source.reshape(-1), self.weights, float(first[0]), fractions,
+            exact.bits_a_limb(self.n_samples), rows,
+        )  # fmt: skip
+        return rows[:count]
 
     def terms_grid(self) -> tuple[int, int]:
         """Return the grid of weight times D."""

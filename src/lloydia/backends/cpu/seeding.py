@@ -18,6 +18,7 @@ __all__ = [
     "TILE",
     "draw",
     "everywhere",
+    "find",
     "fixed",
     "sum_and_top",
     "survey",
@@ -72,22 +73,26 @@ def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
             totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
 
+@subroutine
+def find(nearest, weights, totals, low, high, rest):
+    """Return the first row whose running integer sum exceeds `rest`, which is below that of all."""
+    tile = 0
+    while rest >= totals[tile]:
+        rest -= totals[tile]
+        tile += 1
+    i = tile * TILE
+    while True:
+        rest -= fixed(nearest[i], weights[i] if len(weights) else 1.0, low, high)
+        if rest < 0:
+            return i
+        i += 1
+
+
 @kernel
 def draw(nearest, weights, totals, low, high, targets, rows):
     """Write for each target the first row whose running integer sum exceeds it."""
     for t in range(len(targets)):
-        rest = targets[t]
-        tile = 0
-        while rest >= totals[tile]:
-            rest -= totals[tile]
-            tile += 1
-        i = tile * TILE
-        while True:
-            rest -= fixed(nearest[i], weights[i] if len(weights) else 1.0, low, high)
-            if rest < 0:
-                break
-            i += 1
-        rows[t] = i
+        rows[t] = find(nearest, weights, totals, low, high, targets[t])
 
 
 def everywhere(hits: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:

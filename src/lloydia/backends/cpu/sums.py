@@ -24,16 +24,19 @@ LISTED = 1024
 @kernel
 def extent(X, start, stop, largest, smallest):
     """Fold dense rows into the largest and smallest non-zero magnitudes, shape (d,)."""
-    # Threads' results share cache lines: they are written once.
-    high, low = largest.copy(), smallest.copy()
-    for i in range(start, stop):
-        for f in range(X.shape[1]):
-            magnitude = abs(np.float64(X[i, f]))
-            high[f] = magnitude if magnitude > high[f] else high[f]
-            low[f] = magnitude if 0.0 < magnitude < low[f] else low[f]
+    # In X's type: float32 has twice as many in a vector.
+    high, low = np.empty_like(X[0]), np.empty_like(X[0])
     for f in range(len(high)):
-        largest[f] = high[f]
-        smallest[f] = low[f]
+        high[f], low[f] = 0.0, np.inf
+    for i in range(start, stop):
+        row = X[i]
+        for f in range(len(high)):
+            magnitude = abs(row[f])
+            high[f] = magnitude if magnitude > high[f] else high[f]
+            low[f] = magnitude if (magnitude < low[f]) & (magnitude > 0) else low[f]
+    for f in range(len(high)):
+        largest[f] = high[f] if high[f] > largest[f] else largest[f]
+        smallest[f] = low[f] if low[f] < smallest[f] else smallest[f]
 
 
 @kernel
@@ -195,8 +198,10 @@ def total_terms(D, weights, start, stop, low, high, step, limbs):
 
     ``low * high`` is the scale ``2**-exponent``, in two factors that do not overflow.
     """
+    # From 0 on, so that no index can count from the end: whole vectors are read.
+    D, weights = D[start:stop], weights[start:stop]
     first = second = third = np.int64(0)
-    for i in range(start, stop):
+    for i in range(len(D)):
         term = weights[i] * D[i] if len(weights) else D[i]
         a, rest = cut(term * low * high, step)
         b, rest = cut(rest, step)

@@ -1,0 +1,41 @@
+"""What the random numbers of starts come from: NumPy's legacy generator, as scikit-learn's do."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random import MT19937, RandomState
+from numpy.random.bit_generator import ISeedSequence
+from sklearn.utils import check_random_state
+
+__all__ = ["generator"]
+
+
+class Blank(ISeedSequence):
+    """Zeros: what a generator begins with that is to be seeded anew; random ones take time."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """Return that many zeros."""
+        return np.zeros(n_words, dtype)
+
+
+def generator(random_state: Any) -> RandomState:
+    """Return the generator that :func:`sklearn.utils.check_random_state` does.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+
+    Raises
+    ------
+    ValueError
+        For anything else, and for integers that are no seed.
+    """
+    if not isinstance(random_state, Integral):
+        return check_random_state(random_state)
+    blank: Any = Blank()
+    fresh = RandomState(MT19937(blank))
+    fresh.seed(int(random_state))
+    return fresh
