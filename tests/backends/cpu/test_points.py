@@ -36,7 +36,7 @@ def framed(n, d, k, tiles, dtype="float32"):
     y[:] = 0.0
     squares = aligned((groups * points.GROUP,))
     rows = np.empty(0, dtype=np.int64)
-    frame_rows(X, rows, 0, n, *packed.frame, y, squares)
+    frame_rows(X, rows, 0, n, *packed.frame, y, squares, 0, 0)
     flat = y[:, :d].transpose(0, 2, 1).reshape(-1, d)[:n]
     origin, scale = packed.frame
     assert (flat == ((X - origin) * scale).astype(np.float32)).all()
@@ -62,9 +62,8 @@ def test_panels_find_the_best_two(d, k, dtype):
     packed, y, squares, _, exact = framed(n, d, k, tiles=False, dtype=dtype)
     high, low = aligned((2, y.shape[0] * points.GROUP))
     which = aligned((y.shape[0] * points.GROUP,), np.int32)
-    score_panels(
-        y, d, len(y), *packed.scores[:2], high, low, which, True if d > points.DEEP else None
-    )
+    shape = True if d > points.DEEP else None
+    score_panels(y, d, len(y), *packed.scores[:2], high, low, which, shape, 0, 0)
     a, b, _ = packed.errors[2]
     check(n, exact, high, low, which, points.PANEL, a + b * squares)
 
@@ -77,7 +76,7 @@ def test_few_features_find_the_best_two(d, k, dtype):
     packed, y, squares, _, exact = framed(n, d, k, tiles=False, dtype=dtype)
     high, low = aligned((2, y.shape[0] * points.GROUP))
     which = aligned((y.shape[0] * points.GROUP,), np.int32)
-    score_panels(y, d, len(y), *packed.scores[:2], high, low, which, tuple(range(d)))
+    score_panels(y, d, len(y), *packed.scores[:2], high, low, which, tuple(range(d)), 0, 0)
     a, b, _ = packed.errors[3]
     check(n, exact, high, low, which, 1, a + b * squares)
 
@@ -124,7 +123,7 @@ def test_rows_are_framed_alike_in_any_layout_and_order(d, dtype):
         (every, wide[:, ::2]),
     ):
         y, squares = aligned((2, d, points.GROUP)), aligned((2 * points.GROUP,))
-        frame_rows(given, rows, 0, n, origin, scale, y, squares)
+        frame_rows(given, rows, 0, n, origin, scale, y, squares, 0, 0)
         flat = y.transpose(0, 2, 1).reshape(-1, d)[:n]
         expected = ((X - origin) * scale).astype(np.float32)[rows if len(rows) else slice(None)]
         assert (flat == expected).all()

@@ -59,10 +59,16 @@ def size_of(kind):
 
 
 def framed(builder, x, origin, scale):
-    """Return a vector of values in their frame, float32; `origin` is a vector too."""
-    value = builder.fmul(builder.fsub(x, origin), splat(builder, scale, x.type))
-    narrow = ir.VectorType(FLOAT, x.type.count)
-    return value if x.type == narrow else builder.fptrunc(value, narrow)
+    """Return a vector of values in their frame, float32; `origin` is a vector too.
+
+    The scale is a power of two: ``x * scale - origin * scale``, fused or not, is the same number.
+    """
+    kind, factor = x.type, splat(builder, scale, x.type)
+    name = f"llvm.fmuladd.v{kind.count}f{8 * size_of(kind.element)}"
+    muladd = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    value = builder.call(muladd, [x, factor, builder.fneg(builder.fmul(origin, factor))])
+    narrow = ir.VectorType(FLOAT, kind.count)
+    return value if kind == narrow else builder.fptrunc(value, narrow)
 
 
 def gathered(builder, kind, rows, stride, span, frame, out):
@@ -106,7 +112,10 @@ def transposed(builder, rows):
 
 
 def turned(builder, kind, rows, n_pieces, frame, out):
-    """Do what :func:`gathered` does for pieces of PIECE features that lie side by side."""
+    """Do what :func:`gathered` does for pieces of PIECE features that lie side by side.
+
+    Here `rows` is a list of addresses.
+    """
     (origin, scale), size = frame, size_of(kind)
     run = ir.VectorType(kind, PIECE)
     with cgutils.for_range(builder, n_pieces) as loop:
@@ -115,7 +124,7 @@ def turned(builder, kind, rows, n_pieces, frame, out):
         m = load(builder, builder.add(origin, offset), 0, run, size)
         pieces = []
         for lane in range(LANES):
-            row = builder.add(builder.extract_element(rows, INT(lane)), offset)
+            row = builder.add(rows[lane], offset)
             pieces.append(framed(builder, load(builder, row, 0, run, size), m, scale))
         if PIECE < LANES:
             both = ir.Constant(IVECTOR, list(range(LANES)))
@@ -158,7 +167,9 @@ def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squa
         n_pieces = builder.select(beside, n_pieces, ir.Constant(ADDRESS, 0))
         span = builder.mul(n_pieces, ir.Constant(ADDRESS, PIECE)), n_features
         for v in range(VECTORS):
-            rows = load(builder, addresses, 8 * LANES * v, ir.VectorType(ADDRESS, LANES), 8)
+            table = 8 * LANES * v
+            rows = load(builder, addresses, table, ir.VectorType(ADDRESS, LANES), 8)
+            each = [load(builder, addresses, table + 8 * i, ADDRESS, 8) for i in range(LANES)]
             total = cgutils.alloca_once(builder, VECTOR)
             builder.store(ir.Constant(VECTOR, [0.0] * LANES), total)
 
@@ -168,7 +179,7 @@ def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squa
                 square = builder.fadd(builder.load(total), builder.fmul(value, value))
                 builder.store(square, total)
 
-            turned(builder, kind, rows, n_pieces, (origin, scale), out)
+            turned(builder, kind, each, n_pieces, (origin, scale), out)
             gathered(builder, kind, rows, stride, span, (origin, scale), out)
             store(builder, grown(builder, builder.load(total), n_features), squares, BYTES * v)
         return context.get_dummy_value()
@@ -185,11 +196,11 @@ def frame_run(typingctx, address, n_features, origin, scale, y, squares):
     def codegen(context, builder, sig, args):
         address, n_features, origin, scale, y, squares = args
         kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
-        factor = splat(builder, scale, ir.VectorType(kind, LANES))
+        wide = ir.VectorType(kind, LANES)
         for d in range(1, NARROW + 1):
             here = builder.icmp_signed("==", n_features, ir.Constant(ADDRESS, d))
             with builder.if_then(here):
-                m = [splat(builder, load(builder, origin, size * f, kind, size), factor.type)
+                m = [splat(builder, load(builder, origin, size * f, kind, size), wide)
                      for f in range(d)]  # fmt: skip
                 rows = ir.VectorType(kind, LANES * d)
                 for v in range(VECTORS):
@@ -198,9 +209,7 @@ def frame_run(typingctx, address, n_features, origin, scale, y, squares):
                     for f in range(d):
                         lanes = [lane * d + f for lane in range(LANES)]
                         x = builder.shuffle_vector(run, run, ir.Constant(IVECTOR, lanes))
-                        value = builder.fmul(builder.fsub(x, m[f]), factor)
-                        if double:
-                            value = builder.fptrunc(value, VECTOR)
+                        value = framed(builder, x, m[f], scale)
                         store(builder, value, y, 4 * GROUP * f + BYTES * v)
                         total = builder.fadd(total, builder.fmul(value, value))
                     store(builder, grown(builder, total, n_features), squares, BYTES * v)

@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
-from lloydia.backends.cpu.frames import NARROW, fetch, frame_group, frame_run
+from lloydia.backends.cpu.frames import LINE, NARROW, fetch, frame_group, frame_run
 from lloydia.backends.cpu.low_points import scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
@@ -44,8 +44,13 @@ __all__ = [
 # What a block of framed rows should fill: a good part of the second-level cache.
 BLOCK_BYTES = 800_000
 
-# Bytes of the longest rows that are asked for a group ahead.
+# Bytes of the longest rows that are asked for ahead; where they are longer, the processor itself
+# finds out which come next.
 FETCHED = 128
+
+# What a block of such rows, as they are and framed, should fill with the next one: most of the
+# first-level cache.
+NEAR_BYTES = 36_000
 
 
 @subroutine
@@ -82,19 +87,26 @@ def aligned(size):
 
 
 @subroutine
-def frame_rows(X, rows, at, m, origin, scale, y, squares):
+def end_to_end(X, rows):
+    """Return whether a range of a list of rows is one piece of memory."""
+    return len(rows) == 0 and X.strides == (X.shape[1] * X.itemsize, X.itemsize)
+
+
+@subroutine
+def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
     """Write ``(x - origin) * scale`` of `m` rows to `y` (groups, features, GROUP).
 
     `squares` receives upper bounds on the squared norms, of a relative error below
-    ``(d + 8) 2**-21``.  The last row fills up the last group.
+    ``(d + 8) 2**-21``.  The last row fills up the last group.  With each group `part` bytes are
+    asked for, from the address `ahead` on; if that is 0, the rows of the next group.
     """
     d = X.shape[1]
     addresses = integers(np.int64(GROUP))
-    # Where rows are longer, the processor itself finds out which come next.
-    size = d * X.itemsize if d * X.itemsize <= FETCHED else 0
-    one_run = len(rows) == 0 and X.strides == (d * X.itemsize, X.itemsize) and d <= NARROW
+    size = d * X.itemsize if d * X.itemsize <= FETCHED and part == 0 else 0
+    one_run = end_to_end(X, rows) and d <= NARROW
     for g in range(-(-m // GROUP)):
         first = g * GROUP
+        fetch(ahead + g * part, part)
         if one_run and first + GROUP <= m:
             frame_run(
                 X.ctypes.data + (at + first) * X.strides[0],
@@ -106,11 +118,14 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
             )
             continue
         for p in range(GROUP):
-            entry = at + min(first + p, m - 1)
+            addresses[p] = at + min(first + p, m - 1)
+        for p in range(GROUP if len(rows) else 0):
+            addresses[p] = rows[addresses[p]]
+        for p in range(GROUP):
+            addresses[p] = X.ctypes.data + addresses[p] * X.strides[0]
+        for p in range(GROUP if size else 0):
+            entry = at + min(first + GROUP + p, m - 1)
             i = rows[entry] if len(rows) else entry
-            addresses[p] = X.ctypes.data + i * X.strides[0]
-            ahead = at + min(first + GROUP + p, m - 1)
-            i = rows[ahead] if len(rows) else ahead
             fetch(X.ctypes.data + i * X.strides[0], size)
         frame_group(
             addresses.ctypes.data,
@@ -123,22 +138,25 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares):
         )
 
 
-def score_panels(y, d, groups, panels, halves, best, second, which, shape):
+def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
     """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
 
     The type of `shape` says how many features there are: a tuple of d numbers for up to LOW, True
-    for more than DEEP, or None.  Returns the centres that `which` counts by: with a tuple that is
-    1, and no score holds a name.
+    for more than DEEP, or None.  With each group and panel `part` bytes are asked for, from the
+    address `ahead` on.  Returns the centres that `which` counts by: with a tuple that is 1, and no
+    score holds a name.
     """
     raise NotImplementedError("compiled code only")
 
 
 @overload(score_panels, jit_options={"nogil": True, "error_model": "numpy"})
-def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
+def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
     if isinstance(shape, types.BaseTuple):
 
-        def low(y, d, groups, panels, halves, best, second, which, shape):
+        def low(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
+            n_panels = len(halves) // PANEL
             for g in range(groups):
+                fetch(ahead + g * n_panels * part, n_panels * part)
                 for v in range(VECTORS):
                     at = (g * VECTORS + v) * LANES * 4
                     scan_low(
@@ -146,7 +164,7 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
                         y.ctypes.data + g * y.strides[0] + v * LANES * 4,
                         panels.ctypes.data,
                         halves.ctypes.data,
-                        len(halves) // PANEL,
+                        n_panels,
                         best.ctypes.data + at,
                         second.ctypes.data + at,
                         which.ctypes.data + at,
@@ -156,11 +174,13 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape):
         return low
     scan = scan_panel if isinstance(shape, types.NoneType) else scan_deep_panel
 
-    def any_number(y, d, groups, panels, halves, best, second, which, shape):
+    def any_number(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
         for number in range(len(halves) // PANEL):
             panel = panels.ctypes.data + number * d * PANEL * 4
             half = halves.ctypes.data + number * PANEL * 4
             for g in range(groups):
+                fetch(ahead, part)
+                ahead += part
                 points = y.ctypes.data + g * y.strides[0]
                 a = best.ctypes.data + g * GROUP * 4
                 b = second.ctypes.data + g * GROUP * 4
@@ -230,7 +250,12 @@ def panel_scan(
     panels, starts, _ = packed
     origin, scale = frame
     far, d = errors[0], X.shape[1]
-    most = max(2, min(16, BLOCK_BYTES // (4 * GROUP * d))) * GROUP
+    n_panels, size = len(starts) // PANEL, d * X.itemsize
+    most = BLOCK_BYTES // (4 * GROUP * d)
+    if size <= FETCHED:
+        most = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
+    most = max(2, min(16, most)) * GROUP
+    asked = end_to_end(X, rows) and size <= FETCHED
     block = min(most, -(-(stop - start) // GROUP) * GROUP)
     y = aligned(block * d).reshape(block // GROUP, d, GROUP)
     # The place of `which` holds integers.
@@ -239,8 +264,13 @@ def panel_scan(
     n_doubtful = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
-        frame_rows(X, rows, at, m, origin, scale, y, squares)
-        width = score_panels(y, d, -(-m // GROUP), panels, starts, high, low, which, shape)
+        # While this block is looked at, memory sends the next one.
+        groups, ahead = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
+        left = min(block, stop - at - m) * size if asked else 0
+        part = -(-left // (groups * (1 + n_panels) * LINE)) * LINE
+        frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
+        ahead += groups * part
+        width = score_panels(y, d, groups, panels, starts, high, low, which, shape, ahead, part)
         line = errors[3] if width == 1 else errors[2]
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         places = doubtful[n_doubtful:]

@@ -112,7 +112,7 @@ def rescore(
             square[q] = squares[p]
             for f in range(d):
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
-        score_panels(again, d, 1, *packed[:2], high, low, which, deep)
+        score_panels(again, d, 1, *packed[:2], high, low, which, deep, 0, 0)
         n_doubtful = certify(
             m, square, rests, high, low, which, PANEL, line, errors[0], fresh, 0, doubtful
         )
@@ -169,7 +169,7 @@ def tile_scan(
     places, settled = np.empty(block, np.int64), 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
-        frame_rows(X, rows, at, m, origin, scale, y, squares)
+        frame_rows(X, rows, at, m, origin, scale, y, squares, 0, 0)
         score_tiles(
             y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
         )
