@@ -1,9 +1,11 @@
 """Rows that changed, sorted by cluster: neighbours in the list are added before they meet a sum.
 
 A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  The list is then cut into as many equal
-runs as there are *lanes* of threads; a lane adds its run in registers, and needs one atomic
-operation a column where the cluster changes; rows in their own order would need one each.
+counting sort brings the entries of a cluster together.  A block of entries is sorted by itself
+first, so that it counts for each cluster, and asks where its entries go, once: an atomic operation
+an entry would take longer than all the rest.  The list is then cut into as many equal runs as there
+are *lanes* of threads; a lane adds its run in registers, and needs one atomic operation a column
+where the cluster changes; rows in their own order would need one each.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["Moves"]
 
-# Changed rows and counters that a program looks at together.
-ROWS = tl.constexpr(512)
+# Entries and counters that a program looks at together; clusters that blocks of entries are sorted
+# by, and the least that a histogram has.
+ROWS = tl.constexpr(1 << 10)
 COUNTERS = tl.constexpr(4096)
+LOG_ROWS = tl.constexpr(10)
+MOST_BINS, LEAST_BINS = 1024, 128
 # Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
 # Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
@@ -35,49 +40,73 @@ MOST_LIMBS = 4
 SHIFT_BITS = tl.constexpr(0x4338000000000000)
 
 
-@triton.jit(do_not_specialize=["n", "size"])
-def count_kernel(
-    labels, n, changed_rows, changed_old, counts, size, flow, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Count the entries of each cluster; blocks of rows take turns at its replicas."""
+@triton.jit
+def block_of(block, labels, changed_rows, changed_old, n_changed):
+    """Return the clusters of a block of entries, and which are there.
+
+    Rows join clusters in even blocks, and leave them in odd ones.
+    """
+    at = block // 2 * ROWS + tl.arange(0, ROWS)
+    mask = at < n_changed
+    if block % 2 == 0:
+        rows = tl.load(changed_rows + at, mask=mask, other=0)
+        cluster = tl.load(labels + rows, mask=mask, other=0)
+    else:
+        cluster = tl.load(changed_old + at, mask=mask, other=-1)
+    return cluster, mask & (cluster >= 0)
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def count_kernel(labels, n, changed_rows, changed_old, counts, k, flow, BINS: tl.constexpr):
+    """Count the entries of each cluster; BINS is 0 where there are too many clusters to sort by."""
     flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    counts += tl.program_id(2).to(tl.int64) * size
+    counts += tl.program_id(2).to(tl.int64) * k
     n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        entry = block * ROWS + tl.arange(0, ROWS)
-        mask = entry < n_changed
-        old = tl.load(changed_old + entry, mask=mask, other=-1)
-        new = tl.load(
-            labels + tl.load(changed_rows + entry, mask=mask, other=0), mask=mask, other=0
-        )
-        tl.atomic_add(counts + new * REPLICAS + block % REPLICAS, 1, mask=mask, sem="relaxed")
-        tl.atomic_add(counts + old * REPLICAS + block % REPLICAS, 1, mask=old >= 0, sem="relaxed")
+    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
+        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
+        if BINS > 0:
+            many = tl.histogram(cluster, BINS, there)
+            tl.atomic_add(counts + tl.arange(0, BINS), many, mask=many > 0, sem="relaxed")
+        else:
+            tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["size"])
-def place_kernel(counts, ends, size, flow):
+@triton.jit(do_not_specialize=["k"])
+def place_kernel(counts, ends, k, flow):
     """Turn counts into where the entries of each cluster begin; `ends` moves on as they come."""
     if tl.load(own_flow(flow) + HALT) != 0:
         return
-    counts += tl.program_id(2).to(tl.int64) * size
-    ends += tl.program_id(2).to(tl.int64) * size
+    counts += tl.program_id(2).to(tl.int64) * k
+    ends += tl.program_id(2).to(tl.int64) * k
     before = 0
-    for first in range(0, size, COUNTERS):
+    for first in range(0, k, COUNTERS):
         j = first + tl.arange(0, COUNTERS)
-        count = tl.load(counts + j, mask=j < size, other=0)
-        tl.store(ends + j, before + tl.cumsum(count, 0) - count, mask=j < size)
-        tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < size)
+        count = tl.load(counts + j, mask=j < k, other=0)
+        tl.store(ends + j, before + tl.cumsum(count, 0) - count, mask=j < k)
+        tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < k)
         before += tl.sum(count, 0)
 
 
-@triton.jit(do_not_specialize=["n", "size"])
+@triton.jit
+def ascending(keys, place):
+    """Return a block of integers in ascending order: Batcher's bitonic sort (AFIPS 1968)."""
+    for stage in tl.static_range(1, LOG_ROWS + 1):
+        for step in tl.static_range(stage):
+            partner = place ^ (1 << (stage - 1 - step))
+            other = tl.gather(keys, partner, 0)
+            # Runs of 2**stage ascend and descend by turns.
+            lower = (place < partner) == ((place & (1 << stage)) == 0)
+            keys = tl.where(lower, tl.minimum(keys, other), tl.maximum(keys, other))
+    return keys
+
+
+@triton.jit(do_not_specialize=["n", "k"])
 def sort_kernel(
-    labels, n, changed_rows, changed_old, ends, size, entries, clusters, flow,
-    REPLICAS: tl.constexpr,
+    labels, n, changed_rows, changed_old, ends, k, entries, clusters, flow, BINS: tl.constexpr,
 ):  # fmt: skip
     """Put each entry in its place: the row, or for a cluster that it leaves its complement."""
     flow = own_flow(flow)
@@ -85,23 +114,29 @@ def sort_kernel(
         return
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    ends += tl.program_id(2).to(tl.int64) * size
+    ends += tl.program_id(2).to(tl.int64) * k
     entries += first_row(2 * n)
     clusters += first_row(2 * n)
     n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        entry = block * ROWS + tl.arange(0, ROWS)
-        mask = entry < n_changed
-        rows = tl.load(changed_rows + entry, mask=mask, other=0)
-        old = tl.load(changed_old + entry, mask=mask, other=-1)
-        new = tl.load(labels + rows, mask=mask, other=0)
-        at = tl.atomic_add(ends + new * REPLICAS + block % REPLICAS, 1, mask=mask, sem="relaxed")
-        tl.store(entries + at, rows, mask=mask)
-        tl.store(clusters + at, new, mask=mask)
-        leaves = old >= 0
-        at = tl.atomic_add(ends + old * REPLICAS + block % REPLICAS, 1, mask=leaves, sem="relaxed")
-        tl.store(entries + at, ~rows, mask=leaves)
-        tl.store(clusters + at, old, mask=leaves)
+    place = tl.arange(0, ROWS)
+    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
+        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
+        if tl.max(there.to(tl.int32), 0) > 0:
+            if BINS > 0:
+                many = tl.histogram(cluster, BINS, there)
+                some = many > 0
+                begin = tl.atomic_add(ends + tl.arange(0, BINS), many, mask=some, sem="relaxed")
+                begin = tl.where(some, begin - (tl.cumsum(many, 0) - many), 0)
+                order = ascending(tl.where(there, cluster, BINS) * ROWS + place, place)
+                cluster, own = order // ROWS, order % ROWS
+                there = cluster < BINS
+                at = place + tl.gather(begin, tl.where(there, cluster, 0), 0)
+            else:
+                own = place
+                at = tl.atomic_add(ends + cluster, 1, mask=there, sem="relaxed")
+            rows = tl.load(changed_rows + block // 2 * ROWS + own, mask=there, other=0)
+            tl.store(entries + at, tl.where(block % 2 == 0, rows, ~rows), mask=there)
+            tl.store(clusters + at, cluster, mask=there)
 
 
 @triton.jit
@@ -186,9 +221,9 @@ def flush_weights(
         return sums, tl.where(mask, 0, ones)
 
 
-@triton.jit(do_not_specialize=["n", "size", "bits", "n_limbs", "skip"])
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, n, d, size, weights, lattice, entries, clusters, ends, flow,
+    X, n, d, k, weights, lattice, entries, clusters, ends, flow,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
@@ -200,7 +235,7 @@ def add_kernel(
     lattice += member * 3 * (d + 1)
     entries += first_row(2 * n)
     clusters += first_row(2 * n)
-    ends += member * size
+    ends += member * k
     sums += member * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
@@ -218,7 +253,7 @@ def add_kernel(
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
     sums += skip * limb_size
-    count = tl.load(ends + size - 1)
+    count = tl.load(ends + k - 1)
     run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
     first = tl.program_id(0) * LANES * run
     if first >= count:
@@ -299,11 +334,9 @@ class Moves:
     """
 
     def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
-        self.n, self.members = n, members
-        # Few clusters have replicas of their counters, lest all rows meet at the same.
-        self.replicas = max(1, COUNTERS.value // next_power(k))
-        self.size = k * self.replicas
-        self.counts = torch.zeros(members * self.size, dtype=torch.int32, device=device)
+        self.n, self.k, self.members = n, k, members
+        self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
+        self.counts = torch.zeros(members * k, dtype=torch.int32, device=device)
         self.ends = torch.empty_like(self.counts)
         self.entries = torch.empty(2 * members * n, dtype=torch.int32, device=device)
         self.clusters = torch.empty_like(self.entries)
@@ -320,26 +353,26 @@ class Moves:
             As many entries as ``flow[N_CHANGED]`` says.
         sums : int64 tensor of shape (members, n_limbs, k, d + 1)
         """
-        _, n_limbs, k, m = sums.shape
-        n, size, members = self.n, self.size, self.members
+        _, n_limbs, _, m = sums.shape
+        n, k, members = self.n, self.k, self.members
         wide = programs_each(8 * processors(X.device), members)
         lanes = programs_each(RESIDENT * processors(X.device), members)
         launch(
             count_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.counts, size, flow, REPLICAS=self.replicas,
+            labels, n, changed_rows, changed_old, self.counts, k, flow, BINS=self.bins,
         )  # fmt: skip
-        launch(place_kernel, (1, 1, members), self.counts, self.ends, size, flow, num_warps=8)
+        launch(place_kernel, (1, 1, members), self.counts, self.ends, k, flow, num_warps=8)
         launch(
             sort_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.ends, size, self.entries, self.clusters,
-            flow, REPLICAS=self.replicas,
+            labels, n, changed_rows, changed_old, self.ends, k, self.entries, self.clusters,
+            flow, BINS=self.bins,
         )  # fmt: skip
         columns = min(LANE_COLUMNS, next_power(m - 1))
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
             launch(
                 add_kernel, (lanes, ceil_div(m - 1, columns), members),
-                X, n, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
+                X, n, m - 1, k, lattice.weights, lattice.columns, self.entries, self.clusters,
                 self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
                 SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
                 LANES=LANE_COLUMNS // columns, COLUMNS=columns,
