@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.entries import MOST_BINS
 from lloydia.backends.cuda.flow import N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.moves import MOST_BINS, Moves
+from lloydia.backends.cuda.moves import Moves
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.exact import sums

@@ -1,11 +1,8 @@
-"""Rows that changed, sorted by cluster: neighbours in the list are added before they meet a sum.
+"""Rows that changed move from cluster to cluster: their sums.
 
-A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  A block of entries is sorted by itself
-first, so that it counts for each cluster, and asks where its entries go, once: an atomic operation
-an entry would take longer than all the rest.  The list is then cut into as many equal runs as there
-are *lanes* of threads; a lane adds its run in registers, and needs one atomic operation a column
-where the cluster changes; rows in their own order would need one each.
+The list of sorted entries (:mod:`entries`) is cut into as many equal runs as there are *lanes* of
+threads; a lane adds its run in registers, and needs one atomic operation a column where the cluster
+changes; rows in their own order would need one each.
 """
 
 from __future__ import annotations
@@ -14,129 +11,26 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.exact_numbers import SHIFT, product_error, whole
-from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
+from lloydia.backends.cuda.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["Moves"]
 
-# Entries and counters that a program looks at together; clusters that blocks of entries are sorted
-# by, and the least that a histogram has.
-ROWS = tl.constexpr(1 << 10)
-COUNTERS = tl.constexpr(4096)
-LOG_ROWS = tl.constexpr(10)
-MOST_BINS, LEAST_BINS = 1024, 128
 # Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
 # Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
 LANE_COLUMNS = 128
-# Programs a multiprocessor, and the registers of a thread that leave room for as many.
-RESIDENT, REGISTERS = 16, 128
+# Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
+# as many: with one lane, and with several, which take more.
+ALONE, TOGETHER = (16, 128), (8, 255)
 # Limbs that are added in one pass.
 MOST_LIMBS = 4
 # The bits of the number that rounds (exact_numbers.SHIFT).
 SHIFT_BITS = tl.constexpr(0x4338000000000000)
-
-
-@triton.jit
-def block_of(block, labels, changed_rows, changed_old, n_changed):
-    """Return the clusters of a block of entries, and which are there.
-
-    Rows join clusters in even blocks, and leave them in odd ones.
-    """
-    at = block // 2 * ROWS + tl.arange(0, ROWS)
-    mask = at < n_changed
-    if block % 2 == 0:
-        rows = tl.load(changed_rows + at, mask=mask, other=0)
-        cluster = tl.load(labels + rows, mask=mask, other=0)
-    else:
-        cluster = tl.load(changed_old + at, mask=mask, other=-1)
-    return cluster, mask & (cluster >= 0)
-
-
-@triton.jit(do_not_specialize=["n", "k"])
-def count_kernel(labels, n, changed_rows, changed_old, counts, k, flow, BINS: tl.constexpr):
-    """Count the entries of each cluster; BINS is 0 where there are too many clusters to sort by."""
-    flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
-        return
-    changed_rows += first_row(n)
-    changed_old += first_row(n)
-    counts += tl.program_id(2).to(tl.int64) * k
-    n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
-        if BINS > 0:
-            many = tl.histogram(cluster, BINS, there)
-            tl.atomic_add(counts + tl.arange(0, BINS), many, mask=many > 0, sem="relaxed")
-        else:
-            tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
-
-
-@triton.jit(do_not_specialize=["k"])
-def place_kernel(counts, ends, k, flow):
-    """Turn counts into where the entries of each cluster begin; `ends` moves on as they come."""
-    if tl.load(own_flow(flow) + HALT) != 0:
-        return
-    counts += tl.program_id(2).to(tl.int64) * k
-    ends += tl.program_id(2).to(tl.int64) * k
-    before = 0
-    for first in range(0, k, COUNTERS):
-        j = first + tl.arange(0, COUNTERS)
-        count = tl.load(counts + j, mask=j < k, other=0)
-        tl.store(ends + j, before + tl.cumsum(count, 0) - count, mask=j < k)
-        tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < k)
-        before += tl.sum(count, 0)
-
-
-@triton.jit
-def ascending(keys, place):
-    """Return a block of integers in ascending order: Batcher's bitonic sort (AFIPS 1968)."""
-    for stage in tl.static_range(1, LOG_ROWS + 1):
-        for step in tl.static_range(stage):
-            partner = place ^ (1 << (stage - 1 - step))
-            other = tl.gather(keys, partner, 0)
-            # Runs of 2**stage ascend and descend by turns.
-            lower = (place < partner) == ((place & (1 << stage)) == 0)
-            keys = tl.where(lower, tl.minimum(keys, other), tl.maximum(keys, other))
-    return keys
-
-
-@triton.jit(do_not_specialize=["n", "k"])
-def sort_kernel(
-    labels, n, changed_rows, changed_old, ends, k, entries, clusters, flow, BINS: tl.constexpr,
-):  # fmt: skip
-    """Put each entry in its place: the row, or for a cluster that it leaves its complement."""
-    flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
-        return
-    changed_rows += first_row(n)
-    changed_old += first_row(n)
-    ends += tl.program_id(2).to(tl.int64) * k
-    entries += first_row(2 * n)
-    clusters += first_row(2 * n)
-    n_changed = tl.load(flow + N_CHANGED)
-    place = tl.arange(0, ROWS)
-    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
-        if tl.max(there.to(tl.int32), 0) > 0:
-            if BINS > 0:
-                many = tl.histogram(cluster, BINS, there)
-                some = many > 0
-                begin = tl.atomic_add(ends + tl.arange(0, BINS), many, mask=some, sem="relaxed")
-                begin = tl.where(some, begin - (tl.cumsum(many, 0) - many), 0)
-                order = ascending(tl.where(there, cluster, BINS) * ROWS + place, place)
-                cluster, own = order // ROWS, order % ROWS
-                there = cluster < BINS
-                at = place + tl.gather(begin, tl.where(there, cluster, 0), 0)
-            else:
-                own = place
-                at = tl.atomic_add(ends + cluster, 1, mask=there, sem="relaxed")
-            rows = tl.load(changed_rows + block // 2 * ROWS + own, mask=there, other=0)
-            tl.store(entries + at, tl.where(block % 2 == 0, rows, ~rows), mask=there)
-            tl.store(clusters + at, cluster, mask=there)
 
 
 @triton.jit
@@ -219,6 +113,15 @@ def flush_weights(
         total = tl.where(skip == 0, ones.to(tl.int64) << bits, 0)
         tl.atomic_add(at, total, mask=mask & (total != 0), sem="relaxed")
         return sums, tl.where(mask, 0, ones)
+
+
+@triton.jit
+def flush_together(sums, added, at, limb_size, there, mask, LIMBS: tl.constexpr):
+    """Add a tuple of sums to memory, those of all lanes as one; parameters are those of `flush`."""
+    for limb in tl.static_range(LIMBS):
+        total = tl.sum(sums[limb] - added.to(tl.int64) * SHIFT_BITS, 0)
+        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
+        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n", "k", "bits", "n_limbs", "skip"])
@@ -310,20 +213,32 @@ def add_kernel(
             else:
                 ones += signs[i]
             added += TERMS
-    at = sums + current.to(tl.int64) * m
-    there = begin < count
-    flush(
-        own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
-        there[:, None] & column, LIMBS,
-    )  # fmt: skip
-    flush_weights(
-        own_weight, ones, added, at + d, limb_size, n_limbs - skip, there & first_block, bits, skip,
-        LIMBS, WEIGHTED,
-    )  # fmt: skip
+    # Mostly all lanes have come to the same cluster: past the end are entries times 0.
+    cluster = tl.max(current, 0)
+    if (LANES > 1) & (tl.min(current, 0) == cluster):
+        to = sums + cluster.to(tl.int64) * m
+        first_one = tl.program_id(1) == 0
+        flush_together(own, added[:, None], to + f, limb_size, n_limbs - skip, f < d, LIMBS)
+        if WEIGHTED:
+            flush_together(own_weight, added, to + d, limb_size, n_limbs - skip, first_one, LIMBS)
+        else:
+            total = tl.sum(ones, 0).to(tl.int64) << bits
+            tl.atomic_add(to + d, total, mask=first_one & (skip == 0), sem="relaxed")
+    else:
+        at = sums + current.to(tl.int64) * m
+        there = begin < count
+        flush(
+            own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
+            there[:, None] & column, LIMBS,
+        )  # fmt: skip
+        flush_weights(
+            own_weight, ones, added, at + d, limb_size, n_limbs - skip, there & first_block, bits,
+            skip, LIMBS, WEIGHTED,
+        )  # fmt: skip
 
 
 class Moves:
-    """The sorted moves of a run's iterations.
+    """The moves of a run's iterations.
 
     Parameters
     ----------
@@ -334,12 +249,7 @@ class Moves:
     """
 
     def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
-        self.n, self.k, self.members = n, k, members
-        self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
-        self.counts = torch.zeros(members * k, dtype=torch.int32, device=device)
-        self.ends = torch.empty_like(self.counts)
-        self.entries = torch.empty(2 * members * n, dtype=torch.int32, device=device)
-        self.clusters = torch.empty_like(self.entries)
+        self.entries = Entries(n, k, device, members)
 
     def add(
         self, X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
@@ -353,28 +263,19 @@ class Moves:
             As many entries as ``flow[N_CHANGED]`` says.
         sums : int64 tensor of shape (members, n_limbs, k, d + 1)
         """
-        _, n_limbs, _, m = sums.shape
-        n, k, members = self.n, self.k, self.members
-        wide = programs_each(8 * processors(X.device), members)
-        lanes = programs_each(RESIDENT * processors(X.device), members)
-        launch(
-            count_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.counts, k, flow, BINS=self.bins,
-        )  # fmt: skip
-        launch(place_kernel, (1, 1, members), self.counts, self.ends, k, flow, num_warps=8)
-        launch(
-            sort_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.ends, k, self.entries, self.clusters,
-            flow, BINS=self.bins,
-        )  # fmt: skip
+        _, n_limbs, k, m = sums.shape
+        entries, members = self.entries, self.entries.members
+        entries.sort(labels, changed_rows, changed_old, flow)
         columns = min(LANE_COLUMNS, next_power(m - 1))
+        resident, registers = ALONE if columns == LANE_COLUMNS else TOGETHER
+        lanes = programs_each(resident * processors(X.device), members)
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
             launch(
                 add_kernel, (lanes, ceil_div(m - 1, columns), members),
-                X, n, m - 1, k, lattice.weights, lattice.columns, self.entries, self.clusters,
-                self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
-                SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
-                LANES=LANE_COLUMNS // columns, COLUMNS=columns,
-                num_warps=1, maxnreg=REGISTERS if columns == LANE_COLUMNS else None, **EXACT,
+                X, entries.n, m - 1, k, lattice.weights, lattice.columns, entries.rows,
+                entries.clusters, entries.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
+                LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
+                RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+                num_warps=1, maxnreg=registers, **EXACT,
             )  # fmt: skip
