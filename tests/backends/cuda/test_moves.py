@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.entries import MOST_BINS
 from lloydia.backends.cuda.flow import N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.moves import Moves
@@ -15,27 +16,28 @@ from lloydia.exact import sums
 from lloydia.exact.means import carry
 from nasty import rows_of
 
-K = 5
+D = 11
 
 
-@pytest.mark.parametrize(("flavour", "dtype", "weighted"), [
-    ("gauss", "float32", False), ("gauss", "float64", True), ("outlier", "float32", True),
-    ("outlier", "float64", False), ("wide", "float64", True),
+@pytest.mark.parametrize(("flavour", "dtype", "weighted", "n", "k"), [
+    ("gauss", "float32", False, 150, 5), ("gauss", "float64", True, 150, 5),
+    ("outlier", "float32", True, 150, 5), ("outlier", "float64", False, 150, 5),
+    ("wide", "float64", True, 150, 5), ("gauss", "float32", False, 2500, 1),
+    ("gauss", "float32", False, 1500, 300), ("gauss", "float32", False, 150, MOST_BINS + 1),
 ])  # fmt: skip
-def test_sums_follow_the_labels(flavour, dtype, weighted):
-    n, d = 150, 11
-    X = rows_of(flavour, n, d, dtype, seed=1)
+def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
+    X = rows_of(flavour, n, D, dtype, seed=1)
     rng = np.random.default_rng(0)
     weights = 10.0 ** rng.uniform(-6, 6, size=n) if weighted else None
     rows = Placed(X, weights, "cuda")
     lattice = Lattice.of(rows, rows.grid, rows.weights)
     device = place("cuda")
-    moves = Moves(n, K, device)
-    totals = torch.zeros((1, rows.grid.n_limbs, K, d + 1), dtype=torch.int64, device=device)
+    moves = Moves(n, k, device)
+    totals = torch.zeros((1, rows.grid.n_limbs, k, D + 1), dtype=torch.int64, device=device)
     old = np.full(n, -1, dtype=np.int32)
     limbs = sums.limbs(X, weights, rows.grid)
     for share in (1.0, 0.4, 0.0):
-        new = np.where(rng.random(n) < share, rng.integers(0, K, size=n), old).astype(np.int32)
+        new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
         changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
         flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
         flow[N_CHANGED.value] = len(changed)
@@ -44,7 +46,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted):
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
         moves.add(rows.X, lattice, labels, listed[0], listed[1], flow, totals)
-        expected = sums.accumulate(limbs, new, K)
+        expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)
         old = new
 

@@ -30,6 +30,7 @@ class Scanned:
         self.labels = labels.cpu().numpy()
         counts = flow.cpu().numpy()
         self.n_doubt, self.n_doubt2 = counts[state.N_DOUBT.value], counts[state.N_DOUBT2.value]
+        self.n_wide = counts[state.N_WIDE.value]
         self.changed = changed_rows.cpu().numpy()[: counts[state.N_CHANGED.value]]
         self.old = changed_old.cpu().numpy()[: counts[state.N_CHANGED.value]]
 
@@ -104,6 +105,20 @@ def test_ties_and_near_ties():
     check(X, C)
     C[6:] = np.nextafter(C[6:], np.float32(np.inf))
     check(X, C)
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_rows_between_three_centres(share):
+    """Few of them have records; where all rows are such there is no place for these."""
+    X, C = blobs(300, 17, 20)
+    near = np.arange(int(share * 20))
+    away = np.random.default_rng(5).normal(size=(2, len(near), 17)) * 1e-3
+    scanned = check(X, np.concatenate([C, *(C[near] + away).astype(np.float32)]))
+    assert scanned.n_wide > 40
+    if share < 1:
+        assert scanned.n_doubt2 < 0.1 * scanned.n_wide
+    else:
+        assert scanned.n_doubt2 == scanned.n_doubt == 300
 
 
 def test_an_offset_costs_nothing_and_outlying_centres_little():

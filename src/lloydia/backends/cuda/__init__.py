@@ -15,8 +15,8 @@ Where to look:
   :mod:`two_least`, :mod:`limits` says what the scores prove; :mod:`candidates` names the few
   centres that a row in doubt can have, :mod:`duel` decides between them by canonical D,
   :mod:`settle` is for the rest; :mod:`row_lists`.
-* Centres: :mod:`moves` and :mod:`sums` add integers, :mod:`means` divides them;
-  :mod:`exact_numbers`.
+* Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers,
+  :mod:`means` divides them; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` and :mod:`batch_halves` hold their rows, :mod:`batch_run` their state.
   To every kernel of an iteration a data set by itself is a batch of one.

@@ -24,6 +24,7 @@ from lloydia.backends.cuda.half_rows import (
 )
 from lloydia.backends.cuda.half_scores import CHUNK
 from lloydia.backends.cuda.launching import EXACT, ceil_div
+from lloydia.backends.cuda.recording import launch
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
@@ -56,11 +57,12 @@ class BatchHalves:
         self.norm, self.rest = torch.empty(total, **single), torch.empty(total, **single)
         block = min(self.width, CHUNK)
         per_program = 4096 // block
-        rows_kernel[(ceil_div(n, per_program), 1, rows.members)](
+        launch(
+            rows_kernel, (ceil_div(n, per_program), 1, rows.members),
             rows.X, n, d, self.width, offset, self.numbers, self.high, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
-        reach_kernel[(1, 1, rows.members)](self.numbers, **EXACT)
+        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
 
 
 def frames(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -1,9 +1,14 @@
 """The second stage for d > 8: the few centres that can be nearest to a row in doubt.
 
 The scores of the rows in doubt are computed once more, and four columns are named that the least
-are among (:func:`lloydia.backends.cuda.two_least.crossings`).  Where all other scores are above a
+are among (:func:`lloydia.backends.cuda.two_least.crossed`).  Where all other scores are above a
 row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between which
-:mod:`duel` decides.  The other rows are left to the last stage.
+:mod:`duel` decides.  Of the other rows, most have theirs among nine columns; a few are left to the
+last stage.
+
+The four stand where the row stands in the list of those in doubt.  The nine are in a record, with
+the row, that takes the places of three such rows; records are written from the end.  A row is also
+left to the last stage where there is no place for its record.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from lloydia.backends.cuda.flow import (
     HALT,
     N_DOUBT,
     N_DOUBT2,
+    N_WIDE,
     first_row,
     own_flow,
     programs_each,
@@ -34,17 +40,23 @@ from lloydia.backends.cuda.launching import processors
 from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append
-from lloydia.backends.cuda.two_least import add_named_tile, begin_named, crossings
+from lloydia.backends.cuda.two_least import add_named_tile, begin_named, crossed, crossing
 from lloydia.exact.half_certificate import canonical_error
 
-__all__ = ["COUNT", "nominate"]
+__all__ = ["COUNT", "NINE", "RECORD", "nominate", "record_at"]
 
-# Candidates of a row.
-COUNT = tl.constexpr(4)
+# Candidates of a row, those of a row with a record, and the places that it takes.
+COUNT, NINE, RECORD = tl.constexpr(4), tl.constexpr(9), tl.constexpr(3)
 # Rows and slots of a tile of scores, and its most columns.
 ROWS, SLOTS, MOST_COLUMNS = 128, 32, 128
 # Programs that a multiprocessor holds at a time.
 AT_A_TIME, WARPS, STAGES = 2, 8, 2
+
+
+@triton.jit
+def record_at(candidates, n, position):
+    """Return where some records are, counted from the end."""
+    return candidates + (n - RECORD * (position.to(tl.int64) + 1)) * COUNT
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
@@ -55,7 +67,7 @@ def candidates_kernel(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the candidates of the rows listed in `doubts`, or -1; list the rows without any."""
+    """Write the candidates of the rows listed in `doubts`, or -1, or a record; list the others."""
     flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
         return
@@ -95,7 +107,11 @@ def candidates_kernel(
             slots, first, second, third, tile, next_tile = add_named_tile(
                 slots, first, second, third, tile, next_tile, scores, t, PARTS
             )
-        a, b, c, d, others = crossings(slots, first, second, third, tile, next_tile)
+        slot1, slot2, slot3, cell1, cell2, cell3, others, farther = crossed(
+            slots, first, second, third, tile, next_tile
+        )
+        slot = (slot1, slot2, slot3)
+        cell = (cell1, cell2, cell3)
         top = limit_of(
             rows, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm + size,
             center_rest + size, center_lowered + size, usual + tl.program_id(2) * 2,
@@ -103,11 +119,22 @@ def candidates_kernel(
         )  # fmt: skip
         known = others > top
         at = candidates + position.to(tl.int64) * COUNT
-        tl.store(at, tl.where(known, a, -1), mask=mask)
-        tl.store(at + 1, tl.where(known, b, -1), mask=mask)
-        tl.store(at + 2, tl.where(known, c, -1), mask=mask)
-        tl.store(at + 3, tl.where(known, d, -1), mask=mask)
-        append(rows, mask & ~known, doubts2, flow + N_DOUBT2)
+        for i in tl.static_range(COUNT):
+            j = crossing(slot[i // 2], cell[i % 2], SLOTS)
+            tl.store(at + i, tl.where(known, j, -1), mask=mask)
+        wide = mask & ~known & (farther > top)
+        chosen = wide.to(tl.int32)
+        n_wide = tl.sum(chosen, 0)
+        if n_wide > 0:
+            place = tl.atomic_add(flow + N_WIDE, n_wide, sem="relaxed")
+            place += tl.cumsum(chosen, 0) - chosen
+            wide = wide & (n_listed + RECORD * (place.to(tl.int64) + 1) <= n)
+            record = record_at(candidates, n, place)
+            tl.store(record, rows, mask=wide)
+            for i in tl.static_range(NINE):
+                j = crossing(slot[i // 3], cell[i % 3], SLOTS)
+                tl.store(record + 1 + i, j, mask=wide)
+        append(rows, mask & ~known & ~wide, doubts2, flow + N_DOUBT2)
 
 
 def nominate(

@@ -13,6 +13,7 @@ import triton.language as tl
 from lloydia.backends.cuda.flow import first_row
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 
 __all__ = ["closest", "distances", "own_distances", "squares", "table"]
 
@@ -112,7 +113,8 @@ def own_distances(
     if out is None:
         out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
     chunk = min(LINE // max(4, rows.X.element_size()), next_power(d))
-    own_kernel[(ceil_div(n, BLOCK.value), 1, rows.members)](
+    launch(
+        own_kernel, (ceil_div(n, BLOCK.value), 1, rows.members),
         rows.X, labels, centers, out, flow, n, centers.shape[-2], d,
         LEVELS=chunk.bit_length() - 1, num_warps=4, **EXACT,
     )  # fmt: skip

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import ceil_div, processors
+from lloydia.backends.cuda.recording import launch
 
 __all__ = ["n_distinct", "queue_seen", "see"]
 
@@ -32,7 +33,7 @@ def seen_kernel(labels, n, seen):
 def queue_seen(labels: torch.Tensor, seen: torch.Tensor) -> None:
     """Queue that `seen`, zeros of shape (k,), int32, has a 1 for each of the labels: int32 (n,)."""
     programs = min(ceil_div(len(labels), BLOCK.value), 8 * processors(labels.device))
-    seen_kernel[(programs,)](labels, len(labels), seen)
+    launch(seen_kernel, (programs,), labels, len(labels), seen)
 
 
 def n_distinct(labels: torch.Tensor, k: int) -> int:

@@ -8,9 +8,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.candidates import COUNT
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, first_row, own_flow, programs_each
-from lloydia.backends.cuda.launching import EXACT, processors
+from lloydia.backends.cuda.candidates import COUNT, NINE, RECORD, record_at
+from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_WIDE, first_row, own_flow, programs_each
+from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
 
@@ -40,10 +40,30 @@ def add_in_order(D, squares):
     return D + s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
 
 
+@triton.jit
+def nearest_of(X, rows, centers, j, k, d):
+    """Return the nearest of each row's candidates `j`, or LAST where it has none."""
+    f = tl.arange(0, AHEAD)
+    # Columns that fill the last tile are no centres.
+    there = (j >= 0) & (j < k)
+    x_at = X + (rows.to(tl.int64) * d)[:, None, None] + f[None, None, :]
+    c_at = centers + (tl.where(there, j, 0).to(tl.int64) * d)[:, :, None] + f[None, None, :]
+    D = tl.zeros(j.shape, tl.float64)
+    for first in range(0, d, AHEAD):
+        inside = (first + f < d)[None, None, :]
+        x = tl.load(x_at + first, mask=inside, other=0.0).to(tl.float64)
+        c = tl.load(c_at + first, mask=inside & there[:, :, None], other=0.0).to(tl.float64)
+        difference = x - c
+        D = add_in_order(D, difference * difference)
+    D = tl.where(there, D, float("inf"))
+    least = tl.min(D, 1)
+    return tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+
+
 @triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
     X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
-    ROWS: tl.constexpr,
+    ROWS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
@@ -55,27 +75,26 @@ def duel_kernel(
     changed_old += first_row(n)
     n_listed = tl.load(flow + N_DOUBT)
     place = tl.arange(0, COUNT)
-    f = tl.arange(0, AHEAD)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed
         rows = tl.load(doubts + position, mask=mask, other=0)
         at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
         j = tl.load(at, mask=mask[:, None], other=-1)
-        # Columns that fill the last tile are no centres.
-        there = (j >= 0) & (j < k)
-        x_at = X + (rows.to(tl.int64) * d)[:, None, None] + f[None, None, :]
-        c_at = centers + (tl.where(there, j, 0).to(tl.int64) * d)[:, :, None] + f[None, None, :]
-        D = tl.zeros((ROWS, COUNT), tl.float64)
-        for first in range(0, d, AHEAD):
-            inside = (first + f < d)[None, None, :]
-            x = tl.load(x_at + first, mask=inside, other=0.0).to(tl.float64)
-            c = tl.load(c_at + first, mask=inside & there[:, :, None], other=0.0).to(tl.float64)
-            difference = x - c
-            D = add_in_order(D, difference * difference)
-        D = tl.where(there, D, float("inf"))
-        least = tl.min(D, 1)
-        label = tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+        label = nearest_of(X, rows, centers, j, k, d)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+    # Records, as many threads a row as hold nine candidates.
+    FEW: tl.constexpr = ROWS * COUNT // WIDE
+    n_wide = tl.minimum(tl.load(flow + N_WIDE), (n - n_listed) // RECORD)
+    column = tl.arange(0, WIDE)
+    for block in range(tl.program_id(0), tl.cdiv(n_wide, FEW), tl.num_programs(0)):
+        number = block * FEW + tl.arange(0, FEW)
+        mask = number < n_wide
+        record = record_at(candidates, n, number)
+        rows = tl.load(record, mask=mask, other=0)
+        some = mask[:, None] & (column < NINE)[None, :]
+        j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
+        label = nearest_of(X, rows, centers, j, k, d)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
 
 
@@ -89,12 +108,15 @@ def duel(
     changed_old: torch.Tensor,
     flow: torch.Tensor,
 ) -> None:
-    """Queue it for the rows in `doubts`; those without candidates (-1) are passed over."""
+    """Queue it for the rows in `doubts` and those that have records.
+
+    Rows without candidates (-1) are passed over.
+    """
     k, d = centers.shape[-2:]
     programs = programs_each(RESIDENT * processors(rows.device), rows.members)
     launch(
         duel_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers, k, d, doubts, candidates,
         labels, changed_rows, changed_old, flow,
-        ROWS=ROWS, num_warps=4, **EXACT,
+        ROWS=ROWS, WIDE=next_power(NINE.value), num_warps=4, **EXACT,
     )  # fmt: skip

@@ -138,7 +138,7 @@ class CUDA(Picks):
         # Its own, whatever becomes of the caller's.
         self.begun = np.array(centers, dtype=self.dtype, order="C")
         self.k = len(self.begun)
-        if self.renewed and self.fixed == self._fixed(self.k, settles):
+        if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
             self.used = self.run.current
@@ -161,21 +161,19 @@ class CUDA(Picks):
         k = len(centers)
         self.lag = self.lag_of(k)
         check_memory(self.needed(k), self.device)
-        n_slots = self.lag + 4
         self.run: LowRun | TensorRun
         if self.low:
             lattice = None if self.unchecked else self.lattice
-            self.run = LowRun(self, lattice, centers, n_slots, settles)
+            self.run = LowRun(self, lattice, centers, self.lag + 4, settles)
         else:
             if self.halves is None:
-                # The device stores them while the host waits for the extent, and goes on.
+                # The device stores them while the host goes on.
                 self.halves = HalfRows(self)
-            self.run = TensorRun(self, self.lattice, centers, n_slots, settles)
-            self.fixed = self._fixed(k, settles)
+            self.run = TensorRun(self, centers, self.lag, settles)
         self.used = self.run.current
         self.ending = None
 
-    def _fixed(self, k: int, settles: bool) -> tuple:
+    def _fixed(self, k: int, settles: int) -> tuple:
         """Return what is part of a recording, beside addresses and the shape of the rows."""
         return k, settles, self.grid.bits, self.grid.n_limbs, self.grid.recover
 
@@ -185,6 +183,9 @@ class CUDA(Picks):
         The next run may use the memory of the last one and what it recorded: what
         :meth:`labels` and :meth:`centers` returned is overwritten then.
         """
+        run = self.__dict__.get("run")
+        if isinstance(run, TensorRun) and not self.renewed:
+            self.fixed = self._fixed(self.k, run.settles)
         self.X.copy_(X)
         self.forget_extent()
         if self.low:
@@ -323,6 +324,7 @@ class CUDA(Picks):
         self.run.assign()
         if self.unchecked:
             self._check()
+        self.extent()  # refuses NaN
         self.n_distances += self.n_samples * self.k
 
     def distances(self, centers: NDArray) -> torch.Tensor:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.flow import programs_each
 from lloydia.backends.cuda.launching import ceil_div, next_power, processors
+from lloydia.backends.cuda.recording import launch
 
 __all__ = ["bounds_of", "magnitudes", "queue_bounds", "read_bounds"]
 
@@ -55,9 +56,10 @@ def queue_bounds(X: torch.Tensor) -> torch.Tensor:
     columns = min(64, next_power(d))
     rows = 4096 // columns
     blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), members))
-    extent_kernel[(blocks, ceil_div(d, columns), members)](
-        X, n, d, bounds, ROWS=rows, COLUMNS=columns
-    )
+    launch(
+        extent_kernel, (blocks, ceil_div(d, columns), members),
+        X, n, d, bounds, ROWS=rows, COLUMNS=columns,
+    )  # fmt: skip
     return bounds
 
 

@@ -16,12 +16,12 @@ __all__ = [
     "HALT",
     "ITERATION",
     "MOST_FEATURES",
-    "MOVES",
     "N_CHANGED",
     "N_DOUBT",
     "N_DOUBT2",
     "N_EMPTY",
     "N_RECHECKED",
+    "N_WIDE",
     "SIZE",
     "TICKETS",
     "first_row",
@@ -41,8 +41,8 @@ N_RECHECKED = tl.constexpr(5)
 # Of this iteration: clusters of weight 0, and programs that have computed their centres.
 N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
-# Entries of the list of moves between clusters.
-MOVES = tl.constexpr(8)
+# Rows in doubt between more centres than most.
+N_WIDE = tl.constexpr(8)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 

@@ -22,6 +22,7 @@ from lloydia.backends.cuda.flow import first_row
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
 
 __all__ = [
@@ -184,12 +185,13 @@ class HalfRows:
         self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
         block = min(self.width, CHUNK)
         per_program = 4096 // block
-        rows_kernel[(ceil_div(n, per_program),)](
+        launch(
+            rows_kernel, (ceil_div(n, per_program),),
             rows.X, n, d, self.width, offsets, self.numbers,
             self.high, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
-        reach_kernel[(1,)](self.numbers, **EXACT)
+        launch(reach_kernel, (1,), self.numbers, **EXACT)
 
     def renew(self) -> None:
         """Store the rows again, which have changed, in the same memory."""

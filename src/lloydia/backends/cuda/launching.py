@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 import triton
+from triton.runtime import driver
 
 __all__ = [
     "EXACT",
     "INTERPRETED",
+    "Again",
     "ceil_div",
     "launch_known",
     "next_power",
@@ -58,10 +60,13 @@ def next_power(n: int, least: int = 1) -> int:
 
 _found: dict[Hashable, Any] = {}
 
+# Queues something again, on the stream of this handle.
+Again = Callable[[int], None]
+
 
 def launch_known(
     kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
-) -> Callable[..., None] | None:
+) -> Again | None:
     """Queue a kernel whose compiled form is known by a key: finding it takes longer than queueing.
 
     Parameters
@@ -77,19 +82,38 @@ def launch_known(
     Returns
     -------
     callable or None
-        Queues the same again, on the current stream or on that of ``stream=``; None where kernels
-        are interpreted.
+        Queues the same again; None where kernels are interpreted.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
         return None
-    known = (kernel, key, torch.cuda.current_device())
+    device = torch.cuda.current_device()
+    known = (kernel, key, device)
     compiled = _found.get(known)
     queued = compiled is None
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
     constants = (options[name] for name in kernel.arg_names[len(args) :])
-    again = partial(compiled[grid], *args, *constants)
+    again = repeated(compiled, grid, (*args, *constants))
     if not queued:
-        again()
+        again(driver.active.get_current_stream(device))
     return again
+
+
+def repeated(compiled: Any, grid: tuple[int, int, int], args: tuple) -> Again:
+    """Return what queues a compiled kernel: as Triton does, but all is looked up beforehand.
+
+    Where a tensor is comes as a number: of a tensor the driver is asked what it is each time.
+    Triton's hooks, which it calls before and after a launch, are left out.
+    """
+    places = (a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args)
+    no_hooks = None, None, None
+    rest = compiled.function, compiled.packed_metadata, *no_hooks, *places
+    # The tensors are kept, too: what is repeated finds them where they were.
+    return partial(_queue, compiled.run, grid, rest, args)
+
+
+def _queue(
+    run: Callable, grid: tuple[int, int, int], rest: tuple, kept: tuple, stream: int
+) -> None:
+    run(*grid, stream, *rest)

@@ -15,10 +15,10 @@ from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
 from lloydia.backends.cuda.flow import (
     HALT,
     ITERATION,
-    MOVES,
     N_CHANGED,
     N_EMPTY,
     N_RECHECKED,
+    N_WIDE,
     TICKETS,
     own_flow,
 )
@@ -114,7 +114,7 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
         tl.store(flow + HALT, (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32))
         tl.store(flow + ITERATION, iteration + 1)
-        for counter in tl.static_range(N_CHANGED, MOVES + 1):
+        for counter in tl.static_range(N_CHANGED, N_WIDE + 1):
             tl.store(flow + counter, 0)
 
 

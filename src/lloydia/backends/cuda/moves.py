@@ -1,9 +1,8 @@
-"""Rows that changed, sorted by cluster: neighbours in the list are added before they meet a sum.
+"""Rows that changed move from cluster to cluster: their sums.
 
-A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  The list is then cut into as many equal
-runs as there are *lanes* of threads; a lane adds its run in registers, and needs one atomic
-operation a column where the cluster changes; rows in their own order would need one each.
+The list of sorted entries (:mod:`entries`) is cut into as many equal runs as there are *lanes* of
+threads; a lane adds its run in registers, and needs one atomic operation a column where the cluster
+changes; rows in their own order would need one each.
 """
 
 from __future__ import annotations
@@ -12,96 +11,26 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.exact_numbers import SHIFT, product_error, whole
-from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
+from lloydia.backends.cuda.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["Moves"]
 
-# Changed rows and counters that a program looks at together.
-ROWS = tl.constexpr(512)
-COUNTERS = tl.constexpr(4096)
 # Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
 # Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
 LANE_COLUMNS = 128
-# Programs a multiprocessor, and the registers of a thread that leave room for as many.
-RESIDENT, REGISTERS = 16, 128
+# Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
+# as many: with one lane, and with several, which take more.
+ALONE, TOGETHER = (16, 128), (8, 255)
 # Limbs that are added in one pass.
 MOST_LIMBS = 4
 # The bits of the number that rounds (exact_numbers.SHIFT).
 SHIFT_BITS = tl.constexpr(0x4338000000000000)
-
-
-@triton.jit(do_not_specialize=["n", "size"])
-def count_kernel(
-    labels, n, changed_rows, changed_old, counts, size, flow, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Count the entries of each cluster; blocks of rows take turns at its replicas."""
-    flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
-        return
-    changed_rows += first_row(n)
-    changed_old += first_row(n)
-    counts += tl.program_id(2).to(tl.int64) * size
-    n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        entry = block * ROWS + tl.arange(0, ROWS)
-        mask = entry < n_changed
-        old = tl.load(changed_old + entry, mask=mask, other=-1)
-        new = tl.load(
-            labels + tl.load(changed_rows + entry, mask=mask, other=0), mask=mask, other=0
-        )
-        tl.atomic_add(counts + new * REPLICAS + block % REPLICAS, 1, mask=mask, sem="relaxed")
-        tl.atomic_add(counts + old * REPLICAS + block % REPLICAS, 1, mask=old >= 0, sem="relaxed")
-
-
-@triton.jit(do_not_specialize=["size"])
-def place_kernel(counts, ends, size, flow):
-    """Turn counts into where the entries of each cluster begin; `ends` moves on as they come."""
-    if tl.load(own_flow(flow) + HALT) != 0:
-        return
-    counts += tl.program_id(2).to(tl.int64) * size
-    ends += tl.program_id(2).to(tl.int64) * size
-    before = 0
-    for first in range(0, size, COUNTERS):
-        j = first + tl.arange(0, COUNTERS)
-        count = tl.load(counts + j, mask=j < size, other=0)
-        tl.store(ends + j, before + tl.cumsum(count, 0) - count, mask=j < size)
-        tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < size)
-        before += tl.sum(count, 0)
-
-
-@triton.jit(do_not_specialize=["n", "size"])
-def sort_kernel(
-    labels, n, changed_rows, changed_old, ends, size, entries, clusters, flow,
-    REPLICAS: tl.constexpr,
-):  # fmt: skip
-    """Put each entry in its place: the row, or for a cluster that it leaves its complement."""
-    flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
-        return
-    changed_rows += first_row(n)
-    changed_old += first_row(n)
-    ends += tl.program_id(2).to(tl.int64) * size
-    entries += first_row(2 * n)
-    clusters += first_row(2 * n)
-    n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
-        entry = block * ROWS + tl.arange(0, ROWS)
-        mask = entry < n_changed
-        rows = tl.load(changed_rows + entry, mask=mask, other=0)
-        old = tl.load(changed_old + entry, mask=mask, other=-1)
-        new = tl.load(labels + rows, mask=mask, other=0)
-        at = tl.atomic_add(ends + new * REPLICAS + block % REPLICAS, 1, mask=mask, sem="relaxed")
-        tl.store(entries + at, rows, mask=mask)
-        tl.store(clusters + at, new, mask=mask)
-        leaves = old >= 0
-        at = tl.atomic_add(ends + old * REPLICAS + block % REPLICAS, 1, mask=leaves, sem="relaxed")
-        tl.store(entries + at, ~rows, mask=leaves)
-        tl.store(clusters + at, old, mask=leaves)
 
 
 @triton.jit
@@ -186,9 +115,18 @@ def flush_weights(
         return sums, tl.where(mask, 0, ones)
 
 
-@triton.jit(do_not_specialize=["n", "size", "bits", "n_limbs", "skip"])
+@triton.jit
+def flush_together(sums, added, at, limb_size, there, mask, LIMBS: tl.constexpr):
+    """Add a tuple of sums to memory, those of all lanes as one; parameters are those of `flush`."""
+    for limb in tl.static_range(LIMBS):
+        total = tl.sum(sums[limb] - added.to(tl.int64) * SHIFT_BITS, 0)
+        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
+        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, n, d, size, weights, lattice, entries, clusters, ends, flow,
+    X, n, d, k, weights, lattice, entries, clusters, ends, flow,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
@@ -200,7 +138,7 @@ def add_kernel(
     lattice += member * 3 * (d + 1)
     entries += first_row(2 * n)
     clusters += first_row(2 * n)
-    ends += member * size
+    ends += member * k
     sums += member * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
@@ -218,7 +156,7 @@ def add_kernel(
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
     sums += skip * limb_size
-    count = tl.load(ends + size - 1)
+    count = tl.load(ends + k - 1)
     run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
     first = tl.program_id(0) * LANES * run
     if first >= count:
@@ -275,20 +213,32 @@ def add_kernel(
             else:
                 ones += signs[i]
             added += TERMS
-    at = sums + current.to(tl.int64) * m
-    there = begin < count
-    flush(
-        own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
-        there[:, None] & column, LIMBS,
-    )  # fmt: skip
-    flush_weights(
-        own_weight, ones, added, at + d, limb_size, n_limbs - skip, there & first_block, bits, skip,
-        LIMBS, WEIGHTED,
-    )  # fmt: skip
+    # Mostly all lanes have come to the same cluster: past the end are entries times 0.
+    cluster = tl.max(current, 0)
+    if (LANES > 1) & (tl.min(current, 0) == cluster):
+        to = sums + cluster.to(tl.int64) * m
+        first_one = tl.program_id(1) == 0
+        flush_together(own, added[:, None], to + f, limb_size, n_limbs - skip, f < d, LIMBS)
+        if WEIGHTED:
+            flush_together(own_weight, added, to + d, limb_size, n_limbs - skip, first_one, LIMBS)
+        else:
+            total = tl.sum(ones, 0).to(tl.int64) << bits
+            tl.atomic_add(to + d, total, mask=first_one & (skip == 0), sem="relaxed")
+    else:
+        at = sums + current.to(tl.int64) * m
+        there = begin < count
+        flush(
+            own, added[:, None], at[:, None] + f[None, :], limb_size, n_limbs - skip,
+            there[:, None] & column, LIMBS,
+        )  # fmt: skip
+        flush_weights(
+            own_weight, ones, added, at + d, limb_size, n_limbs - skip, there & first_block, bits,
+            skip, LIMBS, WEIGHTED,
+        )  # fmt: skip
 
 
 class Moves:
-    """The sorted moves of a run's iterations.
+    """The moves of a run's iterations.
 
     Parameters
     ----------
@@ -299,14 +249,7 @@ class Moves:
     """
 
     def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
-        self.n, self.members = n, members
-        # Few clusters have replicas of their counters, lest all rows meet at the same.
-        self.replicas = max(1, COUNTERS.value // next_power(k))
-        self.size = k * self.replicas
-        self.counts = torch.zeros(members * self.size, dtype=torch.int32, device=device)
-        self.ends = torch.empty_like(self.counts)
-        self.entries = torch.empty(2 * members * n, dtype=torch.int32, device=device)
-        self.clusters = torch.empty_like(self.entries)
+        self.entries = Entries(n, k, device, members)
 
     def add(
         self, X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
@@ -321,27 +264,18 @@ class Moves:
         sums : int64 tensor of shape (members, n_limbs, k, d + 1)
         """
         _, n_limbs, k, m = sums.shape
-        n, size, members = self.n, self.size, self.members
-        wide = programs_each(8 * processors(X.device), members)
-        lanes = programs_each(RESIDENT * processors(X.device), members)
-        launch(
-            count_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.counts, size, flow, REPLICAS=self.replicas,
-        )  # fmt: skip
-        launch(place_kernel, (1, 1, members), self.counts, self.ends, size, flow, num_warps=8)
-        launch(
-            sort_kernel, (wide, 1, members),
-            labels, n, changed_rows, changed_old, self.ends, size, self.entries, self.clusters,
-            flow, REPLICAS=self.replicas,
-        )  # fmt: skip
+        entries, members = self.entries, self.entries.members
+        entries.sort(labels, changed_rows, changed_old, flow)
         columns = min(LANE_COLUMNS, next_power(m - 1))
+        resident, registers = ALONE if columns == LANE_COLUMNS else TOGETHER
+        lanes = programs_each(resident * processors(X.device), members)
         limbs = min(n_limbs, MOST_LIMBS)
         for skip in range(0, n_limbs, limbs):
             launch(
                 add_kernel, (lanes, ceil_div(m - 1, columns), members),
-                X, n, m - 1, size, lattice.weights, lattice.columns, self.entries, self.clusters,
-                self.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m, LIMBS=limbs,
-                SKIPS=skip > 0, WEIGHTED=lattice.weights is not None, RECOVER=lattice.grid.recover,
-                LANES=LANE_COLUMNS // columns, COLUMNS=columns,
-                num_warps=1, maxnreg=REGISTERS if columns == LANE_COLUMNS else None, **EXACT,
+                X, entries.n, m - 1, k, lattice.weights, lattice.columns, entries.rows,
+                entries.clusters, entries.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
+                LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
+                RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+                num_warps=1, maxnreg=registers, **EXACT,
             )  # fmt: skip

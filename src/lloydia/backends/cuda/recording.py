@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from lloydia.backends.cuda.launching import launch_known
+from lloydia.backends.cuda.launching import Again, launch_known
 
 __all__ = ["Recording", "launch"]
 
@@ -25,7 +25,7 @@ __all__ = ["Recording", "launch"]
 # work, too.
 REPEATED = 24
 
-Launches = list[Callable[..., None]]
+Launches = list[Again]
 
 # The collector is everyone's: one capture at a time.
 _capturing = Lock()
@@ -84,8 +84,9 @@ class Recording:
         self.times += 1
 
     def _repeat(self, stream: torch.cuda.Stream) -> None:
+        handle = stream.cuda_stream
         for again in self.launches:
-            again(stream=stream.cuda_stream)
+            again(handle)
 
     def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()

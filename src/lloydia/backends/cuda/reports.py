@@ -43,28 +43,44 @@ class Reports:
     ----------
     source : int64 tensor of shape (n_slots, m)
         That of iteration i is in row i modulo n_slots.
+    together : int
+        How many are copied at once if nobody waits for them; fewer than there are slots.
     """
 
-    def __init__(self, source: torch.Tensor) -> None:
-        self.source = source
+    def __init__(self, source: torch.Tensor, together: int = 1) -> None:
+        self.source, self.together = source, together
+        # Iterations whose reports were asked for and are not on their way.
+        self.due: list[int] = []
         self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
         self.rows = self.host.numpy()
         self.come: list[torch.cuda.Event | None] = [None] * len(source)
         # What those that came together tell, by slot, once one of them was asked for.
         self.told: dict[int, Told] = {}
-        self.together: list[list[int]] = [[]] * len(source)
+        self.others: list[list[int]] = [[]] * len(source)
 
     def ask(self, first: int, last: int) -> None:
-        """Queue the copy of the reports of some iterations."""
+        """Queue the copy of the reports of some iterations, or leave it until there are more."""
+        for iteration in range(first, last + 1):
+            self.due.append(iteration)
+            self.told.pop(iteration % len(self.come), None)
+        if len(self.due) >= self.together:
+            self.send()
+
+    def forget(self) -> None:
+        """Do not copy what was asked for."""
+        self.due.clear()
+
+    def send(self) -> None:
+        """Queue the copy of what was asked for."""
+        if not self.due:
+            return
         event = torch.cuda.Event() if self.source.is_cuda else None
-        slots = sorted({i % len(self.come) for i in range(first, last + 1)})
-        if len(slots) == 1:
-            self.host[slots[0]].copy_(self.source[slots[0]], non_blocking=True)
-        else:
-            self.host.copy_(self.source, non_blocking=True)
+        slots = sorted({i % len(self.come) for i in self.due})
+        self.due.clear()
+        some = slice(slots[0], slots[-1] + 1)
+        self.host[some].copy_(self.source[some], non_blocking=True)
         for slot in slots:
-            self.come[slot], self.together[slot] = event, slots
-            self.told.pop(slot, None)
+            self.come[slot], self.others[slot] = event, slots
         if event is not None:
             event.record()
 
@@ -72,9 +88,11 @@ class Reports:
         """Wait for a report that was asked for."""
         slot = iteration % len(self.come)
         if slot not in self.told:
+            if iteration in self.due:
+                self.send()
             event = self.come[slot]
             if event is not None:
                 event.synchronize()
-            slots = self.together[slot]
+            slots = self.others[slot]
             self.told.update(zip(slots, read(self.rows[slots])))
         return self.told[slot]

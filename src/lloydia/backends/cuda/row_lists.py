@@ -5,9 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.flow import N_CHANGED
+from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT
 
-__all__ = ["append", "relabel"]
+__all__ = ["append", "divide", "relabel"]
 
 
 @triton.jit
@@ -33,3 +33,27 @@ def relabel(rows, new, mask, labels, changed_rows, changed_old, flow):
         at = first + tl.cumsum(chosen, 0) - chosen
         tl.store(changed_rows + at, rows, mask=changed)
         tl.store(changed_old + at, old, mask=changed)
+
+
+@triton.jit
+def divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts, flow):
+    """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
+
+    Both lists with one sum and one atomic: their counters are the halves of an integer.
+    """
+    tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
+    tl.static_assert(rows.shape[0] < 1 << 15)
+    changed = mask & sure & (new != old)
+    doubt = mask & ~sure
+    both = changed.to(tl.int32) + (doubt.to(tl.int32) << 16)
+    total = tl.sum(both, 0)
+    if total > 0:
+        tl.store(labels + rows, new, mask=changed)
+        counters = (flow + N_CHANGED).to(tl.pointer_type(tl.int64))
+        counts = (total & 0xFFFF) + ((total >> 16).to(tl.int64) << 32)
+        first = tl.atomic_add(counters, counts, sem="relaxed")
+        before = tl.cumsum(both, 0) - both
+        at = (first & 0xFFFFFFFF) + (before & 0xFFFF)
+        tl.store(changed_rows + at, rows, mask=changed)
+        tl.store(changed_old + at, old, mask=changed)
+        tl.store(doubts + (first >> 32) + (before >> 16), rows, mask=doubt)

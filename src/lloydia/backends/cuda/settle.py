@@ -17,8 +17,9 @@ from lloydia.backends.cuda.row_lists import relabel
 
 __all__ = ["Settle"]
 
-# D of a tile, and the most columns and rows of one: few rows, since few are listed.
-TILE, COLUMNS, MOST_ROWS = 2048, 512, 8
+# D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
+# waits for a column of centres at a time.
+TILE, COLUMNS, MOST_ROWS = 1024, 256, 8
 LAST = tl.constexpr(2147483647)
 
 

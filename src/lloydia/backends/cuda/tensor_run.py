@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from math import prod
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import torch
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import Moves
-from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
-from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.tensor_scan import TensorScan
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
 
@@ -27,11 +28,12 @@ class TensorRun:
 
     Parameters
     ----------
-    rows : Placed
-    lattice : Lattice
+    rows : CUDA
+        Its grid is asked for when rows are first added up: the device assigns them while the host
+        waits for their extent.
     centers : ndarray of shape (k, d)
-    n_slots : int
-        Iterations whose centres and reports are kept.
+    lag : int
+        Iterations that are queued while one is waited for.
     settles : bool
         Whether iterations end at one with empty clusters.
 
@@ -41,7 +43,6 @@ class TensorRun:
         -1 before the first assignment.
     changed_rows, changed_old : int32 (n,)
         The rows that changed in an iteration, and their old labels.
-    sums : int64 (1, n_limbs, k, d + 1)
     current : (k, d)
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
@@ -50,10 +51,8 @@ class TensorRun:
         See :mod:`lloydia.backends.cuda.flow`.
     """
 
-    def __init__(
-        self, rows: Placed, lattice: Lattice, centers: NDArray, n_slots: int, settles: bool
-    ) -> None:
-        self.rows, self.lattice, self.settles = rows, lattice, int(settles)
+    def __init__(self, rows: CUDA, centers: NDArray, lag: int, settles: bool) -> None:
+        self.rows, self.settles, n_slots = rows, int(settles), lag + 4
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
         # From memory that is not pinned, the host goes on when the driver has its own copy.
         self.current = torch.from_numpy(centers).to(device, non_blocking=True)
@@ -61,17 +60,23 @@ class TensorRun:
         self.history[0] = self.current
         self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
         self.changed_rows, self.changed_old = torch.empty((2, n), dtype=torch.int32, device=device)
-        sums, report = (1, lattice.grid.n_limbs, k, d + 1), (n_slots, HEAD.value + k)
         # All that starts at zero.
-        zeros = torch.zeros(prod(sums) + prod(report) + SIZE, dtype=torch.int64, device=device)
-        self.sums = zeros[: prod(sums)].view(sums)
-        self.report = zeros[prod(sums) : -SIZE].view(report)
+        size = HEAD.value + k
+        zeros = torch.zeros(n_slots * size + SIZE, dtype=torch.int64, device=device)
+        self.report = zeros[:-SIZE].view(n_slots, size)
         self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
         self.scan = TensorScan(rows, k)
         self.moves = Moves(n, k, device)
         self.scanning, self.updating = Recording(), Recording()
-        self.reports = Reports(self.report)
+        self.reports = Reports(self.report, max(1, lag // 2))
         self.ending: Ending | None = None
+
+    @cached_property
+    def sums(self) -> torch.Tensor:
+        """The sums of the clusters: int64 (1, n_limbs, k, d + 1)."""
+        k, d = self.current.shape
+        shape = 1, self.rows.grid.n_limbs, k, d + 1
+        return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
@@ -87,6 +92,7 @@ class TensorRun:
             self.updating.do(self._update, self.rows.device)
         self.reports.ask(first, last)
         if ends:
+            self.reports.send()
             self.end()
 
     def end(self) -> Ending:
@@ -115,18 +121,18 @@ class TensorRun:
     def _move(self) -> None:
         """Queue the sums."""
         self.moves.add(
-            self.rows.X, self.lattice, self.labels, self.changed_rows, self.changed_old,
+            self.rows.X, self.rows.lattice, self.labels, self.changed_rows, self.changed_old,
             self.flow, self.sums,
         )  # fmt: skip
 
     def _update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self._move()
-        queue_finish(self.sums, self.lattice, self, members=1)
+        queue_finish(self.sums, self.rows.lattice, self, members=1)
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
-        queue_finish(sums, self.lattice, self, members=1)
+        queue_finish(sums, self.rows.lattice, self, members=1)
         self.flow[HALT.value] = 0
         self.reports.ask(iteration, iteration)
 
@@ -146,6 +152,7 @@ class TensorRun:
         """Make the state after an iteration current; labels and sums must be those of it."""
         self.current.copy_(self.before(iteration + 1))
         self.ending = None
+        self.reports.forget()
         self.report.zero_()
         self.flow.zero_()
         self.flow[ITERATION.value] = iteration

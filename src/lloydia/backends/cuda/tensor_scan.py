@@ -10,7 +10,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.duel import duel
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_rows import NUMBERS, RADIUS, SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
@@ -25,7 +25,7 @@ from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
-from lloydia.backends.cuda.row_lists import append, relabel
+from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
 from lloydia.exact.half_certificate import canonical_error
@@ -34,7 +34,7 @@ __all__ = ["TensorScan"]
 
 
 # Rows that a program judges.
-JUDGED = 2048
+JUDGED = 1024
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
@@ -103,6 +103,8 @@ def judge_kernel(
     mask = rows < n
     # Among all members' rows, whose numbers are 32-bit integers.
     rows += first.to(tl.int32)
+    old = tl.load(labels + rows, mask=mask, other=0)
+    new = tl.load(found + rows, mask=mask, other=0)
     top = limit_of(
         rows, mask, least_ptr, found, norm_ptr, rest_ptr, center_norm + member * size,
         center_rest + member * size, center_lowered + member * size, usual + member * 2,
@@ -110,9 +112,10 @@ def judge_kernel(
         summed, canonical,
     )  # fmt: skip
     sure = tl.load(rival_ptr + rows, mask=mask, other=0.0) > top
-    new = tl.load(found + rows, mask=mask, other=0)
-    relabel(rows, new, mask & sure, labels, changed_rows + first, changed_old + first, flow)
-    append(rows, mask & ~sure, doubts + first, flow + N_DOUBT)
+    divide(
+        rows, old, new, mask, sure, labels, changed_rows + first, changed_old + first,
+        doubts + first, flow,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import triton.language as tl
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.exact import sums as exact
 
 __all__ = [
@@ -134,9 +135,10 @@ def largest_term(
     """
     if out is None:
         out = torch.zeros(members, dtype=torch.float64, device=D.device)
-    largest_kernel[programs(D, members)](
-        D, weights, out, flow, len(D) // members, num_warps=4, **EXACT
-    )
+    launch(
+        largest_kernel, programs(D, members),
+        D, weights, out, flow, len(D) // members, num_warps=4, **EXACT,
+    )  # fmt: skip
     return out
 
 
@@ -170,9 +172,10 @@ def cost_limbs(
         shape = (4,) if members == 1 else (members, 4)
         out = torch.zeros(shape, dtype=torch.int64, device=D.device)
     n = len(D) // members
-    cost_kernel[programs(D, members)](
-        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n), num_warps=4, **EXACT
-    )
+    launch(
+        cost_kernel, programs(D, members),
+        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n), num_warps=4, **EXACT,
+    )  # fmt: skip
     return out
 
 

@@ -8,8 +8,8 @@ slot, and the two least cells.  The least score is in the least slot and the lea
 it.  Any other score is in another slot or in another cell: the second least of slots and cells is
 the second least score.  Scores are positive, so they are compared as integers.
 
-Of few rows more is kept: :func:`crossings` names the columns where the two least slots and the two
-least cells cross, four at most, and bounds all others.
+Of few rows more is kept: :func:`crossed` names the three least slots and the three least cells.
+Where they cross are nine columns, and all others are bounded; where the two least of each do, four.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["add_named_tile", "add_tile", "begin", "begin_named", "crossings", "end"]
+__all__ = [
+    "add_named_tile",
+    "add_tile",
+    "begin",
+    "begin_named",
+    "crossed",
+    "crossing",
+    "end",
+]
 
 LAST = tl.constexpr(2147483647)
 # More than there are cells in a row, or than the sum of the names of all slots.
@@ -103,41 +111,56 @@ def take_least(values, names):
 
 
 @triton.jit
-def crossing(slot, cell, SLOTS: tl.constexpr):
-    """Return the column that a slot and a cell share, or -1; a cell is four times its name."""
-    return tl.where((slot // 2) % 4 == cell % 4, cell // 4 * SLOTS + slot, -1)
+def take_cell(first, second, third, name, next_name, group):
+    """Return the least cell of each row, or -1 where it has no name, and its score; and the others.
+
+    Of a group's cells the two least have names.  The third stays where it is, below all others.
+    """
+    least = tl.min(first, 1)
+    own = tl.min(tl.where(first == least[:, None], group, LAST), 1)
+    here = group == own[:, None]
+    cell = tl.max(tl.where(here, name, -1), 1)
+    first, second = tl.where(here, second, first), tl.where(here, third, second)
+    name, next_name = tl.where(here, next_name, name), tl.where(here, -1, next_name)
+    return cell, least, first, second, name, next_name
 
 
 @triton.jit
-def crossings(slots, first, second, third, tile, next_tile):
-    """Return four columns (or -1), and what the scores of all other columns are not below."""
+def crossing(slot, cell, SLOTS: tl.constexpr):
+    """Return the column that a slot and a cell share, or -1; a cell is four times its name."""
+    shared = (cell >= 0) & ((slot // 2) % 4 == cell % 4)
+    return tl.where(shared, cell // 4 * SLOTS + slot, -1)
+
+
+@triton.jit
+def crossed(slots, first, second, third, tile, next_tile):
+    """Return the three least slots and the three least cells, and two bounds.
+
+    No score but where the first two of each cross is below the first bound, and none but where all
+    cross below the second.  A cell without a name is -1 (and bounds its scores).
+    """
     ROWS: tl.constexpr = slots.shape[0]
     SLOTS: tl.constexpr = slots.shape[1]
     PARTS: tl.constexpr = first.shape[1]
-    _, slot1, left = take_least(slots, tl.arange(0, SLOTS)[None, :])
-    _, slot2, left = take_least(left, tl.arange(0, SLOTS)[None, :])
-    other = tl.min(left, 1)
+    column = tl.arange(0, SLOTS)[None, :]
+    _, slot1, left = take_least(slots, column)
+    _, slot2, left = take_least(left, column)
+    third_slot, slot3, left = take_least(left, column)
     # Cells of a row side by side, by thread and part; their names.
     GROUPS: tl.constexpr = PARTS * 4
     group = tl.arange(0, GROUPS)[None, :]
-    first = tl.reshape(first, (ROWS, GROUPS))
-    second = tl.reshape(second, (ROWS, GROUPS))
-    third = tl.reshape(third, (ROWS, GROUPS))
+    a = tl.reshape(first, (ROWS, GROUPS))
+    b = tl.reshape(second, (ROWS, GROUPS))
+    c = tl.reshape(third, (ROWS, GROUPS))
     name = tl.reshape(tile, (ROWS, GROUPS)) * GROUPS + group
     next_name = tl.reshape(next_tile, (ROWS, GROUPS)) * GROUPS + group
-    least = tl.min(first, 1)
-    group1 = tl.min(tl.where(first == least[:, None], group, LAST), 1)
-    here = group == group1[:, None]
-    cell1 = tl.sum(tl.where(here, name, 0), 1)
-    first, second = tl.where(here, second, first), tl.where(here, third, second)
-    name = tl.where(here, next_name, name)
-    least = tl.min(first, 1)
-    group2 = tl.min(tl.where(first == least[:, None], group, LAST), 1)
-    here = group == group2[:, None]
-    cell2 = tl.sum(tl.where(here, name, 0), 1)
-    other = tl.minimum(other, tl.min(tl.where(here, second, first), 1))
+    cell1, _, a, b, name, next_name = take_cell(a, b, c, name, next_name, group)
+    cell2, _, a, b, name, next_name = take_cell(a, b, c, name, next_name, group)
+    cell3, third_cell, a, b, name, next_name = take_cell(a, b, c, name, next_name, group)
+    others = tl.minimum(third_slot, third_cell)
+    fourth_cell = tl.where(cell3 >= 0, tl.min(a, 1), third_cell)
+    farther = tl.minimum(tl.min(left, 1), fourth_cell)
     return (
-        crossing(slot1, cell1, SLOTS), crossing(slot1, cell2, SLOTS),
-        crossing(slot2, cell1, SLOTS), crossing(slot2, cell2, SLOTS),
-        other.to(tl.float32, bitcast=True),
+        slot1, slot2, slot3, cell1, cell2, cell3,
+        others.to(tl.float32, bitcast=True), farther.to(tl.float32, bitcast=True),
     )  # fmt: skip

@@ -1,0 +1,29 @@
+"""What is queued again is what Triton would queue."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from triton.compiler import CompiledKernel
+
+from lloydia.backends.cuda.launching import repeated
+
+
+def test_a_kernel_is_queued_as_triton_queues_it():
+    seen = []
+    compiled = SimpleNamespace(
+        run=lambda *args: seen.append(args),
+        function=11,
+        packed_metadata=(4, 1, 0),
+        launch_metadata=lambda grid, stream, *args: None,
+        _init_handles=lambda: None,
+    )
+    rows, weights = torch.zeros(8), torch.zeros(8)
+    args = (rows, 8, weights[4:], None, 0.5, 64)
+    CompiledKernel.__getitem__(compiled, (3, 2, 1))(*args, stream=7)
+    repeated(compiled, (3, 2, 1), args)(7)
+    theirs, ours = seen
+    # Tensors come as their addresses, and Triton's hooks are not called.
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in theirs]
+    assert ours == (*places[:6], None, None, None, *places[9:])
