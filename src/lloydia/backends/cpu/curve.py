@@ -26,7 +26,10 @@ EachBlock = Callable[..., None]
 # Rows that are transformed together.
 STRIP = 512
 
-DIGIT = 10
+DIGIT = 12
+
+# Digits of a position, for few features and for more: what lies in one step is left as it is.
+FEW, DIGITS = 4, (2, 3)
 
 # Nanoseconds a row, for counting too: both must see the same blocks.
 PLACING = 3.0
@@ -48,8 +51,8 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
     """
     n, d = X.shape
     used = min(d, 64)
-    kind = np.uint32 if used <= 4 else np.uint64
-    bits = min(np.iinfo(kind).bits // used, 16)
+    kind = np.uint32 if used <= FEW else np.uint64
+    bits = max(1, min(DIGIT * DIGITS[used > FEW] // used, 16))
     low, inverse = frame(X[:, :used], bits)
     keys = np.empty(n, kind)
     each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * used)

@@ -19,6 +19,9 @@ WIDTH = 8
 # Rows between the one that is moved and the one that is fetched from memory meanwhile.
 AHEAD = 8
 
+# Cache lines of it that are asked for: 128 bytes lie in three.
+LINES = 3
+
 _BYTE, _INT, _ADDRESS = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _DOUBLES, _INTEGERS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_ADDRESS, WIDTH)
@@ -49,10 +52,13 @@ def _splat(builder, scalar):
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INT, WIDTH), [0] * WIDTH))
 
 
-def _prefetch(builder, address):
-    """Ask for two cache lines."""
-    for offset in (0, 64):
-        line = _at(builder, address, _ADDRESS(offset), _BYTE)
+def _prefetch(builder, address, size):
+    """Ask for `size` bytes, the first LINES cache lines of them."""
+    last = builder.sub(size, _ADDRESS(1))
+    for line in range(LINES):
+        offset = _ADDRESS(64 * line)
+        offset = builder.select(builder.icmp_signed("<", offset, last), offset, last)
+        line = _at(builder, address, offset, _BYTE)
         kind = ir.FunctionType(ir.VoidType(), [line.type, _INT, _INT, _INT])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         builder.call(function, [line, _INT(0), _INT(3), _INT(1)])
@@ -220,7 +226,8 @@ def move_rows(
                 ahead, last = builder.add(loop.index, _ADDRESS(AHEAD)), builder.sub(count, one)
                 ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
                 ahead = builder.mul(find(_number(builder, listed, ahead)), pitches[0])
-                _prefetch(builder, builder.add(data, ahead))
+                size = builder.mul(d, _ADDRESS(8 if kind == _DOUBLE else 4))
+                _prefetch(builder, builder.add(data, ahead), size)
             place = _number(builder, listed, loop.index)
             row = find(place)
             weight = _listed(builder, weights, row, _DOUBLE, _DOUBLE(1.0))
