@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.entries import MOST_BINS
+from lloydia.backends.cuda.entries import MOST_BINS, Entries
 from lloydia.backends.cuda.flow import N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice, gather
 from lloydia.exact import sums
@@ -32,7 +32,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     rows = Placed(X, weights, "cuda")
     lattice = Lattice.of(rows, rows.grid, rows.weights)
     device = place("cuda")
-    moves = Moves(n, k, device)
+    entries = Entries(n, k, device)
     totals = torch.zeros((1, rows.grid.n_limbs, k, D + 1), dtype=torch.int64, device=device)
     old = np.full(n, -1, dtype=np.int32)
     limbs = sums.limbs(X, weights, rows.grid)
@@ -45,7 +45,8 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
         listed[0, : len(changed)] = torch.from_numpy(changed)
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
-        moves.add(rows.X, lattice, labels, listed[0], listed[1], flow, totals)
+        entries.sort(labels, *listed, flow)
+        queue_moves(rows.X, lattice, entries, flow, totals)
         expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)
         old = new

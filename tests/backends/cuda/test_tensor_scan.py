@@ -151,7 +151,9 @@ def tight() -> tuple[np.ndarray, np.ndarray]:
     x = np.full(d, y + 0.45 * 2.0**-13)
     away = np.random.default_rng(0).uniform(-1, 1, (20, d))
     away *= (10 / np.abs(away).max(axis=1))[:, None]
-    X = np.concatenate([np.zeros((744, d)), away, -away, *[[x, -x]] * 8])
+    others = np.concatenate([away, -away, *[[x, -x]] * 8])
+    X = np.zeros((800, d))
+    X[3 : 3 + 6 * len(others) : 6] = others  # the rows of the sample are 0
     farther = np.full(d, 2 * y)
     farther[:3] += 2.0**-12
     near = [np.full(d, -float(np.float16(0.01 * (1 + i / 40)))) for i in range(30)]

@@ -13,11 +13,12 @@ from lloydia.backends.cuda.batch_rows import BatchRows, alike
 from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
 from lloydia.backends.cuda.distances import own_distances
+from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.means import queue_finish
-from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -52,7 +53,7 @@ class Batch:
         self.rows = rows
         self.run = BatchRun(rows, k, SLOTS, settles)
         self.scan = TensorScan(rows, k)
-        self.moves = Moves(rows.n_samples, k, rows.device, rows.members)
+        self.entries = Entries(rows.n_samples, k, rows.device, rows.members)
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.members
         # Iterations that a member asked for, and those that the device was told of.
@@ -93,9 +94,8 @@ class Batch:
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
-        self.moves.add(
-            rows.X, rows.lattice, run.labels, run.changed_rows, run.changed_old, run.flow, run.sums
-        )
+        self.entries.sort(run.labels, run.changed_rows, run.changed_old, run.flow)
+        queue_moves(rows.X, rows.lattice, self.entries, run.flow, run.sums)
         queue_finish(run.sums, rows.lattice, run, rows.members)
 
     def told(self, iteration: int) -> Told:

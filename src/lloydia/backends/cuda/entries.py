@@ -143,7 +143,7 @@ class Entries:
         Where the entries of each cluster end.
     """
 
-    def __init__(self, n: int, k: int, device: torch.device, members: int) -> None:
+    def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
         self.n, self.k, self.members = n, k, members
         self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
         self.counts = torch.zeros(members * k, dtype=torch.int32, device=device)
@@ -155,7 +155,15 @@ class Entries:
         self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:  # fmt: skip
-        """Queue it for the listed rows, as many as ``flow[N_CHANGED]`` says."""
+        """Queue it for the listed rows.
+
+        Parameters
+        ----------
+        labels : int32 tensor of shape (members n,)
+        changed_rows, changed_old : int32 tensors of shape (members n,)
+            As many rows, and their old labels, as ``flow[N_CHANGED]`` says.
+        flow : int32 tensor
+        """
         n, k, members, bins = self.n, self.k, self.members, self.bins
         programs = programs_each(8 * processors(labels.device), members)
         launch(

@@ -7,7 +7,7 @@ Programs then run one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -88,25 +88,26 @@ def launch_known(
         kernel[grid](*args, **options)
         return None
     device = torch.cuda.current_device()
-    known = (kernel, key, device)
+    # By its identity: kernels stay, and to hash one takes longer.
+    known = (id(kernel), key, device)
     compiled = _found.get(known)
     queued = compiled is None
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
-    constants = (options[name] for name in kernel.arg_names[len(args) :])
-    again = repeated(compiled, grid, (*args, *constants))
+    constants = [options[name] for name in kernel.arg_names[len(args) :]]
+    again = repeated(compiled, grid, [*args, *constants])
     if not queued:
         again(driver.active.get_current_stream(device))
     return again
 
 
-def repeated(compiled: Any, grid: tuple[int, int, int], args: tuple) -> Again:
+def repeated(compiled: Any, grid: tuple[int, int, int], args: Sequence) -> Again:
     """Return what queues a compiled kernel: as Triton does, but all is looked up beforehand.
 
     Where a tensor is comes as a number: of a tensor the driver is asked what it is each time.
     Triton's hooks, which it calls before and after a launch, are left out.
     """
-    places = (a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args)
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
     no_hooks = None, None, None
     rest = compiled.function, compiled.packed_metadata, *no_hooks, *places
     # The tensors are kept, too: what is repeated finds them where they were.
@@ -114,6 +115,6 @@ def repeated(compiled: Any, grid: tuple[int, int, int], args: tuple) -> Again:
 
 
 def _queue(
-    run: Callable, grid: tuple[int, int, int], rest: tuple, kept: tuple, stream: int
+    run: Callable, grid: tuple[int, int, int], rest: tuple, kept: Sequence, stream: int
 ) -> None:
     run(*grid, stream, *rest)

@@ -18,7 +18,7 @@ from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, process
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
-__all__ = ["Moves"]
+__all__ = ["queue_moves"]
 
 # Entries of a lane that are on their way at a time.
 AHEAD = tl.constexpr(8)
@@ -237,45 +237,30 @@ def add_kernel(
         )  # fmt: skip
 
 
-class Moves:
-    """The moves of a run's iterations.
+def queue_moves(
+    X: torch.Tensor, lattice: Lattice, entries: Entries, flow: torch.Tensor, sums: torch.Tensor
+) -> None:
+    """Queue the moves that sorted entries tell of.
 
     Parameters
     ----------
-    n, k : int
-    device : torch.device
-    members : int
-        Of a batch.
+    X : tensor of shape (n, d), or (members, n, d) of a batch
+    lattice : Lattice
+    entries : Entries
+    flow : int32 tensor
+    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     """
-
-    def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
-        self.entries = Entries(n, k, device, members)
-
-    def add(
-        self, X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
-        changed_old: torch.Tensor, flow: torch.Tensor, sums: torch.Tensor,
-    ) -> None:  # fmt: skip
-        """Move the listed rows from their old clusters to those of their labels.
-
-        Parameters
-        ----------
-        changed_rows, changed_old : int32 tensors of shape (n,)
-            As many entries as ``flow[N_CHANGED]`` says.
-        sums : int64 tensor of shape (members, n_limbs, k, d + 1)
-        """
-        _, n_limbs, k, m = sums.shape
-        entries, members = self.entries, self.entries.members
-        entries.sort(labels, changed_rows, changed_old, flow)
-        columns = min(LANE_COLUMNS, next_power(m - 1))
-        resident, registers = ALONE if columns == LANE_COLUMNS else TOGETHER
-        lanes = programs_each(resident * processors(X.device), members)
-        limbs = min(n_limbs, MOST_LIMBS)
-        for skip in range(0, n_limbs, limbs):
-            launch(
-                add_kernel, (lanes, ceil_div(m - 1, columns), members),
-                X, entries.n, m - 1, k, lattice.weights, lattice.columns, entries.rows,
-                entries.clusters, entries.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
-                LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
-                RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
-                num_warps=1, maxnreg=registers, **EXACT,
-            )  # fmt: skip
+    members, n_limbs, k, m = sums.shape
+    columns = min(LANE_COLUMNS, next_power(m - 1))
+    resident, registers = ALONE if columns == LANE_COLUMNS else TOGETHER
+    lanes = programs_each(resident * processors(X.device), members)
+    limbs = min(n_limbs, MOST_LIMBS)
+    for skip in range(0, n_limbs, limbs):
+        launch(
+            add_kernel, (lanes, ceil_div(m - 1, columns), members),
+            X, entries.n, m - 1, k, lattice.weights, lattice.columns, entries.rows,
+            entries.clusters, entries.ends, flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
+            LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
+            RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+            num_warps=1, maxnreg=registers, **EXACT,
+        )  # fmt: skip

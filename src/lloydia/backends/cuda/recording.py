@@ -30,12 +30,15 @@ Launches = list[Again]
 # The collector is everyone's: one capture at a time.
 _capturing = Lock()
 
+# What kernels are compiled for of integers: 1, multiples of 16, all others; less than 0 of 64 bits.
+ALONE, SIXTEENS, PLAIN = 1, 2, 3
+
 _noted: ContextVar[Launches | None] = ContextVar("noted", default=None)
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
     """Queue a kernel; arguments known at compile time come by name, as launch options do."""
-    key = (*map(kind_of, args), *options.values())
+    key = (*[kind_of(argument) for argument in args], *options.values())
     again = launch_known(kernel, key, (*grid, 1, 1)[:3], *args, **options)
     noted = _noted.get()
     if noted is not None and again is not None:
@@ -44,10 +47,11 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
 
 def kind_of(argument: Any) -> Any:
     """Return what a compiled kernel may depend on of an argument."""
-    if isinstance(argument, torch.Tensor):
-        return argument.dtype, argument.data_ptr() % 16 == 0
     if isinstance(argument, int):
-        return argument == 1, argument % 16 == 0, -(2**31) <= argument < 2**31
+        kind = ALONE if argument == 1 else SIXTEENS if argument % 16 == 0 else PLAIN
+        return kind if -(2**31) <= argument < 2**31 else -kind
+    if isinstance(argument, torch.Tensor):
+        return argument.dtype if argument.data_ptr() % 16 == 0 else str(argument.dtype)
     return type(argument)
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
-from lloydia.backends.cuda.moves import Moves
+from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -66,7 +67,7 @@ class TensorRun:
         self.report = zeros[:-SIZE].view(n_slots, size)
         self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
         self.scan = TensorScan(rows, k)
-        self.moves = Moves(n, k, device)
+        self.entries = Entries(n, k, device)
         self.scanning, self.updating = Recording(), Recording()
         self.reports = Reports(self.report, max(1, lag // 2))
         self.ending: Ending | None = None
@@ -120,10 +121,9 @@ class TensorRun:
 
     def _move(self) -> None:
         """Queue the sums."""
-        self.moves.add(
-            self.rows.X, self.rows.lattice, self.labels, self.changed_rows, self.changed_old,
-            self.flow, self.sums,
-        )  # fmt: skip
+        self.entries.sort(self.labels, self.changed_rows, self.changed_old, self.flow)
+        # Only now the grid is waited for.
+        queue_moves(self.rows.X, self.rows.lattice, self.entries, self.flow, self.sums)
 
     def _update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
