@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lloydia.algorithms.filtering import FAN, TILE, sizes
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.curve import curve_order
+from lloydia.backends.cpu.frames import fetch
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.sums import accumulate
@@ -81,6 +82,8 @@ class Tiles:
 def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums):
     """Copy the rows of tiles `start` to `stop`, and write their boxes and sums."""
     n, d = X.shape
+    # What is asked for of the rows of the next tile.
+    size = d * X.itemsize if X.strides[1] == X.itemsize else 0
     rows = np.empty((TILE, d), X.dtype)
     row_weights = np.empty(min(TILE, len(weights_in)))
     fresh = np.zeros(TILE, np.int32)
@@ -89,6 +92,8 @@ def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums
     touched = np.empty(1, np.bool_)
     for tile in range(start, stop):
         m = min(TILE, n - tile * TILE)
+        for place in range((tile + 1) * TILE, min((tile + 2) * TILE, n)):
+            fetch(X.ctypes.data + order[place] * X.strides[0], size)
         for p in range(TILE):
             i = order[tile * TILE + min(p, m - 1)]
             for f in range(d):
