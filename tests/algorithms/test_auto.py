@@ -110,3 +110,8 @@ def test_compiling_in_the_first_iteration_does_not_hasten_a_trial():
     auto.after(100.0)
     used = run(auto, {"hamerly": 1.0, "yinyang": 0.5}, 10)
     assert set(used) == {"hamerly"}
+
+
+def test_waiting_for_a_processor_does_not_hasten_the_order():
+    auto = start(10_000_000, 3, 16, sparse=False, ordered=False)
+    assert [auto.after(1.0 if i < 2 else 9.0) for i in range(15)] == ["lloyd"] * 15

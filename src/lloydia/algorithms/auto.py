@@ -107,7 +107,8 @@ class Auto:
     def after(self, seconds: float) -> str:
         """Take what an iteration cost; return the algorithm of the next one."""
         self.iteration += 1
-        self.spent += seconds
+        # No algorithm's iterations cost more than Lloyd's: what takes longer waits for a processor.
+        self.spent += min(seconds, self.lloyd)
         if self.iteration <= 2:
             # The first one may have compiled kernels: that says nothing of the rest.
             self.lloyd = min(self.lloyd, seconds)
