@@ -98,6 +98,18 @@ def test_only_what_changed_is_listed():
     assert len(scanned.changed) == len(range(0, 300, 7))
 
 
+@pytest.mark.parametrize("every", [7, 1])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rows_that_are_not_finite_get_no_label_beyond_the_last(value, every):
+    """They are refused when they are added up: what comes before counts by their labels."""
+    X, C = blobs(120, 12, 40)
+    X[::every, 3] = value
+    with np.errstate(all="ignore"):
+        labels = Scanned(X, C).labels
+    assert labels.min() >= -1
+    assert labels.max() < 40
+
+
 def test_ties_and_near_ties():
     """Duplicated centres tie everywhere; one last bit between two decides canonically."""
     X, C = blobs(200, 17, 6)

@@ -221,9 +221,9 @@ def frame(sample: NDArray[np.float64], double: bool) -> tuple[NDArray[np.float64
     some = sample[::SPARSE]
     middle = len(some) // 2
     reach = np.abs(sample - np.partition(some, middle, axis=0)[middle]).max(axis=1)
-    scale, origin = 1.0, sample[0]
-    if reach.any():
-        typical = upper(reach[reach > 0], 0.5)
+    scale, origin, away = 1.0, sample[0], reach[reach > 0]
+    if len(away):
+        typical = upper(away, 0.5)
         most = 500 if double else 100
         scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
         origin = sample[reach <= 8.0 * typical].mean(axis=0)

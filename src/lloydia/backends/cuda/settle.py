@@ -90,7 +90,9 @@ def settle_kernel(
                     least = tl.where(nearer, D, least)
                     label = tl.where(nearer, j, label)
                 tl.store(tickets + item // shares, 0)
-            relabel(rows, label, mask, labels, changed_rows, changed_old, flow)
+            # No D of a row that is not finite is the least: it keeps its label until it is refused.
+            found = mask & (label < LAST)
+            relabel(rows, label, found, labels, changed_rows, changed_old, flow)
     if tl.program_id(0) == 0:
         tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
 
