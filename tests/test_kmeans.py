@@ -365,3 +365,9 @@ def test_the_functions():
     assert (picked == X[rows]).all()
     with pytest.raises(ValueError, match="n_samples=150 should be"):
         lloydia.kmeans_plusplus(X, 151)
+
+
+def test_centres_that_were_set_by_hand_are_enough_to_predict():
+    model = KMeans(2)
+    model.cluster_centers_ = np.array([[0.0, 0.0], [4.0, 4.0]])
+    assert model.predict(np.array([[1.0, 1.0], [3.0, 3.0]])).tolist() == [0, 1]

@@ -142,7 +142,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         if is_sound(X) and not hasattr(self, "feature_names_in_"):
             if reset:
                 self.n_features_in_ = X.shape[1]
-            if self.n_features_in_ == X.shape[1]:
+            if getattr(self, "n_features_in_", X.shape[1]) == X.shape[1]:
                 return X
         return validate_data(self, on_host(X), reset=reset, **ROWS)
 

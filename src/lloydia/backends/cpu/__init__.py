@@ -15,8 +15,8 @@ Where to look:
 * Boxes of rows: :mod:`curve`, :mod:`tiles`, :mod:`candidates`, :mod:`filtering`.
 * Centres: :mod:`changes` lists the rows that change, :mod:`sums` and :mod:`limbs` add their
   integers, :mod:`means` divides them.
-* Seeding: :mod:`seeding`, :mod:`low_seeds`, :mod:`wide_seeds` with :mod:`screen` and :mod:`lanes`,
-  :mod:`sparse_seeds`, :mod:`oversampling`.
+* Seeding: :mod:`seeding`, :mod:`greedy` (few rows), :mod:`low_seeds`, :mod:`wide_seeds` with
+  :mod:`screen` and :mod:`lanes`, :mod:`sparse_seeds`, :mod:`oversampling`.
 """
 
 from __future__ import annotations
