@@ -35,14 +35,17 @@ _HOME = {
     "k_means_batched": "lloydia.batched",
     "kmeans_plusplus": "lloydia.functions",
 }
+_PARTS = ("callbacks", "images", "metrics", "stopping")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used: scikit-learn takes most of a second."""
+    """Import a name or a part where it is first used: scikit-learn takes most of a second."""
     if name in _HOME:
         return getattr(load(_HOME[name]), name)
+    if name in _PARTS:
+        return load(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PARTS])

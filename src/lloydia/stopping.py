@@ -217,7 +217,13 @@ def parse(text: str) -> Rule:
                 "centers:ATOL, several joined by '|'."
             )
         try:
-            rule = SPELLED[name](float(value)) if colon else Labels()
+            number = float(value) if colon else 0.0
+        except ValueError:
+            raise ValueError(
+                f"Bad stop rule {part.strip()!r}: {value!r} is not a number; write {name}:0.001."
+            ) from None
+        try:
+            rule = SPELLED[name](number)
         except ValueError as error:
             raise ValueError(f"Bad stop rule {part.strip()!r}: {error}") from None
         result = rule if result is None else result | rule

@@ -73,7 +73,7 @@ TEXTS = {
     "unknown column": (GOOD, (*FIT, "--columns", "z"), "no column 'z'; its columns are 'a', 'b'"),
     "column too high": (GOOD, (*FIT, "--columns", "1-3"), "outside its columns 1 to 2"),
     "no such file": (GOOD, ("fit", "none.csv", "-k", 2, *FIT[4:]), "no such file: none.csv"),
-    "folder": (GOOD, ("fit", ".", "-k", 2, *FIT[4:]), "is a folder"),
+    "folder": (GOOD, ("fit", ".", "-k", 2, *FIT[4:]), "is a folder without .parquet files"),
     "no k": (GOOD, ("fit", "data.csv"), "-k is required, such as -k 8 (see lloydia fit"),
     "k of 0": (GOOD, ("fit", "data.csv", "-k", 0), "0 for -k; must be >= 1"),
     "negative k": (GOOD, ("fit", "data.csv", "-k", -3), "-3 for -k; must be >= 1"),
@@ -84,6 +84,7 @@ TEXTS = {
     "unknown device": (GOOD, (*FIT, "--device", "tpu"), "'tpu'"),
     "no such GPU": (GOOD, (*FIT, "--device", "cuda:99"), "--device cpu."),
     "unknown stop": (GOOD, (*FIT, "--stop", "soon"), "'soon'"),
+    "stop of a word": (GOOD, (*FIT, "--stop", "labels:x"), "'x' is not a number; write labels:0."),
     "negative tol": (GOOD, (*FIT, "--tol", -1), "--tol; must be >= 0"),
     "max_iter of 0": (GOOD, (*FIT, "--max-iter", 0), "--max-iter; must be >= 1"),
     "n_init of 0": (GOOD, (*FIT, "--n-init", 0), "0 is not positive"),
@@ -113,6 +114,11 @@ TEXTS = {
         "is not a model; MODEL comes first",
     ),
     "one score label": (GOOD, ("score", "data.csv", "one.csv"), "holds 2 labels for the 3 rows"),
+    "a header is no label": (
+        GOOD,
+        ("score", "data.csv", "headed.csv"),
+        "holds 2 labels for the 3 rows",
+    ),
 }
 
 
@@ -136,6 +142,7 @@ def test_text(run, folder, name):
     text, command, says = TEXTS[name]
     (folder / "data.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     (folder / "one.csv").write_text("1\n2\n")
+    (folder / "headed.csv").write_text("label\n1\n2\n")
     (folder / "far.csv").write_text("1\n900\n")
     (folder / "labels.csv").write_text("kept")
     (folder / "sub.png").mkdir()

@@ -64,8 +64,9 @@ def test_the_memory_that_is_needed_is_named(run, parts):
     for memory in ("1MB", needed - 1):
         ran = run(*fit, memory)
         assert ran.status == 2
-        assert f"parts needs at least {spell(needed)} of memory ({spell(kept)} for" in ran.err
-        assert f"give memory='{-(-needed // 10**6)}MB' or more" in ran.err
+        said = f"parts needs at least {spell(needed)} of memory ({spell(PROGRAM)} for the program, "
+        assert f"{said}{spell(kept)} for" in ran.err
+        assert f"give --memory {-(-needed // 10**6)}MB or more" in ran.err
     ran = run(*fit, needed)
     assert ran.status == 0, ran.err
     assert f"peak memory {spell(needed)} of {spell(needed)}" in ran.err
@@ -74,8 +75,9 @@ def test_the_memory_that_is_needed_is_named(run, parts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit parts -k 3 --memory much", "'much' is no amount of memory"),
-        ("fit parts -k 3 --plot p.png", "--plot draws rows that are in memory"),
+        ("fit parts -k 3 --memory much", "--memory much is no amount of memory"),
+        ("fit parts -k 3 --plot p.png", "in memory, and parts is read by blocks: leave it out."),
+        ("fit b.npy -k 3 --plot p.png --memory 1GB", "leave it out, or --memory."),
         ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),
         ("fit parts -k 601", "-k 601 asks for more clusters than the 600 rows of parts"),
         ("fit parts -k 3 --columns e", "there is no column 'e'"),

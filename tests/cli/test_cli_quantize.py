@@ -91,6 +91,10 @@ def test_a_folder(run, folder, film):
     assert "1 of 5 images were left out" in ran.err
     assert "cut.png" in ran.err
     assert len(json.loads(ran.out)["images"]) == 4
+    (folder / "file").write_text("")
+    ran = run("quantize", source, "-k", 4, "--out", "file")
+    assert ran.status == 2
+    assert "cannot write into file: it is not a folder" in ran.err
 
 
 def test_alpha_and_16_bits(run, folder):

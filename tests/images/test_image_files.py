@@ -184,7 +184,7 @@ NOTED = {
     "cmyk.jpg": (converted("CMYK"), "converted from CMYK to RGB by the plain formula"),
     "palette.png": (converted("P", palette=Image.Palette.ADAPTIVE), "converted from a palette"),
     "lab.tif": (lambda path: Image.new("LAB", (3, 2)).save(path), "converted from Lab to RGB"),
-    "pages.tif": (two_pages, "holds 2 images, and the first is taken"),
+    "pages.tif": (two_pages, "holds 2 images, of which the first is taken"),
 }
 
 

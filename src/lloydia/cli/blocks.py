@@ -32,7 +32,7 @@ ALWAYS = (".zarr", ".h5", ".hdf5")
 def by_blocks(data: str, memory: str | None) -> bool:
     """Return whether DATA is to be read by blocks."""
     path = Path(data)
-    folder = path.is_dir() and any(path.rglob("*.parquet"))
+    folder = data != "" and path.is_dir()
     return memory is not None or folder or path.suffix.lower() in ALWAYS
 
 

@@ -120,7 +120,7 @@ def fit(
 
     Example: lloydia fit iris.csv -k 3 --columns 1-4 --labels labels.csv
 
-    Example: lloydia fit big.parquet -k 100 --memory 2GB --init k-means||
+    Example: lloydia fit big.parquet -k 100 --memory 2GB --init 'k-means||'
     """
     from lloydia.data.files import check_squares
 
@@ -130,7 +130,10 @@ def fit(
     dtype = None if method.dtype == "auto" else method.dtype
     blocks = by_blocks(data, memory)
     if blocks and outputs.plot is not None:
-        raise ValueError("--plot draws rows that are in memory: leave it out, or --memory.")
+        remedy = "it out" if by_blocks(data, None) else "it out, or --memory"
+        raise ValueError(
+            f"--plot draws rows that are in memory, and {data} is read by blocks: leave {remedy}."
+        )
     if blocks:
         source, table = read_by_blocks(reading, data, memory, dtype=dtype)
     else:

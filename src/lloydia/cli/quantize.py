@@ -149,6 +149,8 @@ def _folder(
         raise DataError("--palette is of one image: leave it out for a folder.")
     if out.resolve() == folder.resolve():
         raise DataError(f"cannot write into {out}: it holds the images; name another folder.")
+    if out.exists() and not out.is_dir():
+        raise DataError(f"cannot write into {out}: it is not a folder; name one.")
     out.mkdir(parents=True, exist_ok=True)
     stems = Counter(path.stem for path in paths)
     done, failed = [], []

@@ -19,8 +19,8 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     Parameters
     ----------
     path : str or Path
-        A .npy or .parquet file, "-" for standard input, or text with one label a line; a text of
-        n + 1 lines has a header.
+        A .npy or .parquet file, "-" for standard input, or text with one label a line.  A text has
+        a header if it has n + 1 lines, or a word above whole numbers.
     n : int
         Number of rows of the data.
 
@@ -69,8 +69,17 @@ def _words(text: Any, where: str, n: int) -> NDArray[Any]:
                 words.append(cells[0].strip())
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"{where} is not a text with one label a line.") from None
-    words = words[1:] if len(words) == n + 1 else words
+    headed = len(words) > 1 and not _is_whole(words[0]) and all(map(_is_whole, words[1:]))
+    words = words[1:] if headed or len(words) == n + 1 else words
     try:
         return np.array([int(word) for word in words], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(words)
+
+
+def _is_whole(word: str) -> bool:
+    try:
+        int(word)
+    except ValueError:
+        return False
+    return True

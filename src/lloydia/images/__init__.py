@@ -19,8 +19,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name where it is first used."""
     if name in _HOME:
         return getattr(load(_HOME[name]), name)
+    if name == "color":
+        return load("lloydia.images.color")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "color"])

@@ -111,7 +111,7 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
             notes.append(note)
         info = _info(found, samples, size)
     pixels, alpha = _parted(samples)
-    told = "; ".join(note for note in notes if note)
+    told = ", and ".join(note for note in notes if note)
     return Picture(pixels, alpha, f"{where} {told}." if told else None, info)
 
 
@@ -208,7 +208,9 @@ def fitting(info: Mapping[str, Any], channels: int) -> dict[str, Any]:
 def _pages(image: Image.Image) -> str | None:
     """Say that an image is one of several; a phone's MPO is one picture with its previews."""
     n = getattr(image, "n_frames", 1)
-    return f"holds {n} images, and the first is taken" if n > 1 and image.format != "MPO" else None
+    if n == 1 or image.format == "MPO":
+        return None
+    return f"holds {n} images, of which the first is taken"
 
 
 def _samples(image: Image.Image, where: str) -> tuple[NDArray[Any], str | None, dict[Any, Any]]:

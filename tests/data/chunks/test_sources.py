@@ -197,7 +197,7 @@ def other_columns(folder):
 OPENING = [
     (other_type, "part-3.parquet holds double in column 'a', and .*part-0.parquet holds float"),
     (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has"),
-    (lambda f: f, "holds no .parquet files"),
+    (lambda f: f, "is a folder without .parquet files"),
     (lambda f: f / "gone.npy", "no such file"),
     (lambda f: list, "is empty: 0 blocks without rows"),
     (lambda f: lambda: [X[0]], r"block 1 has shape \(3,\); rows have two dimensions"),

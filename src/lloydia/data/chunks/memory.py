@@ -115,10 +115,10 @@ class Plan:
         needed = PROGRAM + state + flow
         if needed > source.memory:
             raise MemoryError(
-                f"{source.where} needs at least {spell(needed)} of memory ({spell(state)} for what "
-                f"is kept of {n_rows:,} rows and of {purpose.n_clusters:,} clusters, "
-                f"{spell(flow)} for blocks), and may take {spell(source.memory)}: give memory="
-                f"'{-(-needed // 10**6)}MB' or more."
+                f"{source.where} needs at least {spell(needed)} of memory ({spell(PROGRAM)} for "
+                f"the program, {spell(state)} for what is kept of {n_rows:,} rows and of the "
+                f"clusters, {spell(flow)} for blocks), and may take {spell(source.memory)}: give "
+                f"memory='{-(-needed // 10**6)}MB' or more."
             )
         whole = n * d * size * purpose.keeps
         if purpose.keeps and d <= FEW and purpose.algorithm in ("auto", "filtering"):

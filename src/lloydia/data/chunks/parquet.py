@@ -149,7 +149,7 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.rglob("*.parquet") if is_read(file, path))
     if not found:
-        raise DataError(f"{path} holds no .parquet files.")
+        raise DataError(f"{path} is a folder without .parquet files: give a file, or another.")
     return found
 
 
