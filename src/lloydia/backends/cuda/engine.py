@@ -67,13 +67,16 @@ class CUDA(Picks):
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
-        self.n_distances = self.n_rechecked = 0
-        self.low = self.n_features <= MOST_FEATURES
         # What the data hold is asked at once, unless a run can find it.
         if not self.low:
             self.sampled = Fetched(sample_of(self.X))
         if not self.low or weights is not None:
             self.ask()
+
+    def _hold(self, X: torch.Tensor) -> None:
+        super()._hold(X)
+        self.n_distances = self.n_rechecked = 0
+        self.low = self.n_features <= MOST_FEATURES
         self.lag = 0
         self._lattice: Lattice | None = None
         self.renewed = self.unchecked = False
