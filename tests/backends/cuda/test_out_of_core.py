@@ -102,24 +102,40 @@ def test_blocks_give_the_bits_of_the_oracle(d, dtype, narrow, weighted, left, st
 
 
 def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, monkeypatch):
-    sent = []
+    found = []
 
-    class Counted(listed.Gathered):
-        def __init__(self, X, rows):
-            super().__init__(X, rows)
-            sent.append(len(rows))
+    class Counted(listed.Listed):
+        def rows(self):
+            rows = super().rows()
+            found.append((len(rows), self.n_doubt, self.n_again, self.n_wide))
+            return rows
 
-    monkeypatch.setattr(listed, "Gathered", Counted)
-    X, weights = blobs(50, 16, "float64"), weights_of("wide", 50)
-    # Ties, which no score decides, and an outlier, which has none.
-    X[40:43] = (X[0] + X[1]) / 2
-    X[45] *= 1e9
-    memory(X, 30, 50 * 40 + 10, k=3, weights=weights)
-    # The second run begins with rows that stay again.
-    agree(X, 3, weights, init="random", n_init=2, random_state=1, tol=0.0, max_iter=3)
-    # Of two blocks, in all iterations of two runs but the first.
-    assert len(sent) >= 2 * 2
-    assert 0 < sum(sent) < 25 * len(sent) / 2
+    monkeypatch.setattr(listed, "Listed", Counted)
+    rng = np.random.default_rng(0)
+    X, weights = 3 * rng.normal(size=(75, 16)), weights_of("wide", 75)
+    # Crowds of centres: some rows are in doubt between a few, others between many.
+    start = X[np.arange(24) % 4] + 1e-3 * rng.normal(size=(24, 16))
+    X[:8] = start[:8] + 1e-6 * rng.normal(size=(8, 16))
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
+    expected = minimise(choose("reference", X, weights, None), start, **options)
+    memory(X, 40, 75 * 40 + 10, k=24, weights=weights)
+    placed = choose("cuda", X, weights, None)
+    for _ in range(2):
+        assert placed.group.plan.passes.rows
+        result = minimise(placed, start, **options)
+        assert result.labels.tobytes() == expected.labels.tobytes()
+        assert result.centers.tobytes() == expected.centers.tobytes()
+        assert (result.inertia, result.n_iter) == (expected.inertia, expected.n_iter)
+        # Of two blocks, in all iterations but the first.
+        assert len(found) == 2 * (result.n_iter - 1)
+        n_sent, n_doubt, n_again, n_wide = np.sum(found, axis=0).tolist()
+        assert 75 * (result.n_iter - 1) > n_sent > n_doubt > n_again > 0 < n_wide
+        found.clear()
+        # Seeds are drawn from rows, which stay again.
+        assert not placed.group.sender.kept
+        placed.seed_start()
+        placed.seed_add(3)
+        assert placed.group.sender.kept
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
