@@ -19,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings(
 MEGABYTE = 10**6
 
 
-# Bytes that clusters take for each number of a centre, at most.
-CLUSTERS = 512
+# Bytes that clusters take for each number of a centre, at most, of few features and of more.
+CLUSTERS = 4096, 512
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def free(monkeypatch):
 
     def limit(X, k, share, weighted=False):
         n, d = X.shape
-        wanted = share * X.nbytes + CLUSTERS * k * (d + 1)
+        wanted = share * X.nbytes + CLUSTERS[d > 8] * k * (d + 1)
         low, high = 0, 1 << 50
         while high - low > 1000:
             middle = (low + high) // 2

@@ -61,7 +61,9 @@ class Gathered:
         return len(self.rows)
 
     def __getitem__(self, some: slice) -> NDArray:
-        return self.X[self.rows[some]]
+        rows = self.rows[some]
+        # Twice as fast; of other arrays it would copy all.
+        return np.take(self.X, rows, axis=0) if self.X.flags.c_contiguous else self.X[rows]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         return self[:]

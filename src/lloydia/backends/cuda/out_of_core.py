@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.blocks import Block, Shared
-from lloydia.backends.cuda.devices import free_bytes, row_bytes
+from lloydia.backends.cuda.devices import free_bytes
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.listed import step_listed
 from lloydia.backends.cuda.own_device import current
@@ -122,13 +122,12 @@ class OutOfCore(Passes):
         return Plan(self.name, self.room, whole, sizes, *divisions)
 
     def bytes_of_clusters(self, k: int) -> int:
-        """Return what k clusters take beside the blocks."""
-        if k == 0:
-            return 0
+        """Return what k clusters take beside the blocks.
+
+        Of half-precision copies two are under way, each with centres of its own.
+        """
         first = self.parts[0]
-        size = first.needed(k) - first.n_samples * row_bytes(self.n_features, 0)
-        # Of half-precision copies two are under way, each with centres of its own.
-        return size if first.low else 2 * size
+        return first.of_clusters(k) * (1 if first.low else 2)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
         """Decide what stays; `halving` is whether half-precision copies are asked for.
@@ -149,7 +148,7 @@ class OutOfCore(Passes):
         MemoryError
             The clusters have no place beside two blocks.
         """
-        clusters = self.bytes_of_clusters(k)
+        clusters = self.bytes_of_clusters(k) if k else 0
         found = self._divided(halving, clusters)
         if found.left < 0:
             raise MemoryError(
@@ -172,6 +171,9 @@ class OutOfCore(Passes):
             self._divide(False, 0)
             return
         centers = arguments[0]
+        # What the last run needed is free again.
+        for part in self.parts:
+            part.forget_run()
         found = self._divide(method == "start", len(centers))
         self.shared.begin(self.parts[0], centers, 2 if found.halves else 1)
         if method == "classify":

@@ -84,6 +84,8 @@ class Room:
         """
         unused = int(UNUSED * free) + min(UNUSED_BYTES, free // 8)
         each = AT_ONCE * d * itemsize + row_bytes(d, padded(d))
+        if itemsize == 8:  # what came narrow, widened
+            each += d * itemsize
         if d > MOST_FEATURES:
             each += row_bytes(d, 0) + LISTED
         fixed = min(MEASURING, free // 16)
