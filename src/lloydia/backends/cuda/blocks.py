@@ -87,7 +87,7 @@ class Shared:
             run.scanning = run.updating = Unrecorded()
             # The sums, too, are made before there are copies of the run.
             for lane in self.lanes:
-                lane.current, lane.sums, lane.moves = run.current, run.sums, run.moves
+                lane.current, lane.sums, lane.entries = run.current, run.sums, run.entries
 
     def run_of(self, block: Block) -> LowRun | TensorRun:
         """Return the run of a block: a copy that has the same memory, but for rows and labels."""

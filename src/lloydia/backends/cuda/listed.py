@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.candidates import COUNT, RECORD
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
+from lloydia.backends.cuda.moves import queue_moves
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.blocks import Block, Shared
@@ -119,7 +120,8 @@ class Listed:
         lattice = block.lattice
         if lattice.weights is not None:
             lattice = replace(lattice, weights=lattice.weights[listed])
-        lane.moves.add(X, lattice, *lists, lane.sums)
+        lane.entries.sort(*lists)
+        queue_moves(X, lattice, lane.entries, lane.flow, lane.sums)
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
