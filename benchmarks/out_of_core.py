@@ -34,11 +34,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lloydia.backends import Engine, choose
+from lloydia.backends import choose
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.out_of_core import OutOfCore
 from lloydia.backends.cuda.room import Room
 from lloydia.backends.cuda.sending import Array
+from lloydia.backends.engine import Engine
 from lloydia.backends.parts import Parts
 from lloydia.bench.machine import cpu_name, keep
 from lloydia.data.arrays import on_host
