@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from lloydia.backends import choose
+from lloydia.backends import choose, telling
 from lloydia.backends.engine import Engine, Report
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
@@ -62,7 +63,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         A run stops when the sum of the squared movements of the centres is at most `tol` times the
         mean variance of the features.
     verbose : int, default=0
-        If positive, the inertia of each iteration is printed (and computed, which costs a pass).
+        If positive, the inertia of each iteration is printed (and computed, which costs a pass),
+        and what stays in memory where not all rows do.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     copy_x : bool, default=True
@@ -83,9 +85,9 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
 
         - ``"auto"``: where X lives;
         - ``"cpu"``;
-        - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there (needs
-          PyTorch and Triton: ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is
-          always ``"lloyd"``;
+        - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there, in
+          blocks in every pass as far as it does not fit (needs PyTorch and Triton:
+          ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is always ``"lloyd"``;
         - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this host, an even share of the rows on
           each; rows on one of these GPUs are copied to the others;
         - ``"reference"``: the plain NumPy oracle.
@@ -219,7 +221,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         if self.verbose and isinstance(X, Chunks):
             print(X.plan(weights is not None, self.n_threads))
         init, n_init = self._starts(X)
-        engine = choose(self.device, X, weights, self.n_threads)
+        with telling(print) if self.verbose else nullcontext():
+            engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)
         rule = self._rule(engine)
         tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import scipy.sparse as sp
@@ -21,7 +22,9 @@ from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
-__all__ = ["Lane", "choose", "lanes", "together"]
+__all__ = ["Lane", "choose", "lanes", "telling", "together"]
+
+_tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -52,7 +55,8 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     ImportError
         For a GPU, without PyTorch and Triton.
     MemoryError
-        For chunks that need more than they may take.
+        For chunks that need more than they may take, and a GPU that has too little even to be sent
+        rows in blocks.
     """
     if isinstance(X, Chunks):
         return _of_chunks(device, X, weights, n_threads)
@@ -85,11 +89,16 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     plan = X.plan(weights is not None, n_threads)
     if plan.whole:
         return choose(device, X.load(plan), weights, n_threads)
-    if device not in ("auto", "cpu"):
+    gpu = _gpu_name(device, False)
+    if not gpu and device not in ("auto", "cpu"):
         raise ValueError(
-            f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu'."
+            f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu' "
+            "or 'cuda'."
         )
     blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept)
+    if gpu:
+        with _extra(device):
+            return _out_of_core(load("lloydia.backends.cuda.devices").find(gpu, X), blocks, weights)
     stream = load("lloydia.backends.stream").Stream(blocks, weights, n_threads)
     return load("lloydia.backends.parts").Parts(stream)
 
@@ -146,8 +155,34 @@ def _gpu_name(device: str, there: bool) -> str:
 def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
     _refuse_sparse(device, X)
     with _extra(device):
-        name = load("lloydia.backends.cuda.devices").find(device, X)
+        devices = load("lloydia.backends.cuda.devices")
+        name = devices.find(device, X)
+        if not on_gpu(X) and not devices.fits(
+            *X.shape, X.dtype.itemsize, weights is not None, name
+        ):
+            return _out_of_core(name, X, weights)
         return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
+
+
+def _out_of_core(name: str, X: Any, weights: NDArray | None) -> Engine:
+    """Return the engine of rows on the host that a GPU has no room for, and say its plan."""
+    group = load("lloydia.backends.cuda.out_of_core").out_of_core(X, weights, name)
+    for tell in _tellers.get():
+        tell(group.plan)
+    return load("lloydia.backends.parts").Parts(group)
+
+
+@contextmanager
+def telling(function: Callable[[object], object]) -> Iterator[None]:
+    """Call `function` with the plan of every engine in this context that goes out of core.
+
+    A plan is a sentence (its ``str``) about what stays on the GPU and what is sent in every pass.
+    """
+    token = _tellers.set((*_tellers.get(), function))
+    try:
+        yield
+    finally:
+        _tellers.reset(token)
 
 
 def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:

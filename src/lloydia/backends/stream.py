@@ -1,17 +1,13 @@
 """Rows that are read block by block: each block is a part, and all parts are asked in one pass.
 
-Between passes a part keeps what belongs to its rows (labels, bounds, the D to the nearest seed);
-the rows themselves it gets for the time of an answer.  What belongs to the clusters, their sums
-above all, the parts share, so that a thousand blocks take no more of it than one.
+What belongs to the clusters, their sums above all, the parts share, so that a thousand blocks take
+no more of it than one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
 from itertools import pairwise
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -21,19 +17,10 @@ from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
+from lloydia.backends.passes import Passes
 from lloydia.data.chunks.reader import Reader
 
 __all__ = ["Block", "Stream"]
-
-# What cannot be answered without the rows.
-READING = {
-    *("plain_sums", "plain_measure"),
-    *("seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
-    *("step", "conclude", "measure", "farthest", "classify"),
-}
-
-# What begins with labels of its own: those that were handed out stay as they are.
-BEGINNING = {"seed_start", "start", "classify"}
 
 # Algorithms that would need all rows at once, or that look at the clock.
 INSTEAD = {"auto": "hamerly", "filtering": "hamerly"}
@@ -123,7 +110,7 @@ class Block(CPUPart):
         return Step(self.n_changed, np.zeros((), np.int64), self.measure() if measure else 0.0)
 
 
-class Stream:
+class Stream(Passes):
     """Blocks in this process; see :class:`lloydia.backends.group.Group`.
 
     Parameters
@@ -142,58 +129,30 @@ class Stream:
     name = "cpu"
 
     def __init__(self, reader: Reader, weights: NDArray | None, n_threads: int | None) -> None:
-        self.reader, self.lengths = reader, reader.lengths
-        n, self.n_features = reader.source.shape
-        self.dtype = reader.source.dtype
-        self.shared = Shared(n)
-        # Rows that were asked for in this seeding, by block and number.
-        self.seen: dict[tuple[int, int], NDArray] = {}
+        super().__init__(reader)
+        self.shared = Shared(self.n_samples)
         starts = [start for start, _ in pairwise(reader.edges.tolist())]
         self.parts = [
             Block(rows, starts[i], weights, n_threads, self.shared)
             for i, rows in reader.blocks(range(len(starts)))
         ]
 
-    def each(self, method: str, *arguments: Any) -> list[Any]:
-        if method in BEGINNING:
-            self.shared.begin()
-            self.seen.clear()
-        found = self.some(method, dict.fromkeys(range(len(self.parts)), arguments))
-        return [found[p] for p in range(len(self.parts))]
+    def begin(self, method: str, *arguments: Any) -> None:
+        self.shared.begin()
 
     def total(self, method: str, *arguments: Any) -> Any:
-        answer = reduce(add, self.each(method, *arguments))
+        answer = super().total(method, *arguments)
         if isinstance(answer, Step):
             self.seen.clear()
             return replace(answer, sums=self.parts[0].integers())
         return answer
-
-    def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        if method in ("rows", "seed_values"):
-            return self._rows({p: rows.tolist() for p, (rows,) in arguments.items()})
-        if method not in READING:
-            return {p: getattr(self.parts[p], method)(*own) for p, own in arguments.items()}
-        found = {}
-        for p, rows in self.reader.blocks(arguments):
-            part = self.parts[p]
-            part.attach(rows)
-            found[p] = getattr(part, method)(*arguments[p])
-            part.attach(None)
-        return found
-
-    def _rows(self, wanted: Mapping[int, list[int]]) -> dict[int, NDArray]:
-        """Return some rows: a candidate may be asked for again, and is not read again."""
-        new = {p: [i for i in rows if (p, i) not in self.seen] for p, rows in wanted.items()}
-        for p, block in self.reader.blocks(p for p, rows in new.items() if rows):
-            self.seen |= {(p, i): block[i] + 0.0 for i in new[p]}
-        return {p: np.stack([self.seen[p, i] for i in rows]) for p, rows in wanted.items()}
 
     def labels(self) -> NDArray[np.int32]:
         return self.shared.labels
 
     def distances(self, centers: NDArray) -> NDArray:
         out = np.empty((self.shared.n_samples, len(centers)), dtype=self.dtype)
-        for p, rows in self.reader.blocks(range(len(self.parts))):
+        for p, rows in self.blocks(range(len(self.parts))):
             self.parts[p].attach(rows)
             out[self.parts[p].place] = self.parts[p].distances(centers)
             self.parts[p].attach(None)

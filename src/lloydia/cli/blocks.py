@@ -13,7 +13,6 @@ from lloydia.cli.options import READING, Reading
 
 if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks
-    from lloydia.data.chunks.memory import Plan
     from lloydia.data.files import Table
 
 Memory = Annotated[
@@ -73,6 +72,6 @@ def read_by_blocks(
     return source, Table(cast(Any, source), source.columns, data)
 
 
-def announce(plan: Plan) -> None:
-    """Say how much memory the command is going to take."""
+def announce(plan: object) -> None:
+    """Say how much memory the command is going to take, and what for."""
     print(f"lloydia: {plan}.", file=sys.stderr)

@@ -122,6 +122,7 @@ def fit(
 
     Example: lloydia fit big.parquet -k 100 --memory 2GB --init 'k-means||'
     """
+    from lloydia.backends import telling
     from lloydia.data.files import check_squares
 
     method.check()
@@ -146,7 +147,7 @@ def fit(
         announce(source.meant_for(estimator, reset=True).plan(False, method.threads))
     else:
         check_squares(table, n)
-    with fit_progress(f"{k} clusters", method.max_iter):
+    with fit_progress(f"{k} clusters", method.max_iter), telling(announce):
         start = time.perf_counter()
         estimator.fit(table.X)
         seconds = time.perf_counter() - start

@@ -51,6 +51,22 @@ def test_too_little_memory_names_both_numbers(monkeypatch):
         devices.check_memory(1001, HOST)
 
 
+@pytest.mark.parametrize(
+    ("share", "needed", "found"),
+    [(1.0, 600, 600), (1.0, 700, 750), (0.5, 100, 300), (0.9, 100, 700), (0.1, 100, 0)],
+)
+def test_what_is_free_heeds_what_a_process_may_take(share, needed, found, monkeypatch):
+    monkeypatch.setattr(devices, "INTERPRETED", False)
+    for name, value in (
+        ("mem_get_info", (600, 1000)),
+        ("get_per_process_memory_fraction", share),
+        ("memory_reserved", 350),
+        ("memory_allocated", 200),
+    ):
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    assert devices.free_bytes(torch.device("cuda", 0), needed) == found
+
+
 @pytest.mark.parametrize("missing", ["torch", "triton"])
 def test_without_the_extra_the_error_says_how_to_get_it(missing, monkeypatch):
     for name in list(sys.modules):
@@ -90,7 +106,7 @@ def test_a_piece_is_filled_by_several_threads():
     for n in (101, 3):
         buffer = np.zeros((n, 6))
         with ThreadPoolExecutor(3) as threads:
-            upload._fill(buffer, rows[:n], threads)
+            upload.fill(buffer, rows[:n], threads)
         assert (buffer == rows[:n]).all()
 
 
@@ -149,11 +165,11 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
         entered.clear()
 
 
-def test_memory_is_checked_before_rows_are_copied(monkeypatch):
-    rows = np.zeros((10, 3), dtype=np.float32)
+def test_memory_is_checked_before_a_run_on_rows_that_are_there(monkeypatch, device):
+    rows = torch.zeros((10, 3), device=device)
     assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (24 + 12)
     assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
-    monkeypatch.setattr(devices, "LITTLE", 359)
-    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 359)
-    with pytest.raises(MemoryError, match="360 bytes of GPU memory are needed and 359 are free"):
+    monkeypatch.setattr(devices, "LITTLE", 239)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 239)
+    with pytest.raises(MemoryError, match="240 bytes of GPU memory are needed and 239 are free"):
         KMeans(2, device="cuda").fit(rows)

@@ -1,4 +1,4 @@
-"""The GPU engine: Triton kernels over rows that stay on the device.
+"""The GPU engine: Triton kernels over rows on the device.
 
 Where to look:
 
@@ -22,6 +22,9 @@ Where to look:
   To every kernel of an iteration a data set by itself is a batch of one.
 * Several GPUs: :mod:`part` is the engine as one of several, :mod:`gpus` asks them and iterates all
   in step, :mod:`all_reduce` is what they tell each other.
+* Rows that do not fit: :mod:`out_of_core` is the group of a GPU's blocks, :mod:`room` divides its
+  memory, :mod:`blocks` is a block as a part, :mod:`sending` brings its rows, in the type that
+  :mod:`narrow` finds; :mod:`listed` is an iteration of rows that are there in half precision only.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 

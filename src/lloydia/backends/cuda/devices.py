@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
 import torch
 
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import INTERPRETED, place
 
-__all__ = ["check_memory", "find", "find_several", "free_bytes", "needed_bytes", "row_bytes"]
+__all__ = [
+    "check_memory",
+    "find",
+    "find_several",
+    "fits",
+    "free_bytes",
+    "needed_bytes",
+    "row_bytes",
+]
 
 # Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
 LITTLE = 1 << 24
+
+# Bytes of a weight: as it is given, and scaled.
+WEIGHT = 16
+
+# Room for what belongs to clusters, whose number comes later, as a factor to what rows take.
+CLUSTERS = 1.02
 
 
 def find(device: str, X: Any) -> str:
@@ -98,6 +113,13 @@ def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
     return n * (row_bytes(d, d) + (d * itemsize if copied else 0))
 
 
+def fits(n: int, d: int, itemsize: int, weighted: bool, name: str) -> bool:
+    """Return whether rows on the host fit on a GPU, with some room for clusters."""
+    rows = needed_bytes(n, d, itemsize, copied=True) + n * WEIGHT * weighted
+    needed = int(rows * CLUSTERS)
+    return needed <= LITTLE or needed <= free_bytes(place(name), needed)
+
+
 def check_memory(needed: int, device: torch.device) -> None:
     """Refuse work that does not fit, before it starts.
 
@@ -125,15 +147,29 @@ def check_memory(needed: int, device: torch.device) -> None:
 def free_bytes(device: torch.device, needed: int) -> int:
     """Return how much memory this process can still get, or at least that `needed` is there.
 
-    Where the driver has too little, torch's unused reserve is counted, too.
+    Where the driver has too little, torch's unused reserve is counted, too.  No more than
+    ``torch.cuda.set_per_process_memory_fraction`` leaves to it.
     """
     if INTERPRETED:
         return sys.maxsize
-    free, _ = torch.cuda.mem_get_info(device)
+    free, whole = torch.cuda.mem_get_info(device)
+    share = torch.cuda.get_per_process_memory_fraction(device)
+    if free >= needed and share == 1.0:
+        return free
+    # Torch is asked only now: it walks through all that it knows of its memory.
+    free = _unused(device, int(share * whole))
     if free < needed:
-        # Asked only now: torch walks through all that it knows of its memory.
-        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        # An engine and its run know each other: those of fits that are over are freed only now.
+        gc.collect()
+        free = _unused(device, int(share * whole))
     return free
+
+
+def _unused(device: torch.device, most: int) -> int:
+    """Return what the driver and torch have left, if this process may take so much."""
+    used = torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - used
+    return min(free, max(most - used, 0))
 
 
 def _count() -> int:

@@ -16,6 +16,7 @@ from lloydia.backends.cuda.row_lists import relabel
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
+    from lloydia.backends.cuda.listed import Picked
     from lloydia.backends.cuda.placed import Placed
 
 __all__ = ["duel"]
@@ -99,7 +100,7 @@ def duel_kernel(
 
 
 def duel(
-    rows: Placed | BatchRows,
+    rows: Placed | BatchRows | Picked,
     centers: torch.Tensor,
     doubts: torch.Tensor,
     candidates: torch.Tensor,

@@ -67,13 +67,16 @@ class CUDA(Picks):
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
-        self.n_distances = self.n_rechecked = 0
-        self.low = self.n_features <= MOST_FEATURES
         # What the data hold is asked at once, unless a run can find it.
         if not self.low:
             self.sampled = Fetched(sample_of(self.X))
         if not self.low or weights is not None:
             self.ask()
+
+    def _hold(self, X: torch.Tensor) -> None:
+        super()._hold(X)
+        self.n_distances = self.n_rechecked = 0
+        self.low = self.n_features <= MOST_FEATURES
         self.lag = 0
         self._lattice: Lattice | None = None
         self.renewed = self.unchecked = False
@@ -205,16 +208,20 @@ class CUDA(Picks):
 
     def needed(self, k: int) -> int:
         """Return the bytes that a run of k clusters takes, beside the rows."""
-        n, d = self.n_samples, self.n_features
+        d = self.n_features
         width = padded(d) if self.halves is None else 0
+        spare = 12 * SPARE if self.low else 0
+        return self.n_samples * row_bytes(d, width) + self.of_clusters(k) + spare
+
+    def of_clusters(self, k: int) -> int:
+        """Return the bytes of them that belong to clusters."""
         n_limbs = LIMBS if self._extent is None else self.grid.n_limbs
         center = (self.lag + 5) * self.dtype.itemsize
         if self.low:
-            center += 8 * n_limbs * replicas(n, k)
+            center += 8 * n_limbs * replicas(self.n_samples, k)
         else:
             center += 8 * n_limbs + 4 + self.dtype.itemsize
-        spare = 12 * SPARE if self.low else 0
-        return n * row_bytes(d, width) + k * (d + 1) * center + spare
+        return k * (self.n_features + 1) * center
 
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1

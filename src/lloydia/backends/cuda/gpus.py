@@ -58,7 +58,13 @@ class Threads:
 
         def part(a: int, b: int, name: str) -> CUDAPart:
             own = None if weights is None else weights[a:b]
-            return CUDAPart(_brought(X[a:b], place(name)), own, name)
+            try:
+                return CUDAPart(_brought(X[a:b], place(name)), own, name)
+            except MemoryError as error:
+                raise MemoryError(
+                    f"{error} Several GPUs have to hold all rows; one, device={name!r}, takes rows "
+                    "on the host in blocks."
+                ) from None
 
         jobs = [
             self._submit(device, part, a, b, name)

@@ -157,6 +157,8 @@ class HalfRows:
     Parameters
     ----------
     rows : Placed
+    memory : tuple of three tensors, optional
+        `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
 
     Attributes
     ----------
@@ -172,7 +174,7 @@ class HalfRows:
         Upper bounds of ``|y|`` and ``|x' - y|``.
     """
 
-    def __init__(self, rows: Placed) -> None:
+    def __init__(self, rows: Placed, memory: tuple[torch.Tensor, ...] | None = None) -> None:
         n, d = rows.n_samples, rows.n_features
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(d)
@@ -182,18 +184,35 @@ class HalfRows:
         most = max(1.0, min(REACH * usual, MOST_RADIUS))
         numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0, 0.0], offset / scale, offset])
         there = torch.from_numpy(numbers).to(rows.device, non_blocking=True)
-        self.numbers, self.origin, offsets = there[:6], there[6 : 6 + d], there[6 + d :]
-        self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
-        self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
-        block = min(self.width, CHUNK)
+        self.numbers, self.origin, self.offsets = there[:6], there[6 : 6 + d], there[6 + d :]
+        if memory is None:
+            self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
+            self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
+        else:
+            self.memory = tuple(part[:n] for part in memory)
+        self.store()
+        launch(reach_kernel, (1,), self.numbers, **EXACT)
+
+    @property
+    def memory(self) -> tuple[torch.Tensor, ...]:
+        """What is stored of each row."""
+        return self.high, self.norm, self.rest
+
+    @memory.setter
+    def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
+        self.high, self.norm, self.rest = memory
+
+    def store(self) -> None:
+        """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
+        rows, block = self.rows, min(self.width, CHUNK)
+        n, d = rows.X.shape
         per_program = 4096 // block
         launch(
             rows_kernel, (ceil_div(n, per_program),),
-            rows.X, n, d, self.width, offsets, self.numbers,
+            rows.X, n, d, self.width, self.offsets, self.numbers,
             self.high, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
-        launch(reach_kernel, (1,), self.numbers, **EXACT)
 
     def renew(self) -> None:
         """Store the rows again, which have changed, in the same memory."""

@@ -45,12 +45,12 @@ class CUDAPart(CUDA):
 
     def plain_sums(self, extent: exact.Extent) -> NDArray[np.int64]:
         grid = exact.Grid.choose(extent, self.dtype)
-        return gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
+        return self.told(gather(self.X, Lattice.of(self, grid, None))[0])
 
     def plain_measure(self, mean: NDArray) -> float:
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
         self.D = own_distances(self, none, self._there(mean))
-        return float(self.D.amax())
+        return self.told(self.D.amax())
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.weights is None:
@@ -60,6 +60,10 @@ class CUDAPart(CUDA):
     def tally(self) -> Tally:
         return Tally(self.n_distances, self.n_rechecked, self.algorithm)
 
+    def told(self, found: torch.Tensor) -> Any:
+        """Return what a question is answered with, on the host: a float, or an array."""
+        return found.cpu().numpy() if found.ndim else float(found)
+
     def _there(self, array: NDArray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
@@ -67,7 +71,7 @@ class CUDAPart(CUDA):
 
     def seed_start(self) -> float:
         super().seed_start()
-        return float(self.largest)
+        return self.told(self.largest[0])
 
     def _use(self, grid: tuple[int, int]) -> None:
         """Have kernels round to this grid, which they take from the largest term there is."""
@@ -107,13 +111,13 @@ class CUDAPart(CUDA):
         self._tabulate(values)
         self._adopt(None)
         self.n_seeds = 1
-        return float(self.largest)
+        return self.told(self.largest[0])
 
     def seed_weigh(self, values: NDArray, grid: tuple[int, int]) -> NDArray[np.int64]:
         self._use(grid)
         self.values = values
         found = [self._weigh_from(first) for first in range(0, len(values), MOST)]
-        return torch.cat(found).cpu().numpy()
+        return self.told(torch.cat(found))
 
     def _weigh_from(self, first: int) -> torch.Tensor:
         """Weigh the candidates from a number on, as many as are weighed at a time."""
@@ -130,7 +134,7 @@ class CUDAPart(CUDA):
         chosen[j % MOST] = 0
         self._adopt(chosen)
         self.n_seeds += 1
-        return float(self.largest)
+        return self.told(self.largest[0])
 
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
@@ -140,7 +144,7 @@ class CUDAPart(CUDA):
 
     def seed_spread(self, centers: NDArray) -> float:
         self._spread(self._there(centers))
-        return float(self.largest)
+        return self.told(self.largest[0])
 
     # -- a run -------------------------------------------------------------------------------
 
@@ -180,14 +184,14 @@ class CUDAPart(CUDA):
 
     def measure(self) -> float:
         self.D = own_distances(self, self.run.labels, self.used)
-        return float(largest_term(self.D, self.weights))
+        return self.told(largest_term(self.D, self.weights)[0])
 
     def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
         bits, exponent = grid
         scale = torch.full((1,), math.ldexp(0.5, exponent), dtype=self.D.dtype, device=self.device)
         limbs = cost_limbs(self.D, self.weights if weighted else None, scale, bits=bits)
         del self.D
-        return limbs[: exact.TOTAL_LIMBS].cpu().numpy()
+        return self.told(limbs[: exact.TOTAL_LIMBS])
 
     def labels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         return self.run.labels[self._there(rows)].cpu().numpy()

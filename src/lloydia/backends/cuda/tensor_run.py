@@ -116,18 +116,18 @@ class TensorRun:
         self.updating.do(partial(self._tell, message), self.rows.device)
 
     def _tell(self, message: torch.Tensor) -> None:
-        self._move()
+        self.move()
         queue_tell(self.sums, self.flow, message)
 
-    def _move(self) -> None:
-        """Queue the sums."""
+    def move(self) -> None:
+        """Queue the moves of rows that were listed from sum to sum."""
         self.entries.sort(self.labels, self.changed_rows, self.changed_old, self.flow)
         # Only now the grid is waited for.
         queue_moves(self.rows.X, self.rows.lattice, self.entries, self.flow, self.sums)
 
     def _update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
-        self._move()
+        self.move()
         queue_finish(self.sums, self.rows.lattice, self, members=1)
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:

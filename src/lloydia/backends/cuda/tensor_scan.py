@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import triton
@@ -29,6 +30,9 @@ from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
 from lloydia.exact.half_certificate import canonical_error
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.listed import Picked
 
 __all__ = ["TensorScan"]
 
@@ -177,16 +181,46 @@ class TensorScan:
         Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
         """
         lists = (labels, changed_rows, changed_old)
+        self.certify(centers, *lists, flow)
+        self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
+
+    def certify(
+        self,
+        centers: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue what half precision can say: it lists the rows in doubt, and their candidates."""
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
-        self.judge(*lists, flow)
+        self.judge(labels, changed_rows, changed_old, flow)
         nominate(
             self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
             self.candidates, flow,
         )  # fmt: skip
-        duel(self.rows, centers, self.doubts, self.candidates, *lists, flow)
+
+    def decide(
+        self,
+        rows: Placed | Picked,
+        centers: torch.Tensor,
+        doubts: torch.Tensor,
+        doubts2: torch.Tensor,
+        candidates: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue the verdict on the rows in doubt, by their canonical D.
+
+        `rows` may be some only, by whose numbers `doubts` and all that follow it go.
+        """
+        lists = (labels, changed_rows, changed_old)
+        duel(rows, centers, doubts, candidates, *lists, flow)
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
-        self.settle(self.rows.X, by_column, self.doubts2, flow[N_DOUBT2.value :], *lists, flow)
+        self.settle(rows.X, by_column, doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""

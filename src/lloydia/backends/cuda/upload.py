@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["to_device"]
+__all__ = ["THREADS", "fill", "to_device"]
 
 PIECE = 1 << 26  # bytes of a pinned buffer
 DIRECT = 1 << 20  # bytes up to which pinning costs more than it gains
@@ -49,18 +49,19 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
         for i, (start, stop) in enumerate(pairwise(edges)):
             buffer, event = buffers[i % 2], sent[i % 2]
             event.synchronize()  # returns at once where nothing was recorded
-            _fill(buffer.numpy(), array[start:stop], threads)
+            fill(buffer.numpy(), array[start:stop], threads)
             out[start:stop].copy_(buffer[: stop - start], non_blocking=True)
             event.record(torch.cuda.current_stream(device))
     return out  # the buffers' memory is not used again before it was read: torch sees to that
 
 
-def _fill(buffer: NDArray, piece: NDArray, threads: ThreadPoolExecutor) -> None:
+def fill(buffer: NDArray, piece: NDArray, threads: ThreadPoolExecutor) -> None:
+    """Copy rows into a buffer of as many, each thread some of them."""
+
+    def some(start: int, stop: int) -> None:
+        np.copyto(buffer[start:stop], piece[start:stop])
+
     edges = np.linspace(0, len(piece), THREADS + 1).astype(int).tolist()
-    jobs = [
-        threads.submit(np.copyto, buffer[start:stop], piece[start:stop])
-        for start, stop in pairwise(edges)
-        if start < stop
-    ]
+    jobs = [threads.submit(some, start, stop) for start, stop in pairwise(edges) if start < stop]
     for job in jobs:
         job.result()

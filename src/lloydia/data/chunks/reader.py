@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.chunks.source import Chunks
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "mingled"]
 
 # Rows of a block whose order a mark depends on.
 SAMPLE = 256
@@ -31,6 +31,8 @@ class Reader:
         Where the blocks begin, and the number of rows.
     block_bytes : int
         Of the largest block.
+    kept : range
+        Blocks that stay in memory once they have been read.
     """
 
     def __init__(self, source: Chunks, rows: int, n_kept: int = 0) -> None:
@@ -38,7 +40,7 @@ class Reader:
         self.edges = np.append(np.arange(0, n, rows), n)
         self.lengths = np.diff(self.edges).tolist()
         self.block_bytes = rows * source.shape[1] * source.dtype.itemsize
-        self.n_kept = n_kept
+        self.kept = range(n_kept)
         self.cache: dict[int, NDArray] = {}
         self.marks: dict[int, tuple[int, int]] = {}
         self.stamp = source.stamp()
@@ -59,14 +61,14 @@ class Reader:
         fresh = self._read(missing)
         with ThreadPoolExecutor(1, thread_name_prefix="lloydia-reader") as thread:
             ahead = thread.submit(next, fresh)
-            for i in _mingled(held, missing):
+            for i in mingled(held, missing):
                 if i in self.cache:
                     yield i, self.cache[i]
                     continue
                 found = ahead.result()
                 if i != missing[-1]:
                     ahead = thread.submit(next, fresh)
-                if i < self.n_kept:
+                if i in self.kept:
                     self.cache[i] = found
                 yield i, found
         if self.source.stamp() != self.stamp:
@@ -116,7 +118,7 @@ class Reader:
             self.marks[i] = mark
 
 
-def _mingled(held: list[int], missing: list[int]) -> list[int]:
+def mingled(held: list[int], missing: list[int]) -> list[int]:
     """Return the numbers of both, each in order, so that reading goes on all the time."""
     places = [((j + 0.5) / len(one), i) for one in (held, missing) for j, i in enumerate(one)]
     return [i for _, i in sorted(places)]

@@ -1,0 +1,243 @@
+"""Iterations over rows on the host that a GPU has no room for, beside the same in its memory.
+
+    python benchmarks/out_of_core.py --save                16,000,000 x 128 (8.2 GB), k = 1024
+    python benchmarks/out_of_core.py --case 1000000,32,64 --rounds 5
+
+Rows are made in groups around as many centres as are looked for, as float32: once as they come, and
+once as half precision holds them.  The GPU may take so much memory that
+
+* of the first, half-precision copies of all rows stay, or next to nothing;
+* of the others, which travel in half precision, half of the rows stay, or next to none.
+
+All sides start from the same rows, and labels, centres, inertia and the number of iterations are
+compared with those in memory, bit for bit, before there is a time.  An iteration's time is that of
+a run of many less that of a run of few, over the difference, and so is `sent`, what it sends,
+counted; `floor` is what that takes over the bus at the speed of one large copy from pinned memory,
+measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lloydia.backends import choose
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.out_of_core import OutOfCore
+from lloydia.backends.cuda.room import Room
+from lloydia.backends.cuda.sending import Array
+from lloydia.backends.engine import Engine
+from lloydia.backends.parts import Parts
+from lloydia.bench.machine import cpu_name, keep
+from lloydia.data.arrays import on_host
+from lloydia.loop import Result, minimise
+from lloydia.stopping import Shift
+
+CASE = (16_000_000, 128, 1024)
+FEW, MANY = 2, 6
+PIECE = 1 << 20  # rows that are made together
+COPIED, COPIES = 1 << 28, 5  # bytes of a copy that measures the bus, and how many are timed
+# Beside rows: clusters, in bytes a number of a centre.
+CLUSTERS = 256
+DEVICE = place("cuda")
+
+Row = dict[str, Any]
+
+
+def make(n: int, d: int, k: int, narrow: bool) -> NDArray[np.float32]:
+    """Return rows around k centres, on the host; `narrow` is whether half precision holds them."""
+    new: dict[str, Any] = {
+        "generator": torch.Generator(DEVICE).manual_seed(0),
+        "device": DEVICE,
+    }
+    centers = torch.randn((k, d), **new)
+    X = np.empty((n, d), dtype=np.float32)
+    for first in range(0, n, PIECE):
+        m = min(PIECE, n - first)
+        rows = centers[torch.randint(k, (m,), **new)] + torch.randn((m, d), **new)
+        X[first : first + m] = (rows.half().float() if narrow else rows).cpu().numpy()
+    return X
+
+
+def synchronize() -> None:
+    """Wait for the device."""
+    if DEVICE.type == "cuda":
+        torch.cuda.synchronize(DEVICE)
+
+
+def bus() -> float:
+    """Return the bytes a second of a copy from pinned memory."""
+    host = torch.empty(COPIED, dtype=torch.uint8, pin_memory=DEVICE.type == "cuda")
+    there = torch.empty(COPIED, dtype=torch.uint8, device=DEVICE)
+    seconds = []
+    for _ in range(COPIES + 1):
+        synchronize()
+        began = time.perf_counter()
+        there.copy_(host, non_blocking=True)
+        synchronize()
+        seconds.append(time.perf_counter() - began)
+    return COPIED / median(seconds[1:])
+
+
+def room_for(X: NDArray, k: int, left: float) -> Room:
+    """Return the least memory that leaves so many bytes beside clusters, blocks and their state."""
+    n, d = X.shape
+    wanted = left + CLUSTERS * k * (d + 1)
+    low, high = 0, 1 << 50
+    while high - low > 1000:
+        middle = (low + high) // 2
+        try:
+            enough = Room.of(n, d, X.itemsize, False, middle).left >= wanted
+        except MemoryError:
+            enough = False
+        low, high = (low, middle) if enough else (middle, high)
+    return Room.of(n, d, X.itemsize, False, high)
+
+
+@contextmanager
+def limited(size: int) -> Iterator[None]:
+    """Have torch take no more memory on the device."""
+    if DEVICE.type != "cuda":
+        yield
+        return
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(DEVICE)
+    whole = torch.cuda.get_device_properties(DEVICE).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(size / whole, 1.0), DEVICE)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, DEVICE)
+
+
+def run(engine: Engine, start: NDArray, iterations: int) -> tuple[Result, float]:
+    """Return a run and its seconds."""
+    began = time.perf_counter()
+    result = minimise(
+        engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=iterations, empty="keep"
+    )
+    synchronize()
+    return result, time.perf_counter() - began
+
+
+def digest(result: Result) -> str:
+    """Return a hash of everything that the contract speaks of."""
+    found = hashlib.sha256()
+    for array in (result.labels, result.centers):
+        found.update(on_host(array).tobytes())
+    found.update(f"{result.inertia!r} {result.n_iter}".encode())
+    return found.hexdigest()[:16]
+
+
+def sent_by(engine: Engine) -> int:
+    """Return the bytes that were sent so far."""
+    return engine.group.sender.n_bytes if isinstance(engine, Parts) else 0
+
+
+def timed(engine: Engine, start: NDArray, rounds: int) -> Row:
+    """Return the milliseconds of an iteration and what it sends, a run's seconds and its hash."""
+    run(engine, start, 1)
+    each, sent, seconds, answers = [], [], [], set()
+    for _ in range(rounds):
+        sizes = [sent_by(engine)]
+        few = run(engine, start, FEW)
+        sizes.append(sent_by(engine))
+        many = run(engine, start, MANY)
+        sizes.append(sent_by(engine))
+        more = max(many[0].n_iter - few[0].n_iter, 1)
+        each.append(1e3 * (many[1] - few[1]) / more)
+        sent.append((sizes[2] - 2 * sizes[1] + sizes[0]) // more)
+        seconds.append(many[1])
+        answers.add(digest(many[0]))
+    return {
+        "ms": median(each), "run_s": median(seconds), "sent": int(median(sent)),
+        "answer": " ".join(sorted(answers)),
+    }  # fmt: skip
+
+
+def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Give a row for each side."""
+    n, d, k = case
+    device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else cpu_name()
+    speed = bus()
+    for narrow in (False, True):
+        X = make(n, d, k, narrow)
+        start = X[:: n // k][:k].copy()
+        shape: Row = {"n": n, "d": d, "k": k, "narrow": narrow, "device": device, "bus": speed}
+        inside = timed(choose("cuda", X, None, None), start, rounds)
+        yield shape | {"side": "in memory", "cap": None} | inside
+        sides = {"none": 0.0, "half of the rows": X.nbytes / 4}
+        if not narrow:
+            sides = {"none": 0.0, "half precision": 1.02 * n * (2 * d + 8)}
+        for side, left in sides.items():
+            room = room_for(X, k, left)
+            with limited(room.free):
+                began = time.perf_counter()
+                engine = Parts(OutOfCore(Array(X, room.rows), None, "cuda:0", room))
+                read = time.perf_counter() - began
+                found = timed(engine, start, rounds)
+                plan = str(engine.group.plan)
+                del engine
+                used = torch.cuda.max_memory_allocated(DEVICE) if DEVICE.type == "cuda" else 0
+            if found["answer"] != inside["answer"]:
+                raise SystemExit(f"Out of core with {side} there are other bits than in memory.")
+            yield (
+                shape
+                | {"side": side, "cap": room.free, "peak": used, "read_s": read, "plan": plan}
+                | found
+                | {"ratio": found["ms"] / inside["ms"], "floor": 1e3 * found["sent"] / speed}
+            )
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the rows as a table."""
+    table = Table(box=box.SIMPLE)
+    heads = ("rows", "what stays", "memory, GB", "ms an iteration", "of in memory", "sent, GB")
+    for name in (*heads, "ms at the bus's speed"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        cap = row["cap"]
+        table.add_row(
+            f"{row['n']:,}, {row['d']}, {row['k']}{', narrow' if row['narrow'] else ''}",
+            row["side"],
+            f"{cap / 1e9:.2f}" if cap else "",
+            f"{row['ms']:.2f}",
+            f"{row['ratio']:.2f}" if cap else "1",
+            f"{row['sent'] / 1e9:.3f}" if cap else "",
+            f"{row['floor']:.2f}" if cap else "",
+        )
+    Console(width=120).print(table)
+
+
+def main() -> None:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--case", default=",".join(map(str, CASE)), metavar="N,D,K")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--save", action="store_true", help="keep the figures")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for row in measure([int(part) for part in options.case.split(",")], options.rounds):
+        rows.append(row)
+        print(row, flush=True)
+    show(rows)
+    if options.save:
+        print(keep("out_of_core", rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""A block of rows on a GPU as a part, and what the blocks of a GPU share.
+
+A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
+the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
+the device writes it many times faster than they come over the bus.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.flow import ITERATION, N_CHANGED, N_RECHECKED, N_WIDE
+from lloydia.backends.cuda.half_rows import HalfRows
+from lloydia.backends.cuda.low_run import LowRun
+from lloydia.backends.cuda.narrow import narrowest
+from lloydia.backends.cuda.part import CUDAPart
+from lloydia.backends.cuda.placed import WIDE
+from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.part import Step
+
+__all__ = ["Block", "Shared"]
+
+# What an iteration counts, from N_CHANGED to N_RECHECKED, and all that begins at 0 for each block.
+COUNTED = slice(N_CHANGED.value, N_RECHECKED.value + 1)
+COUNTERS = slice(N_CHANGED.value, N_WIDE.value + 1)
+
+
+class Unrecorded:
+    """Work on rows that come to other places every time; see :class:`recording.Recording`."""
+
+    def do(self, work: Any, device: torch.device) -> None:
+        """Queue the work."""
+        work()
+
+
+class Shared:
+    """What the blocks of a device have in common.
+
+    Attributes
+    ----------
+    halves : tuple of tensors, or None
+        Memory for the half-precision copy of a block: for the first, which no other exceeds.
+    run : LowRun or TensorRun
+        The sums, the centres, and what is needed of a block while it is here.
+    lanes : list of TensorRun
+        It and another one, for two blocks that are under way; see :mod:`listed`.
+    counts : int64 tensor
+        What the blocks of a pass have counted, from N_CHANGED to N_RECHECKED.
+    known : bool
+        Whether rows have labels, since there was an iteration.
+    nothing : float64 tensor of shape ()
+        0.
+    """
+
+    run: LowRun | TensorRun
+    lattice: Lattice
+    lanes: list[TensorRun]
+    halves: tuple[torch.Tensor, ...] | None = None
+    known = False
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        size = COUNTED.stop - COUNTED.start
+        self.counts = torch.zeros(size, dtype=torch.int64, device=device)
+        self.nothing = torch.zeros((), dtype=torch.float64, device=device)
+
+    def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
+        """Begin a run, for blocks that are not larger than the first."""
+        for name in ("run", "lanes"):
+            self.__dict__.pop(name, None)
+        self.known = False
+        self.lattice = Lattice.of(first, first.grid, None)
+        centers = np.array(centers, dtype=first.dtype, order="C")
+        if first.low:
+            self.run = LowRun(first, self.lattice, centers, 1, False)
+        else:
+            self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
+            self.run = run = self.lanes[0]
+            run.scanning = run.updating = Unrecorded()
+            # The sums, too, are made before there are copies of the run.
+            for lane in self.lanes:
+                lane.current, lane.sums, lane.entries = run.current, run.sums, run.entries
+
+    def run_of(self, block: Block) -> LowRun | TensorRun:
+        """Return the run of a block: a copy that has the same memory, but for rows and labels."""
+        run = copy(self.run)
+        run.rows, run.labels = block, block.assigned
+        if block.weights is not None:
+            by = torch.tensor(-block.grid.weight_exponent, device=self.device)
+            block.scaled = torch.ldexp(block.weights, by)
+        if isinstance(run, LowRun):
+            run.lattice = block.lattice
+        else:
+            run.scan = copy(run.scan)
+            run.scan.rows, run.scan.halves = block, block.halves
+        return run
+
+    def end_block(self, run: LowRun | TensorRun) -> None:
+        """Queue the addition of what a block has counted: the next one begins at 0."""
+        self.counts += run.flow[COUNTED]
+        run.flow[COUNTERS] = 0
+
+    def end_pass(self) -> NDArray[np.int64]:
+        """Return what was counted in a pass: waits for it."""
+        told = self.counts.cpu().numpy().copy()
+        self.counts.zero_()
+        return told
+
+    def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
+        """Return what an iteration came to, and the rows that were checked again."""
+        self.known = True
+        self.run.flow[ITERATION.value] = 1
+        sums = self.run.sums.sum(dim=0).cpu().numpy()
+        counts = self.end_pass()
+        return Step(int(counts[0]), sums, largest_cost), int(counts[-1])
+
+
+class Block(CUDAPart):
+    """The part whose rows come and go; what it answers is on the device, for all blocks at once.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (m, d)
+        On the device, in the type of the data; it is measured and let go.
+    weights : ndarray of shape (m,), float64, or None
+    shared : Shared
+
+    Attributes
+    ----------
+    narrow : torch.dtype
+        In which the rows can travel, and stay.
+    assigned : int32 tensor of shape (m,)
+        The labels.
+    halving, halved : bool
+        Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
+    scaled : float64 tensor of shape (m,), or None
+        The weights on the grid of a run.
+    """
+
+    halving = halved = False
+    scaled: torch.Tensor | None = None
+
+    def __init__(self, X: torch.Tensor, weights: NDArray | None, shared: Shared) -> None:
+        self.shared, self.device = shared, shared.device
+        self.name = f"cuda:{self.device.index or 0}"
+        self._hold(X)
+        if weights is not None:
+            self.weights = torch.as_tensor(weights).to(self.device)
+        self.extent()
+        self.narrow = narrowest(X)
+        if not self.low:
+            self.halves = HalfRows(self, shared.halves)
+            self.scratch = self.halves.memory
+            shared.halves = shared.halves or self.scratch
+        self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
+        self.attach(None)
+
+    @property
+    def n_bytes(self) -> int:
+        """What the rows take, as they travel."""
+        return self.n_samples * self.n_features * self.narrow.itemsize
+
+    @property
+    def n_bytes_halved(self) -> int:
+        """What their half-precision copy takes; there is none of few features."""
+        return 0 if self.halves is None else sum(part.nbytes for part in self.halves.memory)
+
+    def keep_halves(self, keep: bool) -> None:
+        """Have the half-precision copy stay when it is made next, or let it go."""
+        if self.halves is not None and self.halved and not keep:
+            self.halves.memory = self.scratch
+            self.halved = False
+        self.halving = keep
+
+    def attach(self, X: torch.Tensor | None) -> None:
+        """Take the rows, or let them go."""
+        self.X = None if X is None else self.widened(X)
+        self.columns = None if X is None else self.X.T
+
+    def widened(self, X: torch.Tensor) -> torch.Tensor:
+        """Return rows as kernels want them: in half precision only if their centres are float32."""
+        return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
+
+    def told(self, found: torch.Tensor) -> torch.Tensor:
+        return found
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device, with the weights of this block."""
+        return replace(self.shared.lattice, weights=self.scaled)
+
+    def _columns(self) -> None:
+        """Return nothing: they come with the rows."""
+
+    # -- a run: what is asked of all blocks is put where they all find it ------------------------
+
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        self.forget_seeds()
+        self.k = len(centers)
+        self.assigned.fill_(-1)
+        self.run = self.shared.run_of(self)
+        self.used = self.run.current
+
+    def step(self, centers: NDArray, measure: bool) -> Any:
+        """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
+        self._assign()
+        if isinstance(self.run, LowRun):
+            self.run.queue(-1, assigns=False, adds=False)
+        else:
+            self.run.assign()
+            self.run.move()
+        self.shared.end_block(self.run)
+        return self.measure() if measure else self.shared.nothing
+
+    def conclude(self, centers: NDArray) -> Any:
+        self.classify(centers)
+        return self.measure()
+
+    def classify(self, centers: NDArray) -> None:
+        self._assign()
+        self.run.assign()
+        self.shared.end_block(self.run)
+
+    def _assign(self) -> None:
+        """Prepare an assignment."""
+        if self.halves is not None and not self.halved:
+            if self.halving:
+                self.halves.memory = tuple(torch.empty_like(part) for part in self.scratch)
+                self.halved = True
+            self.halves.store()
+        self.n_distances += self.n_samples * self.k
