@@ -29,10 +29,20 @@ ALWAYS = (".zarr", ".h5", ".hdf5")
 
 
 def by_blocks(data: str, memory: str | None) -> bool:
-    """Return whether DATA is to be read by blocks."""
+    """Return whether DATA is to be read by blocks.
+
+    Raises
+    ------
+    ValueError
+        It is a folder of nothing that is read.
+    """
     path = Path(data)
+    if memory is not None or path.suffix.lower() in ALWAYS:
+        return True
     folder = data != "" and path.is_dir()
-    return memory is not None or folder or path.suffix.lower() in ALWAYS
+    if folder and not any(path.rglob("*.parquet")):
+        raise ValueError(f"{data} is a folder without .parquet files: give a file, or another.")
+    return folder
 
 
 def read_by_blocks(
