@@ -113,7 +113,7 @@ def _offset(case: DeviceCase, X: torch.Tensor, generator: torch.Generator) -> No
 
 def _places(case: DeviceCase, X: torch.Tensor, generator: torch.Generator) -> None:
     X.uniform_(-1, 1, generator=generator)
-    # By atan2: MKL's asin, at its first call in a process, may be right to 16 bits only.
+    # By atan2: MKL's asin has been seen to give other bits the first time in a process.
     height = X[:, 0].clone()
     torch.atan2(height, ((1 - height) * (1 + height)).sqrt(), out=height)
     X[:, 0] = height.rad2deg_()
