@@ -31,7 +31,8 @@ def run(auto: Auto, costs: dict[str, float], iterations: int) -> list[str]:
         (1_000_000, 8, 5000, False, "hamerly"),
         (200_000, 2, 1000, False, "filtering"),
         (1_000_000, 2, 100, False, "filtering"),
-        (1_000_000, 16, 64, False, "hamerly"),
+        (1_000_000, 16, 64, False, "lloyd"),
+        (1_000_000, 16, 1000, False, "hamerly"),
     ],
 )
 def test_what_it_begins_with(n, d, k, sparse, first):
@@ -99,10 +100,18 @@ def test_a_trial_that_is_hardly_faster_does_not_win():
     assert used.count("yinyang") == TRIAL
 
 
+def test_bounds_are_tried_late_where_a_row_is_soon_scored():
+    costs = {"lloyd": 1.0, "hamerly": 0.5}
+    used = run(start(1_000_000, 16, 64, sparse=False, ordered=False), costs, 60)
+    change = used.index("hamerly")
+    assert 15 < change < 30
+    assert set(used[change:]) == {"hamerly"}
+
+
 def test_boxes_of_many_features_are_tried_late():
-    costs = {"hamerly": 1.0, "filtering": 2.0}
+    costs = {"lloyd": 1.0, "hamerly": 2.0, "filtering": 2.0}
     used = run(start(500_000, 8, 100, sparse=False, ordered=False), costs, 60)
-    assert set(used) == {"hamerly"}
+    assert set(used) == {"lloyd"}
 
 
 def test_compiling_in_the_first_iteration_does_not_hasten_a_trial():

@@ -8,9 +8,10 @@ comes again much later, for bounds get better as centres settle.
 * Few features: Lloyd, then filtering, once the run has cost as much as it takes to put the rows in
   order, so never more than twice the better of the two; filtering at once where that is little for
   a run of so many clusters.
-* More: Hamerly, which is Lloyd while its bounds do not pay.  Up to eight features filtering is
-  tried, though boxes grow with them; beyond, with many clusters, yinyang,
-  unless the scan is by far the fastest way to make a product.
+* More: Hamerly, which is Lloyd while its bounds do not pay, or Lloyd and later Hamerly where a row
+  is soon scored against all centres.  Up to eight features filtering is tried, though boxes grow
+  with them; beyond, with many clusters, yinyang, unless the scan is by far the fastest way to make
+  a product.
 * CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.  A run that ends soon is
   Lloyd's too: bounds and boxes are not begun that have no time to pay.
 """
@@ -46,8 +47,9 @@ LASTING = 0.125
 BETTER = 0.8
 
 
-# Iterations in which bounds save less than they cost.
-BRIEF = 16
+# Iterations in which bounds save less than they cost, and the products of a row that Lloyd makes in
+# less time than its bounds take at first.
+BRIEF, SHORT = 16, 4_000
 
 
 class Auto:
@@ -94,11 +96,15 @@ class Auto:
                 if order < min(LASTING * k, max_iter):
                     self.using = self.others.pop()
             elif max_iter > BRIEF:
-                self.using = "hamerly"
+                if k * (n_features + EXTRA) < SHORT:
+                    self.others = ["hamerly"]
+                else:
+                    self.using = "hamerly"
                 if n_features <= LOW:
-                    self.others, self.patience = ["filtering"], WAIT * (TRIAL + order)
+                    self.others.append("filtering")
+                    self.patience = WAIT * (TRIAL + order)
                 elif k >= MANY and not units:
-                    self.others = ["yinyang"]
+                    self.others.append("yinyang")
         self.iteration = self.left = 0
         self.spent = 0.0
         self.lloyd = float("inf")
