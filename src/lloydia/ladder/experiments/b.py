@@ -117,7 +117,7 @@ def _speedups(found: Sequence[Measurement]) -> Figure:
     for each in pick(found, rung="r31_engine_cuda"):
         gain = one / (each.seconds or 1)
         ax.bar(len(BLOCKS) + 0.3, gain, 0.4, color="black", label="Lloydia on the GPU")
-        ax.text(len(BLOCKS) + 0.3, gain, f"{gain:.3g}", ha="center", va="bottom", fontsize=6.5)
+        ax.text(len(BLOCKS) + 0.3, gain, f"{gain:,.0f}", ha="center", va="bottom", fontsize=6.5)
     ax.set_yscale("log")
     ax.set_ylim(bottom=min(1.0, ax.get_ylim()[0]))
     ax.yaxis.set_major_formatter(lambda gain, _: f"{gain:g}x")
