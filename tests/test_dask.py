@@ -85,15 +85,31 @@ def test_a_fit_has_the_bits_of_one_machine(current, init, dtype, weighting, leng
     assert model.score(rows, sample_weight=weights) == expected.score(X, sample_weight=weights)
 
 
-@pytest.mark.parametrize("moment", ["seeding", "run"])
-def test_a_killed_worker_costs_no_bit(current, moment, monkeypatch):
-    X, weights = blobs(1500, 12, "float32"), weights_of("wide", 1500)
+def test_centres_that_are_large(current):
+    # 160 kB of them: more than goes out with a task.
+    X = blobs(700, 400, "float32")
+    starts = X[:100], X[100:200]
+    options = {"max_iter": 4, "stop": stopping.Labels()}
+    expected = [KMeans(100, init=start, **options).fit(X) for start in starts]
+    models = [KMeans(100, init=start, **options).fit(cut(X, 100, 300)) for start in starts]
+    # What is lazy is asked of both before either is computed.
+    distances = [model.transform(cut(X, 50)) for model in models]
+    for model, other, found in zip(models, expected, distances, strict=True):
+        assert everything(model) == answer(other)
+        assert np.array_equal(found.compute(), other.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("moment", "d"), [("seeding", 12), ("run", 12), pytest.param("run", 4000, id="large")]
+)
+def test_a_killed_worker_costs_no_bit(current, moment, d, monkeypatch):
+    X, weights = blobs(1500, d, "float32"), weights_of("wide", 1500)
     # Two clusters begin empty.
-    start = np.vstack([X[:5], np.full((2, 12), 1e3, dtype=X.dtype)])
+    start = np.vstack([X[:5], np.full((2, d), 1e3, dtype=X.dtype)])
     options = {"random_state": 0, "stop": stopping.Labels(), "max_iter": 12}
     options["init"] = start if moment == "run" else "farthest"
     expected = KMeans(7, **options).fit(X, sample_weight=weights)
-    assert expected.n_iter_ > 4
+    assert expected.n_iter_ > (2 if d > 12 else 4)
     killed = []
 
     def kill(now):
@@ -109,7 +125,8 @@ def test_a_killed_worker_costs_no_bit(current, moment, monkeypatch):
 
     monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_ask", asking)
     model = KMeans(7, **options)
-    with watch(lambda report: kill(moment == "run" and report.iteration == 3)):
+    early = min(3, expected.n_iter_ - 1)
+    with watch(lambda report: kill(moment == "run" and report.iteration == early)):
         model.fit(cut(X, 200, 300, 400), sample_weight=weights)
     assert killed
     assert everything(model) == answer(expected)

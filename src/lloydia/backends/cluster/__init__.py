@@ -39,6 +39,9 @@ __all__ = ["Cluster", "engine"]
 
 # Answers that are added at a time.
 FAN = 8
+# Bytes that go out with every task; what is larger goes out once, as a result of its own.  Dask
+# sees to that from 100 kB on, but under the parameter's name, which other calls have, too.
+SMALL = 50_000
 
 
 def engine(X: Partitions, weights: Weights | None, device: str, n_threads: int | None) -> Parts:
@@ -126,11 +129,12 @@ class Cluster:
         self.turn += 1
         question = Question(self.turn, self.changed, method, adds)
         members = [self.members[m] for m in own]
+        given = self._sent(arguments)
         # The second time with all that a member needs which has lost its state.
         for history in (None, self.history.asked):
             answers = self.client.map(
                 member.answer, members, list(own.values()), question=question,
-                arguments=arguments, history=history, pure=False,
+                arguments=given, history=self._sent(history), pure=False,
             )  # fmt: skip
             if adds:
                 answers = self._folded(answers)
@@ -142,6 +146,12 @@ class Cluster:
             self.history.add(method, arguments)
             self.changed = self.turn
         return dict(zip(own, found))
+
+    def _sent(self, value: Any) -> Any:
+        """Return what all tasks are given as this value."""
+        if load("dask.sizeof").sizeof(value) <= SMALL:
+            return value
+        return self.client.submit(member.given, value, pure=False)
 
     def _folded(self, answers: Sequence[Future]) -> list[Future]:
         """Have sums added on the workers until there are few."""
@@ -156,7 +166,8 @@ class Cluster:
         """Return a Dask array of what a task gives for each part, in the chunks of the rows."""
         members = [self.members[m] for m, _ in self.places]
         numbers = [i for _, i in self.places]
-        blocks = self.client.map(task, members, numbers, **common, pure=False)
+        sent = {name: self._sent(value) for name, value in common.items()}
+        blocks = self.client.map(task, members, numbers, **sent, pure=False)
         settled(self.client, blocks)
         name = f"{task.__name__}-{uuid4().hex}"
         end = (0,) * len(tail)
