@@ -132,6 +132,31 @@ def test_a_killed_worker_costs_no_bit(current, moment, d, monkeypatch):
     assert everything(model) == answer(expected)
 
 
+def test_parts_stay_where_they_are(current, monkeypatch):
+    histories, bound = [], []
+    map_ = lloydia.backends.cluster.Cluster._map
+
+    def mapping(self, task, members, *own, **common):
+        histories.append(common.get("history"))
+        found = map_(self, task, members, *own, **common)
+        distributed.wait(found)
+        keys = [future.key for future in found]
+        bound.extend(
+            current.run_on_scheduler(
+                lambda dask_scheduler: [dask_scheduler.tasks[k].worker_restrictions for k in keys]
+            )
+        )
+        return found
+
+    monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_map", mapping)
+    X = blobs(1500, 3, "float32")
+    KMeans(9, init="first", max_iter=6, tol=0).fit(cut(X, 300, 300, 300))
+    assert len(histories) > 8
+    assert not any(histories)
+    assert all(len(addresses) == 1 for addresses in bound)
+    assert set.union(*bound) <= set(current.nthreads())
+
+
 def test_a_lost_client_goes_on_from_a_checkpoint(current, tmp_path):
     pytest.importorskip("sklearn.callback")
     from lloydia.callbacks import Checkpoint

@@ -80,6 +80,8 @@ class Cluster:
         # A part is a partition that has rows; where it is: its member, and its number there.
         places: dict[int, tuple[int, int]] = {}
         self.members: list[Future] = []
+        # Where each of them is, as far as known.
+        self.addresses: list[Sequence[str]] = []
         for held, w in zip(X.held, weights.held if weights else repeat(None)):
             if not any(self.chunks[p] for p in held.numbers):
                 continue
@@ -88,6 +90,7 @@ class Cluster:
             digests += [weights.digests[p] for p in held.numbers] if weights else []
             given = (held.rows, w, digests, device, n_threads)
             self.members.append(submit_at(self.client, held.address, Member, *given))
+            self.addresses.append(held.address)
         self.places = [places[p] for p, n in enumerate(self.chunks) if n]
         self.lengths: Sequence[int] = [n for n in self.chunks if n]
         self.history = History()
@@ -128,24 +131,40 @@ class Cluster:
         """
         self.turn += 1
         question = Question(self.turn, self.changed, method, adds)
-        members = [self.members[m] for m in own]
         given = self._sent(arguments)
         # The second time with all that a member needs which has lost its state.
         for history in (None, self.history.asked):
-            answers = self.client.map(
-                member.answer, members, list(own.values()), question=question,
-                arguments=given, history=self._sent(history), pure=False,
+            asked = self._map(
+                member.answer, list(own), list(own.values()),
+                question=question, arguments=given, history=self._sent(history),
             )  # fmt: skip
-            if adds:
-                answers = self._folded(answers)
-            self.kept = answers
+            self.kept = answers = self._folded(asked) if adds else asked
             found = gathered(self.client, answers)
             if not any(answer is None for answer in found):
                 break
+        if history is not None:
+            # They may be elsewhere now.
+            places = self.client.who_has(asked)
+            for m, future in zip(own, asked):
+                self.addresses[m] = places.get(future.key, ())
         if method in CHANGES:
             self.history.add(method, arguments)
             self.changed = self.turn
         return dict(zip(own, found))
+
+    def _map(
+        self, task: Callable, members: Sequence[int], *own: Sequence, **common: Any
+    ) -> list[Future]:
+        """Have members do a task where they are; elsewhere only if that worker is gone.
+
+        Dask by itself moves members, rows and all, as soon as their workers have been busy.
+        """
+        name = f"{task.__name__}-{uuid4().hex}"
+        where = {f"{name}-{i}": list(self.addresses[m]) for i, m in enumerate(members)}
+        with load("dask").annotate(workers=where.__getitem__, allow_other_workers=True):
+            return self.client.map(
+                task, [self.members[m] for m in members], *own, **common, key=list(where)
+            )
 
     def _sent(self, value: Any) -> Any:
         """Return what all tasks are given as this value."""
@@ -164,10 +183,9 @@ class Cluster:
         self, task: Callable, dtype: np.dtype, tail: tuple[int, ...], **common: Any
     ) -> NDArray:
         """Return a Dask array of what a task gives for each part, in the chunks of the rows."""
-        members = [self.members[m] for m, _ in self.places]
-        numbers = [i for _, i in self.places]
+        members, numbers = zip(*self.places)
         sent = {name: self._sent(value) for name, value in common.items()}
-        blocks = self.client.map(task, members, numbers, **sent, pure=False)
+        blocks = self._map(task, members, numbers, **sent)
         settled(self.client, blocks)
         name = f"{task.__name__}-{uuid4().hex}"
         end = (0,) * len(tail)
