@@ -29,7 +29,14 @@ from lloydia.stopping import Rule, parse, spell
 if TYPE_CHECKING:
     from lloydia.callbacks import Checkpoint
 
-__all__ = ["Progress", "Snapshot", "estimator_parameters", "known_by", "stored_parameters"]
+__all__ = [
+    "OtherParameterError",
+    "Progress",
+    "Snapshot",
+    "estimator_parameters",
+    "known_by",
+    "stored_parameters",
+]
 
 # Parameters that change no bit of the result.
 FREE = ("algorithm", "copy_x", "device", "n_threads", "verbose")
@@ -46,6 +53,27 @@ SAMPLE = 16
 
 # What numpy.random.RandomState.get_state() gives.
 State = tuple[str, NDArray[np.uint32], int, int, float]
+
+
+class OtherParameterError(ValueError):
+    """A parameter is not what the fit was begun with, and it may change the result.
+
+    Attributes
+    ----------
+    name : str
+    value, before : number, text or None
+        As they are stored.
+    """
+
+    def __init__(self, name: str, value: Any, before: Any) -> None:
+        super().__init__(name, value, before)
+        self.name, self.value, self.before = name, value, before
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}={self.value!r} is not what the fit was begun with ({self.before!r}): "
+            f"what may differ in a resumed one is {', '.join(FREE)}, and max_iter if it is larger."
+        )
 
 
 @dataclass(frozen=True)
@@ -99,13 +127,13 @@ def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
     for name in ("shape", "dtype"):
         if given[name] != before[name]:
             raise OtherDataError(
-                f"X has the {name} {given[name]}, and the fit was begun with {before[name]}: give "
-                "the same rows and weights."
+                f"The rows have the {name} {given[name]}, and the fit was begun with "
+                f"{before[name]}: give the same rows and weights."
             )
     if given["digest"] != before["digest"]:
         raise OtherDataError(
-            "X or its weights have other values than those that the fit was begun with: give the "
-            "same ones, in the same order."
+            "The rows or their weights have other values than those that the fit was begun with: "
+            "give the same ones, in the same order."
         )
 
 
@@ -181,7 +209,7 @@ class Progress:
     ------
     OtherDataError
         The snapshot is of other data.
-    ValueError
+    OtherParameterError
         A parameter is not what it was, and it may change the result.
     """
 
@@ -218,10 +246,7 @@ class Progress:
             before = snapshot.parameters[name]
             raised = name == "max_iter" and value > before
             if name not in FREE and value != before and not raised:
-                raise ValueError(
-                    f"{name}={value!r} is not what the fit was begun with ({before!r}): what may "
-                    f"differ in a resumed one is {', '.join(FREE)}, and max_iter if it is larger."
-                )
+                raise OtherParameterError(name, value, before)
         _check_data(self.data, snapshot.data)
         if not isinstance(self.estimator.random_state, RandomState):
             # NumPy's global one stays as it is.

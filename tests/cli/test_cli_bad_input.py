@@ -87,6 +87,7 @@ TEXTS = {
     "stop of a word": (GOOD, (*FIT, "--stop", "labels:x"), "'x' is not a number; write labels:0."),
     "negative tol": (GOOD, (*FIT, "--tol", -1), "--tol; must be >= 0"),
     "max_iter of 0": (GOOD, (*FIT, "--max-iter", 0), "--max-iter; must be >= 1"),
+    "init that is not there": (GOOD, (*FIT, "--init", "s.csv"), "no such file: s.csv; give k-me"),
     "n_init of 0": (GOOD, (*FIT, "--n-init", 0), "0 is not positive"),
     "negative seed": (GOOD, (*FIT, "--seed", -1), "--seed; must be >= 0"),
     "init of wrong k": (GOOD, (*FIT, "--init", "data.csv"), "holds 3 centres of 2 columns"),

@@ -76,6 +76,7 @@ def test_the_memory_that_is_needed_is_named(run, parts):
     ("arguments", "message"),
     [
         ("fit parts -k 3 --memory much", "--memory much is no amount of memory"),
+        ("fit parts -k 3 --memory -1GB", "--memory -1GB is no amount of memory: write 2GB"),
         ("fit parts -k 3 --plot p.png", "in memory, and parts is read by blocks: leave it out."),
         ("fit b.npy -k 3 --plot p.png --memory 1GB", "leave it out, or --memory."),
         ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),

@@ -44,27 +44,52 @@ def test_max_iter_is_raised_on_resume(run, blobs):
     assert same(facts_of(run(*FIT, "--resume", "--json")), plain)
     ran = run(*FIT, "--resume", "--max-iter", 2)
     assert ran.status == 2
-    assert "max_iter=2 is not what the fit was begun with (300)" in ran.err
+    assert "--max-iter 2 is not what the fit in c.npz was begun with (--max-iter 300)" in ran.err
 
 
-def test_without_resume_it_begins_anew(run, blobs):
+def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
     run(*FIT)
-    assert facts_of(run(*FIT, "--seed", 5, "--json"))["n_distances"] > 120 * 7
+    before = (folder / "c.npz").read_bytes()
+    ran = run(*FIT, "--seed", 5)
+    assert ran.status == 2
+    assert "--checkpoint c.npz is there already: add --resume to go on from it" in ran.err
+    assert (folder / "c.npz").read_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (("--seed", 5), "random_state=5 is not what the fit was begun with (0)"),
-        (("--columns", "a,b"), "X has the shape [120, 2], and the fit was begun with [120, 3]"),
-        (("--dtype", "float32"), "X has the dtype float32"),
+        (
+            ("--seed", 5),
+            "--seed 5 is not what the fit in c.npz was begun with (--seed 0): to go",
+        ),
+        (("--n-init", 2), "--n-init 2 is not what the fit in c.npz was begun with (--n-init auto)"),
+        (
+            ("--stop", "labels"),
+            "--stop labels:0.0 is not what the fit in c.npz was begun with (no",
+        ),
+        (
+            ("--init", "s.npy"),
+            "--init FILE is not what the fit in c.npz was begun with (--init k",
+        ),
+        (("--columns", "a,b"), "rows have the shape [120, 2], and the fit was begun with [120, 3]"),
+        (("--dtype", "float32"), "The rows have the dtype float32"),
     ],
 )
 def test_another_fit_is_not_resumed(run, blobs, changed, message):
+    np.save("s.npy", blobs[:7])
     run(*FIT)
     ran = run(*FIT, "--resume", *changed)
     assert ran.status == 2
     assert message in ran.err
+
+
+def test_other_centres_than_those_of_the_checkpoint(run, blobs):
+    for i, start in enumerate((blobs[:7], blobs[7:14])):
+        np.save(f"{i}.npy", start)
+    run(*FIT, "--init", "0.npy")
+    ran = run(*FIT, "--init", "1.npy", "--resume")
+    assert "--init FILE is not what the fit in c.npz was begun with (another file)" in ran.err
 
 
 def test_a_damaged_checkpoint_is_not_resumed(run, blobs, folder):

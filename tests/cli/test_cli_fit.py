@@ -26,6 +26,7 @@ KEYS = [
     "model",
     "plot",
     "checkpoint",
+    "sizes",
 ]
 
 
@@ -42,6 +43,7 @@ def test_json_has_the_promised_keys_and_the_estimator_s_figures(run, blobs):
     assert (facts["dtype"], facts["converged"], facts["centers"]) == ("float64", True, None)
     assert 0 <= facts["seconds_seeding"] <= facts["seconds"]
     assert np.array_equal(np.load(facts["labels"]), same.labels_)
+    assert facts["sizes"] == np.bincount(same.labels_).tolist()
 
 
 def test_text_for_people(run, blobs):

@@ -85,16 +85,33 @@ def test_a_folder(run, folder, film):
     names = sorted(path.name for path in (folder / "out").iterdir())
     assert names == ["a.png", "b.c.bmp.png", "b.c.jpg.png", "film.gif"]
     assert len(ran.out.splitlines()) == 4
+    assert ran.err == ""
     (source / "cut.png").write_bytes((source / "a.png").read_bytes()[:60])
     ran = run("quantize", source, "-k", 4, "--out", "again", "--json")
     assert ran.status == 2
     assert "1 of 5 images were left out" in ran.err
     assert "cut.png" in ran.err
     assert len(json.loads(ran.out)["images"]) == 4
+    assert "warning" not in ran.err
     (folder / "file").write_text("")
     ran = run("quantize", source, "-k", 4, "--out", "file")
     assert ran.status == 2
     assert "cannot write into file: it is not a folder" in ran.err
+
+
+def test_what_is_left_out_of_a_folder_is_said(run, folder):
+    (folder / "in" / "old").mkdir(parents=True)
+    (folder / "in" / ".hidden").mkdir()
+    ran = run("quantize", "in", "-k", 4, "--out", "out")
+    assert "in has no images, .png, .jpg" in ran.err
+    assert ".gif; folders in it are not looked into" in ran.err
+    write(folder / "in" / "a.png", PHOTO)
+    for _ in range(2):
+        ran = run("quantize", "in", "-k", 4, "--out", "in/small")
+        assert ran.status == 0
+        assert ran.err == "lloydia: warning: in: the folder old is left out; name it by itself.\n"
+    ran = run("quantize", "in", "-k", 4, "--out", "out")
+    assert "in: 2 folders in it are left out; name each by itself." in ran.err
 
 
 def test_alpha_and_16_bits(run, folder):

@@ -139,13 +139,18 @@ def test_chunks_and_memory_maps(free, tmp_path):
     assert answer(model.fit(source)) == expected
 
 
-def test_what_a_process_may_take_is_not_exceeded():
-    X = blobs(1_200_000, 128, "float32")
+@pytest.mark.parametrize(
+    ("n", "d", "sizes"),
+    # Copies of 128 features; of 120 one and a bit would fit into the place of rows.
+    [(1_200_000, 128, (350, 600, 900)), (2_400_000, 120, (900,))],
+)
+def test_what_a_process_may_take_is_not_exceeded(n, d, sizes):
+    X = blobs(n, d, "float32")
     start, whole = X[:100], torch.cuda.get_device_properties(0).total_memory
     expected = answer(KMeans(100, init=start, max_iter=4).fit(X))
     torch.cuda.empty_cache()
     try:
-        for size in (350, 600, 900):
+        for size in sizes:
             used = torch.cuda.memory_reserved()
             torch.cuda.set_per_process_memory_fraction((used + size * MEGABYTE) / whole)
             torch.cuda.reset_peak_memory_stats()

@@ -19,6 +19,8 @@ Memory = Annotated[
     str | None,
     Parameter(
         group=READING,
+        # -1GB is no option: it is refused for what it is.
+        allow_leading_hyphen=True,
         help="Read DATA by blocks, with the same result, and take at most so much memory: 2GB. "
         "A folder of .parquet files, .zarr and .h5 are read so in any case, with half of what is "
         "free by default.",

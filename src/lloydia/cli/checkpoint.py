@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = Group("Checkpoints", sort_key=4)
 
+# Options that are not called as their parameters are.
+OPTIONS = {"n_clusters": "-k", "random_state": "--seed", "n_threads": "--threads"}
+
 
 @Parameter(name="*", group=CHECKPOINTS)
 @dataclass(frozen=True)
@@ -23,7 +28,12 @@ class Checkpoints:
     """What a fit that may be killed leaves behind."""
 
     checkpoint: Annotated[
-        Path | None, FILE, Parameter(help="Keep where the fit stands in this file: .npz.")
+        Path | None,
+        FILE,
+        Parameter(
+            help="Keep where the fit stands in this file: .npz. One that is there is gone on from "
+            "with --resume, and refused without."
+        ),
     ] = None
     every: Annotated[
         int | None,
@@ -46,7 +56,8 @@ class Checkpoints:
         Raises
         ------
         ValueError
-            The file cannot be written, or another option makes no sense without it.
+            The file cannot be written, or holds what another fit has come to, or another option
+            makes no sense without it.
         ImportError
             This scikit-learn has no callbacks.
         """
@@ -59,6 +70,11 @@ class Checkpoints:
         from lloydia.data.outputs import check_output
 
         check_output(self.checkpoint, (".npz",), others=used)
+        if self.checkpoint.exists() and not self.resume:
+            raise ValueError(
+                f"--checkpoint {self.checkpoint} is there already: add --resume to go on from it, "
+                "or name another file, or remove it to begin anew."
+            )
         if not hasattr(CallbackSupportMixin, "set_callbacks"):
             raise ImportError("--checkpoint needs scikit-learn 1.9 or newer.")
 
@@ -74,6 +90,36 @@ class Checkpoints:
             warnings.warn(f"{self.checkpoint} is not there: the fit begins anew.", stacklevel=2)
         return estimator.set_callbacks(Checkpoint(self.checkpoint, every=self.every))
 
+    @contextmanager
+    def spelled(self) -> Iterator[None]:
+        """Have a fit from within that is refused to go on name options, not parameters.
+
+        Raises
+        ------
+        ValueError
+            As within.
+        """
+        from lloydia.resuming import OtherParameterError
+
+        try:
+            yield
+        except OtherParameterError as error:
+            given, before = (_option(error.name, x) for x in (error.value, error.before))
+            before = "another file" if before == given else before
+            raise ValueError(
+                f"{given} is not what the fit in {self.checkpoint} was begun with ({before}): to "
+                "go on, --algorithm, --device and --threads may differ, and --max-iter if it is "
+                "larger."
+            ) from None
+
     def path(self) -> str | None:
         """Return the file's name."""
         return None if self.checkpoint is None else str(self.checkpoint)
+
+
+def _option(name: str, value: Any) -> str:
+    """Return how a command says what a checkpoint holds of a parameter."""
+    option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    if value is None:
+        return f"no {option}"
+    return f"{option} FILE" if str(value).startswith("array ") else f"{option} {value}"

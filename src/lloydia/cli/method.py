@@ -89,9 +89,10 @@ class Method:
         if self.stop is not None:
             parse(self.stop)
         if self.init not in SEEDINGS and not (self.init and Path(self.init).exists()):
-            raise ValueError(
-                f"unknown --init {self.init!r}; give {', '.join(SEEDINGS)}, or a file of centres."
-            )
+            path = Path(self.init)
+            named = path.suffix or len(path.parts) > 1
+            what = f"no such file: {path}" if named else f"unknown --init {self.init!r}"
+            raise ValueError(f"{what}; give {', '.join(SEEDINGS)}, or a file of centres.")
 
     def estimator(self, table: Table, k: int) -> KMeans:
         """Return the estimator, not fitted."""

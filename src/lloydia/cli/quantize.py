@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,8 +142,10 @@ def _folder(
     from lloydia.data.columns import DataError
 
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
+    inner = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
     if not paths:
-        raise DataError(f"{folder} has no images: {', '.join(PICTURES)}.")
+        inside = "; folders in it are not looked into" if inner else ""
+        raise DataError(f"{folder} has no images, {', '.join(PICTURES)}{inside}.")
     if out is None:
         raise DataError(f"{folder} is a folder: say --out FOLDER too.")
     if palette is not None:
@@ -151,6 +154,10 @@ def _folder(
         raise DataError(f"cannot write into {out}: it holds the images; name another folder.")
     if out.exists() and not out.is_dir():
         raise DataError(f"cannot write into {out}: it is not a folder; name one.")
+    if others := [path.name for path in inner if path.resolve() != out.resolve()]:
+        one = f"the folder {others[0]} is left out; name it by itself"
+        several = f"{len(others)} folders in it are left out; name each by itself"
+        warnings.warn(f"{folder}: {one if len(others) == 1 else several}.", stacklevel=2)
     out.mkdir(parents=True, exist_ok=True)
     stems = Counter(path.stem for path in paths)
     done, failed = [], []

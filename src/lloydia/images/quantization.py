@@ -81,7 +81,8 @@ def quantize(
         A film, of shape (frames, height, width, channels), gets one palette.  NumPy, torch or CuPy;
         pixels are counted on the host, and clustered where the array lives.
     k : int
-        Entries of the palette, the transparent one included.
+        Entries of the palette, the transparent one included.  As many as you like: it is indexed
+        files that hold at most 256, and so `lloydia quantize`, which writes them.
     space : str, default="RGB"
         The colour space of :func:`lloydia.images.color.space` in which near colours are near.  RGB
         has the least squared error, hence the highest PSNR; Oklab is nearer to what eyes see.

@@ -156,9 +156,13 @@ class OutOfCore(Passes):
                 f"{self.n_features:,} features, and {self.room.left:,} are left on {self.name} "
                 "beside rows on their way: free some, or use device='cpu'."
             )
+        there = len(self.sender.kept)
         self.sender.keep(found.rows)
         for p, block in enumerate(self.parts):
             block.keep_halves(p in found.halves)
+        if len(self.sender.kept) < there and self.device.type == "cuda":
+            # What comes has other sizes: cut from what was let go, it would leave gaps.
+            torch.cuda.empty_cache()
         return found
 
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, torch.Tensor]]:
