@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from lloydia.backends.cuda.candidates import COUNT, RECORD
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
 from lloydia.backends.cuda.moves import queue_moves
+from lloydia.backends.cuda.upload import lent
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.blocks import Block, Shared
@@ -52,22 +53,19 @@ class Picked:
 
 
 class Gathered:
-    """Some rows of an array on the host, gathered when they are copied, by whoever copies."""
+    """Some rows of an array on the host, gathered where they are wanted, by whoever sends them."""
 
     def __init__(self, X: NDArray, rows: NDArray[np.integer]) -> None:
         self.X, self.rows = X, rows
         self.shape = len(rows), X.shape[1]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, some: slice) -> NDArray:
-        rows = self.rows[some]
-        # Twice as fast; of other arrays it would copy all.
-        return np.take(self.X, rows, axis=0) if self.X.flags.c_contiguous else self.X[rows]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
-        return self[:]
+    def fill(self, out: torch.Tensor) -> None:
+        """Write them to a tensor, in its type."""
+        X, rows = lent(self.X), torch.from_numpy(self.rows)
+        if out.dtype == X.dtype:
+            torch.index_select(X, 0, rows, out=out)
+        else:
+            out.copy_(X.index_select(0, rows))
 
 
 class Listed:
