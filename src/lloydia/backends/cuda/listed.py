@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.candidates import COUNT, RECORD
+from lloydia.backends.cuda.counted import queue_tally
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
 from lloydia.backends.cuda.moves import queue_moves
@@ -84,9 +85,13 @@ class Listed:
         block.n_distances += block.n_samples * block.k
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
-        changed = lane.changed_rows, lane.changed_old
-        self.scan.certify(lane.current, block.assigned, *changed, lane.flow)
+        block.record(("certify", id(lane)), self._certify)
         self.told = Fetched(torch.cat([lane.flow, lane.changed_rows, self.scan.doubts]))
+
+    def _certify(self) -> None:
+        lane = self.lane
+        changed = lane.changed_rows, lane.changed_old
+        self.scan.certify(lane.current, self.block.assigned, *changed, lane.flow)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then those in doubt."""
@@ -164,7 +169,7 @@ def step_listed(
         for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
             listed = under_way.pop(0)
             listed.finish(listed.block.widened(X))
-            shared.end_block(listed.lane)
+            queue_tally(listed.lane.flow, shared.counts)
             begin(i + len(shared.lanes))
     finally:
         # Nobody waits for what does not come.
