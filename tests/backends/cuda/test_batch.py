@@ -13,8 +13,7 @@ from table import blobs
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from lloydia.backends.cuda import batch, batch_halves, half_rows  # noqa: E402
-from lloydia.backends.cuda.batch_rows import BatchRows  # noqa: E402
+from lloydia.backends.cuda import batch  # noqa: E402
 from lloydia.backends.cuda.launching import place  # noqa: E402
 
 
@@ -109,25 +108,3 @@ def test_what_a_member_knows_of_its_rows():
     asked.begin()
     for b, member in group.items():
         assert member.spread() == choose("cuda", X[b], None, None).spread()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_frames_are_as_sharp_as_those_that_the_host_chooses(dtype):
-    X = members(4, 300, 20, dtype) + np.arange(4)[:, None, None].astype(dtype)
-    X[2] = 7.0
-    offset, scale, usual = batch_halves.frames(torch.as_tensor(X))
-    for b in range(4):
-        expected = half_rows.frame(
-            half_rows.sample_of(torch.as_tensor(X[b])).numpy(), dtype == "float64"
-        )
-        assert float(scale[b]) == expected[1]
-        np.testing.assert_allclose(offset[b], expected[0], atol=1e-3 * abs(expected[0]).max())
-        assert float(usual[b]) == pytest.approx(expected[2], rel=1e-3)
-
-
-def test_rows_that_say_nothing_of_a_frame_have_one():
-    X = torch.zeros((2, 40, 9), device=place("cuda"))
-    X[1, 3] = 1e30
-    numbers = BatchRows(X).halves.numbers
-    assert bool(numbers.isfinite().all())
-    assert numbers[0, :3].tolist() == [1.0, 0.501953125, 1.0]
