@@ -40,13 +40,18 @@ def agree(found, X, **options):
 
 
 @pytest.mark.parametrize(
-    ("n", "stop", "expected"), [(24, None, [3, 4, 3]), (40, stopping.Labels(0.05), [4, 2, 3])]
+    ("n", "stop", "expected", "again"),
+    [(24, None, [3, 4, 3], 0), (40, stopping.Labels(0.05), [4, 2, 3], 1)],
 )
-def test_each_member_ends_when_its_own_fit_does(n, stop, expected):
+def test_each_member_ends_when_its_own_fit_does(n, stop, expected, again, monkeypatch):
     X = members(3, n, 10)
+    # The end that is queued behind the last iteration is that of all, unless a rule ended some.
+    ends, end_again = [], batch.Batch._end_again
+    monkeypatch.setattr(batch.Batch, "_end_again", lambda own: ends.append(own) or end_again(own))
     options = {"init": X[:, :15:7], "max_iter": 4, "stop": stop}
     n_iter = agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
     assert n_iter.tolist() == expected
+    assert len(ends) == again
 
 
 def test_starts_that_are_on_the_device_are_used_there(device):
