@@ -147,9 +147,13 @@ class Batch:
                         b: self._fit(b, None, engine, self._start(b, there=True))
                         for b, engine in group.items()
                     }
-                    found = in_step(runs, settles)
-                    self._keep(found)
-                    left -= found.keys()
+                    ended = in_step(runs, settles)
+                    # What they found is copied before anybody waits for it.
+                    put(self.centers, {b: group[b].centers() for b in ended})
+                    put(self.labels, {b: group[b].labels() for b in ended})
+                    for b, run in ended.items():
+                        self._count(b, outcome(run))
+                    left -= ended.keys()
         return sorted(left)
 
     def turns(self, left: Iterable[int]) -> Turns:
@@ -162,7 +166,9 @@ class Batch:
                     weights = check_weights(weights[b], self.X.shape[1])
                 engine = self._placed(b, weights, engine)
                 result = yield from self._fit(b, weights, engine, self._start(b, there=False))
-                self._keep({b: result})
+                put(self.centers, {b: result.centers})
+                put(self.labels, {b: result.labels})
+                self._count(b, result)
 
     def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
         """Return an engine of a member: that of another one, on a GPU and without weights."""
@@ -196,12 +202,9 @@ class Batch:
             )
         )  # fmt: skip
 
-    def _keep(self, found: dict[int, Result]) -> None:
-        """Copy the results of members to where all results go."""
-        put(self.centers, {b: result.centers for b, result in found.items()})
-        put(self.labels, {b: result.labels for b, result in found.items()})
-        for b, result in found.items():
-            self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+    def _count(self, b: int, result: Result) -> None:
+        """Keep the numbers of a member's result."""
+        self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
 
 
 def put(place: Any, values: dict[int, Any]) -> None:
@@ -220,8 +223,8 @@ def put(place: Any, values: dict[int, Any]) -> None:
         place[where] = load_torch().stack(parts)
 
 
-def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Result]:
-    """Do runs that wait for the same iterations; return the results of those that ended.
+def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
+    """Do runs that wait for the same iterations; return those that ended, but for their results.
 
     With `settles`, a run goes no further than an iteration with empty clusters.
     """
@@ -241,7 +244,7 @@ def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Result]:
         for b, report in late.items():
             if settles and report.result().n_empty:
                 going.pop(b).close()
-    return {b: outcome(run) for b, run in sorted(ended.items())}
+    return dict(sorted(ended.items()))
 
 
 def outcome(run: Run) -> Result:

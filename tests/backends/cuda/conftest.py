@@ -22,3 +22,31 @@ def device(monkeypatch):
     monkeypatch.setattr(device_arrays, "TORCH", ("cuda", "cpu"))
     monkeypatch.setattr(device_arrays, "DLPACK", (1, *device_arrays.DLPACK))
     return "cpu"
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Return what recordings launch, seen in the interpreter: a list for each time it is done."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are seen in the interpreter only")
+    from triton.runtime import interpreter
+
+    from lloydia.backends.cuda import recording
+
+    queued: dict = {}
+    log = []
+    launch, do = interpreter.GridExecutor.__call__, recording.Recording.do
+
+    def told(executor, *args, **options):
+        every = [*args, *sorted(options.items())]
+        log.append([x.data_ptr() if isinstance(x, torch.Tensor) else x for x in every])
+        launch(executor, *args, **options)
+
+    def done(self, work, device):
+        log.clear()
+        do(self, work, device)
+        queued.setdefault(self, []).append(list(log))
+
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
+    monkeypatch.setattr(recording.Recording, "do", done)
+    return queued

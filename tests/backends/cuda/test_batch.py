@@ -13,8 +13,7 @@ from table import blobs
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from lloydia.backends.cuda import batch, batch_halves, half_rows  # noqa: E402
-from lloydia.backends.cuda.batch_rows import BatchRows  # noqa: E402
+from lloydia.backends.cuda import batch  # noqa: E402
 from lloydia.backends.cuda.launching import place  # noqa: E402
 
 
@@ -41,13 +40,18 @@ def agree(found, X, **options):
 
 
 @pytest.mark.parametrize(
-    ("n", "stop", "expected"), [(24, None, [3, 4, 3]), (40, stopping.Labels(0.05), [4, 2, 3])]
+    ("n", "stop", "expected", "again"),
+    [(24, None, [3, 4, 3], 0), (40, stopping.Labels(0.05), [4, 2, 3], 1)],
 )
-def test_each_member_ends_when_its_own_fit_does(n, stop, expected):
+def test_each_member_ends_when_its_own_fit_does(n, stop, expected, again, monkeypatch):
     X = members(3, n, 10)
+    # The end that is queued behind the last iteration is that of all, unless a rule ended some.
+    ends, end_again = [], batch.Batch._end_again
+    monkeypatch.setattr(batch.Batch, "_end_again", lambda own: ends.append(own) or end_again(own))
     options = {"init": X[:, :15:7], "max_iter": 4, "stop": stop}
     n_iter = agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
     assert n_iter.tolist() == expected
+    assert len(ends) == again
 
 
 def test_starts_that_are_on_the_device_are_used_there(device):
@@ -109,25 +113,3 @@ def test_what_a_member_knows_of_its_rows():
     asked.begin()
     for b, member in group.items():
         assert member.spread() == choose("cuda", X[b], None, None).spread()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_frames_are_as_sharp_as_those_that_the_host_chooses(dtype):
-    X = members(4, 300, 20, dtype) + np.arange(4)[:, None, None].astype(dtype)
-    X[2] = 7.0
-    offset, scale, usual = batch_halves.frames(torch.as_tensor(X))
-    for b in range(4):
-        expected = half_rows.frame(
-            half_rows.sample_of(torch.as_tensor(X[b])).numpy(), dtype == "float64"
-        )
-        assert float(scale[b]) == expected[1]
-        np.testing.assert_allclose(offset[b], expected[0], atol=1e-3 * abs(expected[0]).max())
-        assert float(usual[b]) == pytest.approx(expected[2], rel=1e-3)
-
-
-def test_rows_that_say_nothing_of_a_frame_have_one():
-    X = torch.zeros((2, 40, 9), device=place("cuda"))
-    X[1, 3] = 1e30
-    numbers = BatchRows(X).halves.numbers
-    assert bool(numbers.isfinite().all())
-    assert numbers[0, :3].tolist() == [1.0, 0.501953125, 1.0]

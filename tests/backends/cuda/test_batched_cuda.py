@@ -9,7 +9,7 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import lanes, recording
+from lloydia.backends.cuda import lanes
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.loop import minimise, steps
@@ -165,28 +165,8 @@ def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
     assert not minimise(engine, far, max_iter=50, **options).full
 
 
-def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
+def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
     """All that is queued in it has the same arguments each time, addresses included."""
-    if torch.cuda.is_available():
-        pytest.skip("launches are seen in the interpreter only")
-    from triton.runtime import interpreter
-
-    queued: dict = {}
-    log = []
-    launch, do = interpreter.GridExecutor.__call__, recording.Recording.do
-
-    def told(executor, *args, **options):
-        every = [*args, *sorted(options.items())]
-        log.append([x.data_ptr() if isinstance(x, torch.Tensor) else x for x in every])
-        launch(executor, *args, **options)
-
-    def recorded(self, work, device):
-        log.clear()
-        do(self, work, device)
-        queued.setdefault(self, []).append(list(log))
-
-    monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
-    monkeypatch.setattr(recording.Recording, "do", recorded)
     # Alike, but for the numbers that go with each.
     X = np.stack([blobs(40, 10, "float32", seed=b) * (1 + b / 16) + b for b in range(3)])
     engine = choose("cuda", X[0], None, None)
@@ -202,8 +182,8 @@ def test_a_recording_holds_for_the_rows_that_replace_others(monkeypatch):
         assert (on_host(result.labels) == one.labels_).all()
         assert result.inertia == one.inertia_
     assert len(grids) > 1
-    assert sorted(map(len, queued.values())) == [6, 9]
-    for times in queued.values():
+    assert sorted(map(len, recorded.values())) == [6, 9]
+    for times in recorded.values():
         assert len(times[0]) > 3
         assert all(again == times[0] for again in times)
 

@@ -11,6 +11,7 @@ import torch
 from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda import devices, own_device, upload
+from lloydia.backends.cuda.listed import Gathered
 
 HOST = torch.device("cpu")
 X = np.arange(12.0).reshape(6, 2)
@@ -92,6 +93,8 @@ def test_any_strides_go_up_in_pieces(dtype, direct, monkeypatch):
         rows[:1],
         rows[:, 0],
         np.broadcast_to(rows[0], (9, 6)),
+        rows.astype(rows.dtype.newbyteorder()),
+        np.rec.fromarrays([rows[:, 0].astype("u1"), rows[:, 1]], names="a, b").b,
     ):
         tensor = upload.to_device(array, device)
         assert tensor.is_contiguous()
@@ -99,15 +102,14 @@ def test_any_strides_go_up_in_pieces(dtype, direct, monkeypatch):
         assert tensor.cpu().numpy().dtype == dtype
 
 
-def test_a_piece_is_filled_by_several_threads():
-    from concurrent.futures import ThreadPoolExecutor
-
-    rows = np.random.default_rng(0).normal(size=(6, 101)).T
-    for n in (101, 3):
-        buffer = np.zeros((n, 6))
-        with ThreadPoolExecutor(3) as threads:
-            upload.fill(buffer, rows[:n], threads)
-        assert (buffer == rows[:n]).all()
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_rows_are_gathered_where_they_are_wanted(dtype):
+    rows = np.random.default_rng(0).integers(-9, 9, size=(30, 6)).astype(np.float32)
+    chosen = np.array([3, 3, 29, 0], dtype=np.int32)
+    for X in (rows, rows.T.copy().T, rows[::-1, ::2]):
+        out = np.full((4, X.shape[1]), 77, dtype=dtype)
+        Gathered(X, chosen).fill(torch.from_numpy(out))
+        assert (out == X[chosen]).all()
 
 
 def test_memory_is_checked_again_once_the_number_of_clusters_is_known(monkeypatch):

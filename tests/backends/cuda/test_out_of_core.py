@@ -138,6 +138,23 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         assert placed.group.sender.kept
 
 
+@pytest.mark.parametrize(("left", "times"), [(0, [1, 1, 3, 3]), (75 * 40, [1, 1, 1, 1, 2, 2])])
+def test_work_on_a_block_is_recorded(left, times, memory, recorded):
+    """It is queued with the same arguments in every iteration, addresses included."""
+    X = np.random.default_rng(0).normal(size=(75, 16))
+    memory(X, 40, left, k=5)
+    placed = choose("cuda", X, None, None)
+    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
+    for _ in range(2):
+        minimise(placed, X[:5], **options)
+        # Of two blocks: with the rows, by copies of them, at the end.
+        assert sorted(map(len, recorded.values())) == times
+        for queued in recorded.values():
+            assert len(queued[0]) > 3
+            assert all(again == queued[0] for again in queued)
+        recorded.clear()
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_a_fit_with_a_tolerance(dtype, memory, tmp_path):
     # A memory map is not writable.

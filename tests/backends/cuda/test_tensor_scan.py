@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda.half_rows import LARGEST_REST, RADIUS
+from lloydia.backends.cuda.half_frame import RADIUS
+from lloydia.backends.cuda.half_rows import LARGEST_REST
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -177,7 +178,7 @@ def test_all_rows_within_the_radius_count_for_the_bounds():
     check(X, C)
     halves = TensorScan(Placed(X, None, "cuda"), len(C)).halves
     norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
-    numbers = halves.numbers.cpu().numpy()
+    numbers = halves.numbers[0].cpu().numpy()
     inside = norm + rest <= numbers[RADIUS.value]
     assert numbers[RADIUS.value] == 1.0
     assert numbers[LARGEST_REST.value] >= rest[inside].max() > 0

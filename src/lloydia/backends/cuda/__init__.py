@@ -11,14 +11,14 @@ Where to look:
   :mod:`low_means`, :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads
   what they found in one copy.
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
-  and centres in half precision, :mod:`tensor_scan` scores them on matrix units by
-  :mod:`two_least`, :mod:`limits` says what the scores prove; :mod:`candidates` names the few
-  centres that a row in doubt can have, :mod:`duel` decides between them by canonical D,
-  :mod:`settle` is for the rest; :mod:`row_lists`.
+  and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
+  scores them on matrix units by :mod:`two_least`, :mod:`limits` says what the scores prove;
+  :mod:`candidates` names the few centres that a row in doubt can have, :mod:`duel` decides between
+  them by canonical D, :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers,
   :mod:`means` divides them; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
-  launches, :mod:`batch_rows` and :mod:`batch_halves` hold their rows, :mod:`batch_run` their state.
+  launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state.
   To every kernel of an iteration a data set by itself is a batch of one.
 * Several GPUs: :mod:`part` is the engine as one of several, :mod:`gpus` asks them and iterates all
   in step, :mod:`all_reduce` is what they tell each other.

@@ -14,6 +14,7 @@ from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.entries import Entries
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.launching import place
@@ -24,6 +25,7 @@ from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.upload import to_device
+from lloydia.backends.engine import UNLIMITED
 
 __all__ = ["LAG", "Batch", "batches"]
 
@@ -58,9 +60,14 @@ class Batch:
         self.starts: list[Any] = [None] * rows.members
         # Iterations that a member asked for, and those that the device was told of.
         self.queued = self.launched = 0
+        self.max_iter = UNLIMITED
         # Members that are to be stopped, with their last iteration; and to be assigned once more.
         self.ended: dict[int, int] = {}
         self.unassigned: list[int] = []
+        # What all end with, on its way: if they end with the last iteration there can be; in any
+        # case.
+        self.ending: Fetched | None = None
+        self.settled: Fetched | None = None
 
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
@@ -76,6 +83,8 @@ class Batch:
             self.scanning.do(self._scan, self.rows.device)
             self.updating.do(self._update, self.rows.device)
             run.ask(self.launched)
+            if self.launched == self.max_iter:
+                self.ending = self._end()
 
     def _begin(self) -> None:
         """Put the starts in place, on the host or on the device, in one copy."""
@@ -110,19 +119,34 @@ class Batch:
         if behind:
             self.run.go_back(list(behind), list(behind.values()))
 
-    @cached_property
-    def costs(self) -> list[float]:
-        """The inertia of each member, after the last assignment of those that need one.
+    def _end(self) -> Fetched:
+        """Queue a last assignment of the members that go on, and the inertia of all."""
+        self.scanning.do(self._scan, self.rows.device)
+        return Fetched(self._totals(self.run.labels, self.run.current))
 
-        Ask when all have ended.
+    def settle(self) -> Fetched:
+        """Return the inertia of each member, on its way; ask when all have ended.
+
+        Labels and centres are the last ones once this was asked.
         """
+        if self.settled is None:
+            if any(self.ended.get(b) != self.launched for b in self.unassigned):
+                self.ending = None
+            self.settled = self.ending or self._end_again()
+        return self.settled
+
+    def _end_again(self) -> Fetched:
+        """Queue the end of all members, some of which have ended before others."""
         run = self.run
         self._go_back()
-        if self.unassigned:
-            run.flow.zero_()
-            run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
-            self.scanning.do(self._scan, self.rows.device)
-        return self._totals(run.labels, run.current)
+        run.flow.zero_()
+        run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
+        return self._end()
+
+    @cached_property
+    def costs(self) -> list[float]:
+        """The inertia of each member, once all have ended."""
+        return self._joined(self.settle())
 
     @cached_property
     def spreads(self) -> list[float]:
@@ -130,18 +154,22 @@ class Batch:
         rows = self.rows
         # The centre of all rows as one cluster, whatever their labels: integers add up.
         one = BatchRun(rows, 1, SLOTS, settles=False)
-        totals = self.run.sums.sum(dim=2, keepdim=True)
-        queue_finish(totals, rows.lattice, one, rows.members)
-        costs = self._totals(torch.zeros_like(self.run.labels), one.current)
+        sums = self.run.sums.sum(dim=2, keepdim=True)
+        queue_finish(sums, rows.lattice, one, rows.members)
+        totals = self._totals(torch.zeros_like(self.run.labels), one.current)
+        costs = self._joined(Fetched(totals))
         return [cost / (rows.n_samples * rows.n_features) for cost in costs]
 
-    def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> list[float]:
-        """Return each member's sum of D to the centres of these labels."""
+    def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+        """Queue each member's sum of D to the centres of these labels: see :func:`cost_limbs`."""
         rows = self.rows
         D = own_distances(rows, labels, centers)
         largest = largest_term(D, None, members=rows.members)
-        limbs = cost_limbs(D, None, largest, members=rows.members)
-        return [join_cost(own, rows.n_samples) for own in limbs.tolist()]
+        return cost_limbs(D, None, largest, members=rows.members)
+
+    def _joined(self, limbs: Fetched) -> list[float]:
+        """Wait for sums, and return them."""
+        return [join_cost(own, self.rows.n_samples) for own in limbs.numpy().tolist()]
 
 
 def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[int], Batch]]:

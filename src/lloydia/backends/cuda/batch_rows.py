@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.batch_halves import BatchHalves
 from lloydia.backends.cuda.extent import queue_bounds, read_bounds
+from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.placed import WIDE
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
@@ -46,7 +47,7 @@ class BatchRows:
 
     Attributes
     ----------
-    halves : BatchHalves
+    halves : HalfRows
     measured : Measured
         Once it is known.
     """
@@ -57,7 +58,7 @@ class BatchRows:
         self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.members, self.n_samples, self.n_features = X.shape
-        self.halves = BatchHalves(self)
+        self.halves = HalfRows(self)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -74,17 +75,10 @@ def alike(X: torch.Tensor) -> Iterator[tuple[list[int], BatchRows]]:
 
     Members that are not finite are left out.  X is as for :class:`BatchRows`.
     """
-    bounds = queue_bounds(X)
-    host = torch.empty(bounds.shape, dtype=bounds.dtype, pin_memory=bounds.is_cuda)
-    host.copy_(bounds, non_blocking=True)
-    come = torch.cuda.Event() if bounds.is_cuda else None
-    if come is not None:
-        come.record()
+    bounds = Fetched(queue_bounds(X))
     # Mostly all are alike: the device goes on while the host looks.
     rows = BatchRows(X)
-    if come is not None:
-        come.synchronize()
-    largest, smallest, _ = read_bounds(host.numpy(), X.dtype == torch.float64)
+    largest, smallest, _ = read_bounds(bounds.numpy(), X.dtype == torch.float64)
     finite = np.isfinite(largest).all(axis=1)
     largest[~finite] = 1.0
     bits = exact.bits_a_limb(X.shape[1])

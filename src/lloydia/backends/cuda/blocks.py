@@ -7,6 +7,8 @@ the device writes it many times faster than they come over the bus.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -15,12 +17,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.flow import ITERATION, N_CHANGED, N_RECHECKED, N_WIDE
+from lloydia.backends.cuda.counted import COUNTED, queue_tally
+from lloydia.backends.cuda.flow import ITERATION
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.low_run import LowRun
 from lloydia.backends.cuda.narrow import narrowest
 from lloydia.backends.cuda.part import CUDAPart
 from lloydia.backends.cuda.placed import WIDE
+from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.engine import UNLIMITED
@@ -28,13 +32,9 @@ from lloydia.backends.part import Step
 
 __all__ = ["Block", "Shared"]
 
-# What an iteration counts, from N_CHANGED to N_RECHECKED, and all that begins at 0 for each block.
-COUNTED = slice(N_CHANGED.value, N_RECHECKED.value + 1)
-COUNTERS = slice(N_CHANGED.value, N_WIDE.value + 1)
-
 
 class Unrecorded:
-    """Work on rows that come to other places every time; see :class:`recording.Recording`."""
+    """Work that is recorded by the block, with what goes before and after it."""
 
     def do(self, work: Any, device: torch.device) -> None:
         """Queue the work."""
@@ -52,12 +52,10 @@ class Shared:
         The sums, the centres, and what is needed of a block while it is here.
     lanes : list of TensorRun
         It and another one, for two blocks that are under way; see :mod:`listed`.
-    counts : int64 tensor
-        What the blocks of a pass have counted, from N_CHANGED to N_RECHECKED.
+    counts : int64 tensor of shape (COUNTED,)
+        What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
         Whether rows have labels, since there was an iteration.
-    nothing : float64 tensor of shape ()
-        0.
     """
 
     run: LowRun | TensorRun
@@ -68,9 +66,7 @@ class Shared:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        size = COUNTED.stop - COUNTED.start
-        self.counts = torch.zeros(size, dtype=torch.int64, device=device)
-        self.nothing = torch.zeros((), dtype=torch.float64, device=device)
+        self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
 
     def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
         """Begin a run, for blocks that are not larger than the first."""
@@ -103,11 +99,6 @@ class Shared:
             run.scan.rows, run.scan.halves = block, block.halves
         return run
 
-    def end_block(self, run: LowRun | TensorRun) -> None:
-        """Queue the addition of what a block has counted: the next one begins at 0."""
-        self.counts += run.flow[COUNTED]
-        run.flow[COUNTERS] = 0
-
     def end_pass(self) -> NDArray[np.int64]:
         """Return what was counted in a pass: waits for it."""
         told = self.counts.cpu().numpy().copy()
@@ -139,10 +130,14 @@ class Block(CUDAPart):
         In which the rows can travel, and stay.
     assigned : int32 tensor of shape (m,)
         The labels.
+    returns : bool
+        Whether the rows that are here are where others were and will be, not widened.
     halving, halved : bool
         Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
     scaled : float64 tensor of shape (m,), or None
         The weights on the grid of a run.
+    recordings : dict of Recording
+        What has been queued in a run, and will be again.
     """
 
     halving = halved = False
@@ -161,6 +156,7 @@ class Block(CUDAPart):
             self.scratch = self.halves.memory
             shared.halves = shared.halves or self.scratch
         self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
+        self.recordings: dict[Hashable, Recording] = {}
         self.attach(None)
 
     @property
@@ -179,10 +175,13 @@ class Block(CUDAPart):
             self.halves.memory = self.scratch
             self.halved = False
         self.halving = keep
+        # They hold the memory of rows, which may not stay.
+        self.recordings.clear()
 
     def attach(self, X: torch.Tensor | None) -> None:
         """Take the rows, or let them go."""
         self.X = None if X is None else self.widened(X)
+        self.returns = self.X is X
         self.columns = None if X is None else self.X.T
 
     def widened(self, X: torch.Tensor) -> torch.Tensor:
@@ -213,29 +212,45 @@ class Block(CUDAPart):
 
     def step(self, centers: NDArray, measure: bool) -> Any:
         """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
-        self._assign()
-        if isinstance(self.run, LowRun):
-            self.run.queue(-1, assigns=False, adds=False)
-        else:
-            self.run.assign()
-            self.run.move()
-        self.shared.end_block(self.run)
-        return self.measure() if measure else self.shared.nothing
+        self._assign(moves=True)
+        return self.measure() if measure else 0.0
 
     def conclude(self, centers: NDArray) -> Any:
         self.classify(centers)
         return self.measure()
 
     def classify(self, centers: NDArray) -> None:
-        self._assign()
-        self.run.assign()
-        self.shared.end_block(self.run)
+        self._assign(moves=False)
 
-    def _assign(self) -> None:
-        """Prepare an assignment."""
-        if self.halves is not None and not self.halved:
-            if self.halving:
-                self.halves.memory = tuple(torch.empty_like(part) for part in self.scratch)
-                self.halved = True
-            self.halves.store()
+    def _assign(self, moves: bool) -> None:
+        """Queue an assignment, perhaps the moves from sum to sum, and what is counted."""
         self.n_distances += self.n_samples * self.k
+        run, absent = self.run, None if self.halved else self.halves
+        if isinstance(run, LowRun):
+            if moves:
+                run.queue(-1, assigns=False, adds=False)
+            else:
+                run.assign()
+            queue_tally(run.flow, self.shared.counts)
+            return
+        if absent is not None and self.halving:
+            absent.memory = tuple(torch.empty_like(part) for part in self.scratch)
+            self.halved = True
+
+        def work() -> None:
+            if absent is not None:
+                absent.store()
+            run.assign()
+            if moves:
+                run.move()
+            queue_tally(run.flow, self.shared.counts)
+
+        if self.returns:
+            self.record((self.X.data_ptr(), absent is None, moves), work)
+        else:
+            work()
+
+    def record(self, key: Hashable, work: Callable[[], None]) -> None:
+        """Queue work that in a run is always the same for a key."""
+        # No graphs: there are many blocks, and little memory.
+        self.recordings.setdefault(key, Recording(math.inf)).do(work, self.device)

@@ -27,7 +27,8 @@ from lloydia.backends.cuda.flow import (
     programs_each,
 )
 from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_rows import NUMBERS, RADIUS, SHIFT, UNIT, HalfRows
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
     RESIDENT,

@@ -13,9 +13,8 @@ from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.half_rows import HalfRows, padded, sample_of
+from lloydia.backends.cuda.half_rows import HalfRows, padded
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
 from lloydia.backends.cuda.own_device import on_own_device
@@ -68,8 +67,6 @@ class CUDA(Picks):
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
         # What the data hold is asked at once, unless a run can find it.
-        if not self.low:
-            self.sampled = Fetched(sample_of(self.X))
         if not self.low or weights is not None:
             self.ask()
 

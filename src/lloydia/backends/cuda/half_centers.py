@@ -10,12 +10,11 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, own_flow
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import (
     GROW,
     LARGEST_REST,
     LOST,
-    NUMBERS,
-    RADIUS,
     SHIFT,
     UNIT,
     HalfRows,

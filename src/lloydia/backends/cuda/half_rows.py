@@ -1,60 +1,40 @@
-r"""Rows in half precision, and how much that leaves out.
+"""Rows in half precision, and how much that leaves out.
 
-The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
-brings their typical largest coordinate to [8, 16).  A row is stored as ``y = fl16(x')`` beside
-upper bounds of ``|y|`` and ``|x' - y|``.  Any frame is right
-(:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+A row is stored, in a frame (:mod:`half_frame`) where it is ``x'``, as ``y = fl16(x')`` beside upper
+bounds of ``|y|`` and ``|x' - y|``.
 """
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
-from numpy.typing import NDArray
 
 from lloydia.backends.cuda.exact_numbers import two_sum
-from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import first_row
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
-from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batch_rows import BatchRows
+    from lloydia.backends.cuda.placed import Placed
 
 __all__ = [
     "GROW",
     "LARGEST_REST",
-    "LEAST_SAMPLED",
     "LOST",
-    "MOST_RADIUS",
-    "MOST_SAMPLED",
-    "NUMBERS",
-    "RADIUS",
-    "REACH",
-    "SAMPLE",
     "SHIFT",
     "UNIT",
     "HalfRows",
     "bound",
-    "frame",
     "padded",
-    "reach_kernel",
-    "rows_kernel",
-    "sample_of",
     "to_half",
 ]
-
-# Numbers and rows that are sampled: the device waits while the host looks at them.
-SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**11, 64, 256
-# Of them every so many rows have their median taken.
-SPARSE = 4
-# R: rows farther out are never certified.  In norms of the 90th percentile; and the most, so that
-# float16 holds starts, in their unit, and near centres.
-REACH, MOST_RADIUS = 3.0, 8192.0
 
 # float64 rounding of what is measured in it; what float16 and float64 lose near 0; twice a rounding
 # of float32.
@@ -62,8 +42,8 @@ GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
-# What `numbers` has where, after the scale, and how many it has.
-SHIFT, RADIUS, UNIT, FARTHEST, LARGEST_REST, NUMBERS = (tl.constexpr(i) for i in range(1, 7))
+# What `numbers` has where, beside the scale and R.
+SHIFT, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
 
 def padded(n_features: int) -> int:
@@ -152,46 +132,42 @@ def reach_kernel(numbers):
 
 
 class HalfRows:
-    """Rows in half precision.
+    """Rows in half precision: of a data set, or of all members of a batch.
 
     Parameters
     ----------
-    rows : Placed
+    rows : Placed or BatchRows
     memory : tuple of three tensors, optional
         `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
 
     Attributes
     ----------
-    origin : torch.Tensor of shape (d,), float64
-    numbers : torch.Tensor of shape (6,), float64
+    origin : torch.Tensor of shape (members, d), float64
+    numbers : torch.Tensor of shape (members, NUMBERS), float64
         s; what makes scores positive; R, in the frame's units; what starts are stored in; the
         largest of the rows' bounds added up, and the largest rest of a row within R.
     width : int
         Features of a stored row, the last ones 0.
-    high : torch.Tensor of shape (n, width), float16
+    high : torch.Tensor of shape (members * n, width), float16
         y.
-    norm, rest : torch.Tensor of shape (n,), float32
+    norm, rest : torch.Tensor of shape (members * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
     """
 
-    def __init__(self, rows: Placed, memory: tuple[torch.Tensor, ...] | None = None) -> None:
-        n, d = rows.n_samples, rows.n_features
+    def __init__(
+        self, rows: Placed | BatchRows, memory: tuple[torch.Tensor, ...] | None = None
+    ) -> None:
+        n = rows.members * rows.n_samples
         new = {"device": rows.device, "dtype": torch.float32}
-        self.rows, self.width = rows, padded(d)
-        sample = (rows.sampled or Fetched(sample_of(rows.X))).numpy()
-        offset, scale, usual = frame(sample, rows.X.dtype == torch.float64)
-        # R is between 1 and this; of rows within it the largest rest is looked for.
-        most = max(1.0, min(REACH * usual, MOST_RADIUS))
-        numbers = np.concatenate([[scale, 0.0, most, 0.0, 0.0, 0.0], offset / scale, offset])
-        there = torch.from_numpy(numbers).to(rows.device, non_blocking=True)
-        self.numbers, self.origin, self.offsets = there[:6], there[6 : 6 + d], there[6 + d :]
+        self.rows, self.width = rows, padded(rows.n_features)
+        self.numbers, self.origin, self.offsets = queue_frame(rows)
         if memory is None:
             self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
             self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
         else:
             self.memory = tuple(part[:n] for part in memory)
         self.store()
-        launch(reach_kernel, (1,), self.numbers, **EXACT)
+        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:
@@ -205,11 +181,10 @@ class HalfRows:
     def store(self) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
         rows, block = self.rows, min(self.width, CHUNK)
-        n, d = rows.X.shape
-        per_program = 4096 // block
+        n, per_program = rows.n_samples, 4096 // block
         launch(
-            rows_kernel, (ceil_div(n, per_program),),
-            rows.X, n, d, self.width, self.offsets, self.numbers,
+            rows_kernel, (ceil_div(n, per_program), 1, rows.members),
+            rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
             self.high, self.norm, self.rest,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
@@ -220,38 +195,3 @@ class HalfRows:
         for name, value in vars(fresh).items():
             if isinstance(value, torch.Tensor):
                 getattr(self, name).copy_(value)
-
-
-def sample_of(X: torch.Tensor) -> torch.Tensor:
-    """Return some of the rows, as float64."""
-    n, d = X.shape
-    size = min(MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
-    return X[:: max(1, n // size)].to(torch.float64)
-
-
-def frame(sample: NDArray[np.float64], double: bool) -> tuple[NDArray[np.float64], float, float]:
-    """Return ``m s``, s and an ordinary norm in the frame, from a sample of the rows.
-
-    A few outliers cannot move it: the reach of a row is its largest coordinate about the median
-    of some rows; ordinary rows are those whose reach is at most 8 times the typical, the median of
-    those that are not 0.  The type of the rows' centres (float64 if `double`) holds ``m s``
-    exactly.
-    """
-    some = sample[::SPARSE]
-    middle = len(some) // 2
-    reach = np.abs(sample - np.partition(some, middle, axis=0)[middle]).max(axis=1)
-    scale, origin, away = 1.0, sample[0], reach[reach > 0]
-    if len(away):
-        typical = upper(away, 0.5)
-        most = 500 if double else 100
-        scale = math.ldexp(1.0, max(-2 * most, min(4 - math.frexp(typical)[1], most)))
-        origin = sample[reach <= 8.0 * typical].mean(axis=0)
-    offset = (origin * scale).astype(np.float64 if double else np.float32)
-    offset = offset.astype(np.float64)
-    norms = np.sqrt(np.square(sample * scale - offset).sum(axis=1))
-    return offset, scale, upper(norms, 0.9)
-
-
-def upper(values: NDArray[np.float64], fraction: float) -> float:
-    """Return the value that this fraction of them is below."""
-    return float(np.sort(values)[int(fraction * len(values))])

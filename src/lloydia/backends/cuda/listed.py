@@ -11,16 +11,18 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.candidates import COUNT, RECORD
+from lloydia.backends.cuda.counted import queue_tally
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
 from lloydia.backends.cuda.moves import queue_moves
+from lloydia.backends.cuda.upload import lent
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.blocks import Block, Shared
@@ -52,22 +54,19 @@ class Picked:
 
 
 class Gathered:
-    """Some rows of an array on the host, gathered when they are copied, by whoever copies."""
+    """Some rows of an array on the host, gathered where they are wanted, by whoever sends them."""
 
     def __init__(self, X: NDArray, rows: NDArray[np.integer]) -> None:
         self.X, self.rows = X, rows
         self.shape = len(rows), X.shape[1]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, some: slice) -> NDArray:
-        rows = self.rows[some]
-        # Twice as fast; of other arrays it would copy all.
-        return np.take(self.X, rows, axis=0) if self.X.flags.c_contiguous else self.X[rows]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
-        return self[:]
+    def fill(self, out: torch.Tensor) -> None:
+        """Write them to a tensor, in its type."""
+        X, rows = lent(self.X), torch.from_numpy(self.rows)
+        if out.dtype == X.dtype:
+            torch.index_select(X, 0, rows, out=out)
+        else:
+            out.copy_(X.index_select(0, rows))
 
 
 class Listed:
@@ -86,9 +85,13 @@ class Listed:
         block.n_distances += block.n_samples * block.k
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
-        changed = lane.changed_rows, lane.changed_old
-        self.scan.certify(lane.current, block.assigned, *changed, lane.flow)
+        block.record(("certify", id(lane)), self._certify)
         self.told = Fetched(torch.cat([lane.flow, lane.changed_rows, self.scan.doubts]))
+
+    def _certify(self) -> None:
+        lane = self.lane
+        changed = lane.changed_rows, lane.changed_old
+        self.scan.certify(lane.current, self.block.assigned, *changed, lane.flow)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then those in doubt."""
@@ -166,7 +169,7 @@ def step_listed(
         for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
             listed = under_way.pop(0)
             listed.finish(listed.block.widened(X))
-            shared.end_block(listed.lane)
+            queue_tally(listed.lane.flow, shared.counts)
             begin(i + len(shared.lanes))
     finally:
         # Nobody waits for what does not come.

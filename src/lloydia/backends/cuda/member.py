@@ -80,6 +80,7 @@ class Member(Picks):
     ) -> None:
         self.forget_seeds()
         self.queued = 0
+        self.batch.max_iter = max_iter
         self.batch.starts[self.number] = centers
 
     def iterate(self, inertia: bool) -> Asked:
@@ -97,7 +98,9 @@ class Member(Picks):
         )
 
     def rewind(self, iteration: int) -> None:
-        self.batch.ended[self.number] = iteration
+        # Where nothing changed the device has stopped, with the centres of that iteration.
+        if self.batch.told(iteration).changed[self.number]:
+            self.batch.ended[self.number] = iteration
 
     def assign(self) -> None:
         self.batch.unassigned.append(self.number)
@@ -106,9 +109,11 @@ class Member(Picks):
         return Owed(self.batch, self.number)
 
     def labels(self) -> torch.Tensor:
+        self.batch.settle()
         return self.batch.run.labels.view(-1, self.n_samples)[self.number]
 
     def centers(self) -> torch.Tensor:
+        self.batch.settle()
         return self.batch.run.current[self.number]
 
 

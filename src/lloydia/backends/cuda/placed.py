@@ -88,8 +88,6 @@ class Placed:
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
         self.bounds: Fetched | None = None
-        # Some of the rows, if they are on their way.
-        self.sampled: Fetched | None = None
 
     def ask(self) -> Fetched:
         """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""

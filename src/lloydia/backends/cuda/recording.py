@@ -60,10 +60,15 @@ class Recording:
 
     It holds addresses and numbers: the work must launch the same kernels on the same tensors each
     time, all of them by :func:`launch`, and do nothing else.
+
+    Parameters
+    ----------
+    repeated : float
+        Times after which it becomes a graph, which takes memory of the device.
     """
 
-    def __init__(self) -> None:
-        self.times = 0
+    def __init__(self, repeated: float = REPEATED) -> None:
+        self.times, self.repeated = 0, repeated
         self.launches: Launches = []
 
     def do(self, work: Callable[[], None], device: torch.device) -> None:
@@ -79,10 +84,10 @@ class Recording:
                 _noted.reset(token)
             # Not before all went well: nothing is launched twice.
             self.launches = launches
-        elif self.times < REPEATED:
+        elif self.times < self.repeated:
             self._repeat(torch.cuda.current_stream(device))
         else:
-            if self.times == REPEATED:
+            if self.times == self.repeated:
                 self.graph = self._graph(device)
             self.graph.replay()
         self.times += 1

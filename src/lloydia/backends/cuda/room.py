@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 
 from lloydia.backends.cuda.devices import WEIGHT, row_bytes
 from lloydia.backends.cuda.flow import MOST_FEATURES
@@ -15,6 +16,9 @@ __all__ = ["Division", "Room"]
 
 # Bytes of a block at most, as it comes, and its least rows.
 LARGEST, LEAST_ROWS = 1 << 28, 1024
+
+# What the bus carries, in bytes, while the host queues a block: what each one costs.
+QUEUED = 1 << 24
 
 # Blocks on their way: one is computed while another comes.
 AT_ONCE = 2
@@ -77,6 +81,10 @@ class Room:
     ) -> Room:
         """Divide what is free among n rows; `rows` are those of a block, if that is settled.
 
+        With more memory for blocks on their way, F, there are fewer of them, in all of ``A / F``,
+        and with less F more rows stay: the least bytes, ``QUEUED A / F + F``, are those of
+        ``F = sqrt(QUEUED A)``.  At most half of what is there is taken: clusters want some.
+
         Raises
         ------
         MemoryError
@@ -93,7 +101,8 @@ class Room:
             fixed += 12 * SPARE
         kept = n * (STATE + WEIGHT * weighted) + unused + fixed
         if rows is None:
-            most = min((free - kept) // (4 * each), LARGEST // (d * itemsize))
+            best = min((free - kept) // 2, isqrt(QUEUED * n * each))
+            most = min(best // each, LARGEST // (d * itemsize))
             rows = min(max(most, LEAST_ROWS), n)
         n_blocks = -(-n // rows)
         state = kept - fixed - unused + n_blocks * (OWN + OWN_FEATURE * d)

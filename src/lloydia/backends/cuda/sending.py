@@ -1,14 +1,13 @@
 """Rows that are sent to a GPU in every pass, while those before are computed.
 
-Two blocks are on their way.  A thread of the host fills a pinned buffer, whose copy it queues on a
-stream of its own; that of the computation waits for the copy, and the next copy to that place for
-the computation, by events.  The host waits for neither: filling, copying and computing go on side
-by side.
+Two blocks are on their way.  A thread of the host has torch fill a pinned buffer, on all cores, and
+queues its copy on a stream of its own; that of the computation waits for the copy, and the next
+copy to that place for the computation, by events.  The host waits for neither: filling, copying and
+computing go on side by side.
 """
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,14 +20,14 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.listed import Gathered
 from lloydia.backends.cuda.room import AT_ONCE
-from lloydia.backends.cuda.upload import THREADS, fill
+from lloydia.backends.cuda.upload import lent
 from lloydia.backends.passes import Host
 from lloydia.data.chunks.reader import mingled
 
 __all__ = ["Array", "Sender"]
 
 
-# What is copied in pieces.
+# What is sent.
 Rows = NDArray | Gathered
 
 
@@ -130,14 +129,14 @@ class Sender:
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Give blocks that are kept, by number, and where there is none the next that comes."""
         more = order.count(None)
-        with ThreadPoolExecutor(1, "lloydia-sender") as thread, self._fillers() as fillers:
+        with ThreadPoolExecutor(1, "lloydia-sender") as thread:
             coming: deque[Future] = deque()
 
             def send_next(place: Place) -> None:
                 nonlocal more
                 if more:
                     more -= 1
-                    coming.append(thread.submit(self._send, fresh, place, fillers))
+                    coming.append(thread.submit(self._send, fresh, place))
 
             for place in self.places:
                 send_next(place)
@@ -156,11 +155,8 @@ class Sender:
                     place.used.record(torch.cuda.current_stream(self.device))
                 send_next(place)
 
-    def _fillers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "lloydia-filler")
-
     def _send(
-        self, fresh: Iterator[tuple[int, Rows]], place: Place, fillers: ThreadPoolExecutor
+        self, fresh: Iterator[tuple[int, Rows]], place: Place
     ) -> tuple[int, torch.Tensor, Place]:
         """Queue the copy of the next block; in the sender's thread."""
         p, rows = next(fresh)
@@ -173,8 +169,8 @@ class Sender:
         if self.copying is not None:
             # The last copy has read the buffer.
             place.came.synchronize()
-        if dtype == self.own:
-            fill(host.numpy(), rows, fillers)
+        if isinstance(rows, Gathered):
+            rows.fill(host)
         else:
             host.copy_(lent(rows))
         if self.copying is not None:
@@ -183,16 +179,3 @@ class Sender:
                 there.copy_(host, non_blocking=True)
                 place.came.record(self.copying)
         return p, there, place
-
-
-class Lent:
-    """An array's memory for a reader that wants to be allowed to write there, and does not."""
-
-    def __init__(self, array: NDArray) -> None:
-        self.array = array
-        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
-
-
-def lent(array: Rows) -> torch.Tensor:
-    """Return an array that is only read as a tensor: torch narrows on all cores, NumPy on one."""
-    return torch.from_numpy(np.asarray(Lent(np.ascontiguousarray(array))))

@@ -13,7 +13,8 @@ from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
 from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_rows import NUMBERS, RADIUS, SHIFT, UNIT, HalfRows
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
     RESIDENT,
