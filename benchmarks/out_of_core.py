@@ -11,16 +11,14 @@ once as half precision holds them.  The GPU may take so much memory that
 
 All sides start from the same rows, and labels, centres, inertia and the number of iterations are
 compared with those in memory, bit for bit, before there is a time.  An iteration's time is that of
-a run of many less that of a run of few, over the difference, and so is `sent`, what it sends,
-counted; `floor` is what that takes over the bus at the speed of one large copy from pinned memory,
-measured in the same run.
+one more, see :mod:`marginal`, and so is `sent`, what it sends, counted; `floor` is what that takes
+over the bus at the speed of one large copy from pinned memory, measured in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,10 +27,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from marginal import Row, show, timed
 from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from lloydia.backends import choose
 from lloydia.backends.cuda.launching import place
@@ -42,9 +38,6 @@ from lloydia.backends.cuda.sending import Array
 from lloydia.backends.engine import Engine
 from lloydia.backends.parts import Parts
 from lloydia.bench.machine import cpu_name, keep
-from lloydia.data.arrays import on_host
-from lloydia.loop import Result, minimise
-from lloydia.stopping import Shift
 
 CASE = (16_000_000, 128, 1024)
 FEW, MANY = 2, 6
@@ -53,8 +46,10 @@ COPIED, COPIES = 1 << 28, 5  # bytes of a copy that measures the bus, and how ma
 # Beside rows: clusters, in bytes a number of a centre.
 CLUSTERS = 256
 DEVICE = place("cuda")
-
-Row = dict[str, Any]
+HEADS = (
+    *("rows", "what stays", "memory, GB", "ms an iteration", "of in memory", "sent, GB"),
+    "ms at the bus's speed",
+)
 
 
 def make(n: int, d: int, k: int, narrow: bool) -> NDArray[np.float32]:
@@ -124,49 +119,15 @@ def limited(size: int) -> Iterator[None]:
         torch.cuda.set_per_process_memory_fraction(1.0, DEVICE)
 
 
-def run(engine: Engine, start: NDArray, iterations: int) -> tuple[Result, float]:
-    """Return a run and its seconds."""
-    began = time.perf_counter()
-    result = minimise(
-        engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=iterations, empty="keep"
-    )
-    synchronize()
-    return result, time.perf_counter() - began
-
-
-def digest(result: Result) -> str:
-    """Return a hash of everything that the contract speaks of."""
-    found = hashlib.sha256()
-    for array in (result.labels, result.centers):
-        found.update(on_host(array).tobytes())
-    found.update(f"{result.inertia!r} {result.n_iter}".encode())
-    return found.hexdigest()[:16]
-
-
 def sent_by(engine: Engine) -> int:
     """Return the bytes that were sent so far."""
     return engine.group.sender.n_bytes if isinstance(engine, Parts) else 0
 
 
-def timed(engine: Engine, start: NDArray, rounds: int) -> Row:
-    """Return the milliseconds of an iteration and what it sends, a run's seconds and its hash."""
-    run(engine, start, 1)
-    each, sent, seconds, answers = [], [], [], set()
-    for _ in range(rounds):
-        sizes = [sent_by(engine)]
-        few = run(engine, start, FEW)
-        sizes.append(sent_by(engine))
-        many = run(engine, start, MANY)
-        sizes.append(sent_by(engine))
-        more = max(many[0].n_iter - few[0].n_iter, 1)
-        each.append(1e3 * (many[1] - few[1]) / more)
-        sent.append((sizes[2] - 2 * sizes[1] + sizes[0]) // more)
-        seconds.append(many[1])
-        answers.add(digest(many[0]))
-    return {
-        "ms": median(each), "run_s": median(seconds), "sent": int(median(sent)),
-        "answer": " ".join(sorted(answers)),
-    }  # fmt: skip
+def figures(engine: Engine, start: NDArray, rounds: int) -> Row:
+    """Return what an iteration takes and sends, a run's seconds and its hash."""
+    found = timed(engine, start, FEW, MANY, rounds, lambda: sent_by(engine))
+    return found | {"sent": found.pop("counted")}
 
 
 def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
@@ -178,7 +139,7 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
         X = make(n, d, k, narrow)
         start = X[:: n // k][:k].copy()
         shape: Row = {"n": n, "d": d, "k": k, "narrow": narrow, "device": device, "bus": speed}
-        inside = timed(choose("cuda", X, None, None), start, rounds)
+        inside = figures(choose("cuda", X, None, None), start, rounds)
         yield shape | {"side": "in memory", "cap": None} | inside
         sides = {"none": 0.0, "half of the rows": X.nbytes / 4}
         if not narrow:
@@ -189,7 +150,7 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
                 began = time.perf_counter()
                 engine = Parts(OutOfCore(Array(X, room.rows), None, "cuda:0", room))
                 read = time.perf_counter() - began
-                found = timed(engine, start, rounds)
+                found = figures(engine, start, rounds)
                 plan = str(engine.group.plan)
                 del engine
                 used = torch.cuda.max_memory_allocated(DEVICE) if DEVICE.type == "cuda" else 0
@@ -203,24 +164,18 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
             )
 
 
-def show(rows: Sequence[Row]) -> None:
-    """Print the rows as a table."""
-    table = Table(box=box.SIMPLE)
-    heads = ("rows", "what stays", "memory, GB", "ms an iteration", "of in memory", "sent, GB")
-    for name in (*heads, "ms at the bus's speed"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        cap = row["cap"]
-        table.add_row(
-            f"{row['n']:,}, {row['d']}, {row['k']}{', narrow' if row['narrow'] else ''}",
-            row["side"],
-            f"{cap / 1e9:.2f}" if cap else "",
-            f"{row['ms']:.2f}",
-            f"{row['ratio']:.2f}" if cap else "1",
-            f"{row['sent'] / 1e9:.3f}" if cap else "",
-            f"{row['floor']:.2f}" if cap else "",
-        )
-    Console(width=120).print(table)
+def cells(row: Row) -> list[str]:
+    """Return what a row's figures are shown as."""
+    cap = row["cap"]
+    return [
+        f"{row['n']:,}, {row['d']}, {row['k']}{', narrow' if row['narrow'] else ''}",
+        row["side"],
+        f"{cap / 1e9:.2f}" if cap else "",
+        f"{row['ms']:.2f}",
+        f"{row['ratio']:.2f}" if cap else "1",
+        f"{row['sent'] / 1e9:.3f}" if cap else "",
+        f"{row['floor']:.2f}" if cap else "",
+    ]
 
 
 def main() -> None:
@@ -234,7 +189,7 @@ def main() -> None:
     for row in measure([int(part) for part in options.case.split(",")], options.rounds):
         rows.append(row)
         print(row, flush=True)
-    show(rows)
+    show(HEADS, list(map(cells, rows)))
     if options.save:
         print(keep("out_of_core", rows))
 

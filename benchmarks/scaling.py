@@ -6,42 +6,31 @@
 Rows are made on the first GPU, in groups around as many centres as are looked for, as float32 that
 half precision holds.  All sides start from the same rows, and the labels, the centres, the inertia
 and the number of iterations of one GPU are compared with the others', bit for bit, before there is
-a time.  An iteration's time is that of a run of many less that of a run of few, over the
-difference; what happens once, such as copying the rows to their GPUs, is told apart (`place_s`).
-What each GPU takes for its share by itself is told too: GPUs differ, and none waits for less than
-the slowest.
+a time.  An iteration's time is that of one more, see :mod:`marginal`; what happens once, such as
+copying the rows to their GPUs, is told apart (`place_s`).  What each GPU takes for its share by
+itself is told too: GPUs differ, and none waits for less than the slowest.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from statistics import median
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from marginal import Row, show, timed
 
 from lloydia.backends import choose
 from lloydia.backends.cuda.gpus import GPUs
-from lloydia.backends.engine import Engine
 from lloydia.bench.machine import keep
 from lloydia.data.arrays import on_host
-from lloydia.loop import Result, minimise
-from lloydia.stopping import Shift
 
 CASE = (64_000_000, 128, 1024)
 FEW, MANY = 12, 32  # iterations of the two runs: by then launches are recorded
 ROUNDS = 3
 PIECE = 1 << 20  # rows that are made together
-
-Row = dict[str, Any]
+HEADS = "rows, features, clusters", "GPUs", "ms an iteration", "times one GPU", "slowest share"
 
 
 def make(n: int, d: int, k: int) -> torch.Tensor:
@@ -57,37 +46,6 @@ def make(n: int, d: int, k: int) -> torch.Tensor:
     return X
 
 
-def run(engine: Engine, start: NDArray, iterations: int) -> tuple[Result, float]:
-    """Return a run and its seconds, all devices' work included."""
-    began = time.perf_counter()
-    result = minimise(
-        engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=iterations, empty="keep"
-    )
-    for number in range(torch.cuda.device_count()):
-        torch.cuda.synchronize(number)
-    return result, time.perf_counter() - began
-
-
-def digest(result: Result) -> str:
-    """Return a hash of everything that the contract speaks of."""
-    found = hashlib.sha256()
-    for array in (result.labels, result.centers):
-        found.update(on_host(array).tobytes())
-    found.update(f"{result.inertia!r} {result.n_iter}".encode())
-    return found.hexdigest()[:16]
-
-
-def timed(engine: Engine, start: NDArray) -> tuple[float, float, str]:
-    """Return the milliseconds of an iteration, the seconds of a run and a hash of its answer."""
-    run(engine, start, 2)
-    each, answers = [], set()
-    for _ in range(ROUNDS):
-        few, many = run(engine, start, FEW), run(engine, start, MANY)
-        each.append(1e3 * (many[1] - few[1]) / (many[0].n_iter - few[0].n_iter))
-        answers.add(digest(many[0]))
-    return median(each), many[1], "".join(sorted(answers))
-
-
 def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
     """Give a row for each number of GPUs; the first is one."""
     n, d, k = case
@@ -99,13 +57,15 @@ def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
         began = time.perf_counter()
         engine = choose("cuda:" + ",".join(map(str, range(count))), X, None, None)
         placed = time.perf_counter() - began
-        ms, seconds, answer = timed(engine, start)
+        found = timed(engine, start, FEW, MANY, ROUNDS)
+        del found["counted"]
         parts = engine.parts if isinstance(engine, GPUs) else []
+        alone = (choose("auto", part.X, None, None) for part in parts)
         row: Row = {
-            "n": n, "d": d, "k": k, "gpus": count, "answer": answer, "ms": ms,
-            "alone_ms": [timed(choose("auto", part.X, None, None), start)[0] for part in parts],
-            "place_s": placed, "run_s": seconds, "device": torch.cuda.get_device_name(0),
-        }  # fmt: skip
+            "n": n, "d": d, "k": k, "gpus": count, "place_s": placed,
+            "alone_ms": [timed(share, start, FEW, MANY, ROUNDS)["ms"] for share in alone],
+            "device": torch.cuda.get_device_name(0),
+        } | found  # fmt: skip
         first = first or row
         if row["answer"] != first["answer"]:
             raise SystemExit(f"{count} GPUs give other bits than one at {n}, {d}, {k}.")
@@ -115,21 +75,15 @@ def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
     torch.cuda.empty_cache()
 
 
-def show(rows: Sequence[Row]) -> None:
-    """Print the rows as a table."""
-    table = Table(box=box.SIMPLE)
-    heads = "rows, features, clusters", "GPUs", "ms an iteration", "times one GPU", "slowest share"
-    for name in heads:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(
-            f"{row['n']:,}, {row['d']}, {row['k']}",
-            str(row["gpus"]),
-            f"{row['ms']:.3f}",
-            f"{row['ratio']:.2f}",
-            f"{max(row['alone_ms']):.3f}" if row["alone_ms"] else "",
-        )
-    Console(width=100).print(table)
+def cells(row: Row) -> list[str]:
+    """Return what a row's figures are shown as."""
+    return [
+        f"{row['n']:,}, {row['d']}, {row['k']}",
+        str(row["gpus"]),
+        f"{row['ms']:.3f}",
+        f"{row['ratio']:.2f}",
+        f"{max(row['alone_ms']):.3f}" if row["alone_ms"] else "",
+    ]
 
 
 def main() -> None:
@@ -147,7 +101,7 @@ def main() -> None:
         for row in measure([int(part) for part in case.split(",")], counts):
             rows.append(row)
             print(row, flush=True)
-    show(rows)
+    show(HEADS, list(map(cells, rows)))
     if options.save:
         print(keep("scaling", rows))
 

@@ -71,6 +71,7 @@ def test_json_holds_the_labels_where_no_file_does(run, blobs):
     run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", "--labels", "l.npy")
     facts = json.loads(run("predict", "m.npz", "blobs.csv", "--json").out)
     assert facts["labels"] == np.load("l.npy").tolist()
+    assert facts["sizes"] == np.bincount(facts["labels"]).tolist()
 
 
 def test_pairs_for_a_model_with_names(run, blobs):

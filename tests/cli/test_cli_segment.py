@@ -51,6 +51,7 @@ def test_options_instead(run, photo):
     assert facts["n_iter"] == found.n_iter <= 3
     assert (facts["space"], facts["n_clusters"], facts["n_colors"]) == ("Lab", 5, found.n_colors)
     assert facts["palette"][0] == "#" + bytes(found.palette[0]).hex()
+    assert facts["sizes"] == np.bincount(found.labels.ravel()).tolist()
     parts = ("counting", "seeding", "iterating", "painting")
     assert facts["seconds"] == pytest.approx(sum(facts[f"seconds_{part}"] for part in parts))
     assert np.array_equal(np.load("labels.npy"), found.labels)

@@ -15,7 +15,7 @@ from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Data, Json, Reading
 from lloydia.cli.progress import fit_progress
-from lloydia.cli.report import flush, print_json, print_pairs, sizes_of
+from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -122,8 +122,6 @@ def fit(
 
     Example: lloydia fit big.parquet -k 100 --memory 2GB --init 'k-means||'
     """
-    import numpy as np
-
     from lloydia.backends import telling
     from lloydia.data.files import check_squares
 
@@ -154,13 +152,9 @@ def fit(
         estimator.fit(table.X)
         seconds = time.perf_counter() - start
     facts = {**_facts(estimator, table, seconds, outputs), "checkpoint": checkpoints.path()}
-    counts = np.bincount(estimator.labels_, minlength=k)
     with ExitStack() as renames:
         outputs.write(estimator, table, renames)
-        if json:
-            print_json({**facts, "sizes": counts.tolist()})
-        else:
-            print_pairs({**facts, "sizes": sizes_of(counts)})
+        print_clusters(facts, sizes(estimator.labels_, k), json)
         flush()
 
 

@@ -98,6 +98,8 @@ def run(
             f"--scale {scale:g} shrinks the experiment, so its figures do not belong in {RESULTS}: "
             "name a folder with --out."
         )
+    if out is not None:
+        _check_folder(out)
     from lloydia.ladder import experiments as all_experiments
     from lloydia.ladder.experiments.figures import line
     from lloydia.ladder.experiments.lab import Lab
@@ -174,6 +176,7 @@ def dump(
 
     if clusters > rows:
         raise ValueError(f"-k {clusters} asks for more clusters than the {rows} points.")
+    _check_folder(out)
     named(rung)
     if on_gpu := where(rung) == "cuda":
         gpu()
@@ -185,6 +188,12 @@ def dump(
             print(path)
     if json:
         print_json({"files": paths})
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse what cannot be a folder, before any work is done for it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"cannot write into {out}: it is not a folder; name one.")
 
 
 def _rungs() -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
 from lloydia.cli.options import FILE, OUTPUT, Data, Json, Reading
 from lloydia.cli.progress import spinner
-from lloydia.cli.report import flush, print_json, print_pairs, sizes, sizes_of
+from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,10 +86,8 @@ def predict(
         if labels is not None:
             with writing(labels, renames) as to:
                 write_table(to, found, ["label"], labels.suffix.lower())
-        if json:
-            print_json(facts)
-        elif labels is not None:
-            print_pairs({**facts, "sizes": sizes(found, k)})
+        if json or labels is not None:
+            print_clusters(facts, sizes(found, k), json)
         else:
             sys.stdout.writelines(f"{label}\n" for label in found.tolist())
         flush()
@@ -122,7 +120,4 @@ def _predict_blocks(estimator: KMeans, source: Chunks, labels: Path | None, json
         "seconds": seconds,
         "labels": str(labels),
     }
-    if json:
-        print_json(facts)
-    else:
-        print_pairs({**facts, "sizes": sizes_of(counts)})
+    print_clusters(facts, counts, json)

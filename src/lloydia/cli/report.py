@@ -39,14 +39,22 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def sizes(labels: NDArray[np.integer], k: int) -> str:
-    """Return the sizes of the clusters in short."""
+def sizes(labels: NDArray[np.integer], k: int) -> NDArray[np.integer]:
+    """Return how many rows each cluster has."""
     import numpy as np
 
-    return sizes_of(np.bincount(labels, minlength=k))
+    return np.bincount(labels, minlength=k)
 
 
-def sizes_of(counts: NDArray[np.integer]) -> str:
+def print_clusters(facts: Mapping[str, Any], counts: NDArray[np.integer], json: bool) -> None:
+    """Print facts and the sizes of clusters, as JSON or for people, who get these in short."""
+    if json:
+        print_json({**facts, "sizes": counts.tolist()})
+    else:
+        print_pairs({**facts, "sizes": _short(counts)})
+
+
+def _short(counts: NDArray[np.integer]) -> str:
     """Return sizes in short: all of up to 12, else the range and the median."""
     import numpy as np
 

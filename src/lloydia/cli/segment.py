@@ -16,7 +16,7 @@ from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, READING, SEED, Json
 from lloydia.cli.progress import fit_progress, spinner
-from lloydia.cli.report import print_json, print_pairs, sizes
+from lloydia.cli.report import print_clusters, sizes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -204,13 +204,11 @@ def segment(
     outputs.write(found, picture)
     facts = _facts(image, mode, found, picture, outputs)
     facts["display"] = _show(picture, found, beside) if display else None
-    if json:
-        print_json(facts)
-    else:
+    if not json:
         colors = facts["palette"]
         more = ["..."] if len(colors) > SWATCHES else []
         facts["palette"] = " ".join([*colors[:SWATCHES], *more])
-        print_pairs({**facts, "sizes": sizes(found.labels.ravel(), len(found.palette))})
+    print_clusters(facts, sizes(found.labels.ravel(), len(found.palette)), json)
 
 
 def _facts(
