@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from lloydia.data.arrays import on_host
-from lloydia.data.device_arrays import center_dtype
+from lloydia.data.device_arrays import center_dtype, on_gpu
 
 __all__ = ["checked"]
 
@@ -25,9 +25,11 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
     """
     if sp.issparse(centers):
         centers = centers.toarray()
-    centers, dtype = on_host(centers), center_dtype(X)
+    there, dtype = on_gpu(centers), center_dtype(X)
+    centers = on_host(centers)
     if _plain(centers, dtype):
-        centers = centers.copy(order="C")
+        # What comes from a GPU is a copy.
+        centers = np.ascontiguousarray(centers) if there else centers.copy(order="C")
     else:
         centers = check_array(centers, dtype=dtype, copy=True, order="C")
     for axis, (name, expected) in enumerate(

@@ -15,7 +15,15 @@ from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["closest", "distances", "own_distances", "squares", "table"]
+__all__ = [
+    "closest",
+    "distances",
+    "levels",
+    "own_distances",
+    "pair_distances",
+    "squares",
+    "table",
+]
 
 BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
 LINE = 128  # bytes that are side by side in memory and come together
@@ -61,33 +69,47 @@ def columns_of(tile, LEVELS: tl.constexpr):
     return parts
 
 
-@triton.jit(do_not_specialize=["n", "k"])
-def own_kernel(X, labels, centers, out, flow, n, k, d, LEVELS: tl.constexpr):
-    """Write D of rows to their own centre.
+@triton.jit
+def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
+    """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
 
-    Threads load and square what lies side by side, and then swap it for the squares of a row.
+    Threads load and square what lies side by side, ``2**LEVELS`` features, and then swap it for the
+    squares of a pair.  `inside` are pairs, of shape (pairs,).
     """
-    if flow is not None and tl.load(flow) != 0:
-        return
     CHUNK: tl.constexpr = 2**LEVELS
-    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = rows < n
-    rows += first_row(n)
-    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
     step = tl.arange(0, CHUNK)
-    x_at = X + rows[:, None] * d + step[None, :]
-    c_at = centers + own[:, None] * d + step[None, :]
-    total = tl.zeros([BLOCK], tl.float64)
+    x_at = x_at[:, None] + step[None, :]
+    c_at = c_at[:, None] + step[None, :]
+    total = tl.zeros(inside.shape, tl.float64)
     for f in range(0, d, CHUNK):
         there = inside[:, None] & (f + step < d)[None, :]
         x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
         squares_in_order = columns_of(gap * gap, LEVELS)
         for s in tl.static_range(CHUNK):
-            total += tl.reshape(squares_in_order[s], (BLOCK,))
+            total += tl.reshape(squares_in_order[s], total.shape)
         x_at += CHUNK
         c_at += CHUNK
-    tl.store(out + rows, total, mask=inside)
+    return total
+
+
+def levels(X: torch.Tensor) -> int:
+    """Return how many features are loaded together for :func:`pair_distances`: a power of 2."""
+    chunk = min(LINE // max(4, X.element_size()), next_power(X.shape[-1]))
+    return chunk.bit_length() - 1
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def own_kernel(X, labels, centers, out, flow, n, k, d, LEVELS: tl.constexpr):
+    """Write D of rows to their own centre."""
+    if flow is not None and tl.load(flow) != 0:
+        return
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < n
+    rows += first_row(n)
+    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
+    D = pair_distances(X + rows * d, centers + own * d, inside, d, LEVELS)
+    tl.store(out + rows, D, mask=inside)
 
 
 def own_distances(
@@ -112,11 +134,10 @@ def own_distances(
     n, d = rows.n_samples, rows.n_features
     if out is None:
         out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
-    chunk = min(LINE // max(4, rows.X.element_size()), next_power(d))
     launch(
         own_kernel, (ceil_div(n, BLOCK.value), 1, rows.members),
         rows.X, labels, centers, out, flow, n, centers.shape[-2], d,
-        LEVELS=chunk.bit_length() - 1, num_warps=4, **EXACT,
+        LEVELS=levels(rows.X), num_warps=4, **EXACT,
     )  # fmt: skip
     return out
 

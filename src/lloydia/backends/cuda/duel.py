@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT, NINE, RECORD, record_at
+from lloydia.backends.cuda.distances import levels, pair_distances
 from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_WIDE, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
@@ -21,42 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["duel"]
 
-# Rows of a program, features that are read together, and programs a multiprocessor.
-ROWS, AHEAD, RESIDENT = 32, tl.constexpr(8), 16
+# Rows of a program, and programs a multiprocessor.
+ROWS, RESIDENT = 32, 4
 LAST = tl.constexpr(2147483647)
 
 
 @triton.jit
-def add_in_order(D, squares):
-    """Add eight squares, the last dimension, one after the other."""
-    ROWS: tl.constexpr = D.shape[0]
-    COUNT: tl.constexpr = D.shape[1]
-    even, odd = tl.split(tl.reshape(squares, (ROWS, COUNT, 4, 2)))
-    s04, s26 = tl.split(tl.reshape(even, (ROWS, COUNT, 2, 2)))
-    s15, s37 = tl.split(tl.reshape(odd, (ROWS, COUNT, 2, 2)))
-    s0, s4 = tl.split(s04)
-    s2, s6 = tl.split(s26)
-    s1, s5 = tl.split(s15)
-    s3, s7 = tl.split(s37)
-    return D + s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
-
-
-@triton.jit
-def nearest_of(X, rows, centers, j, k, d):
+def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr):
     """Return the nearest of each row's candidates `j`, or LAST where it has none."""
-    f = tl.arange(0, AHEAD)
+    PAIRS: tl.constexpr = j.shape[0] * j.shape[1]
     # Columns that fill the last tile are no centres.
     there = (j >= 0) & (j < k)
-    x_at = X + (rows.to(tl.int64) * d)[:, None, None] + f[None, None, :]
-    c_at = centers + (tl.where(there, j, 0).to(tl.int64) * d)[:, :, None] + f[None, None, :]
-    D = tl.zeros(j.shape, tl.float64)
-    for first in range(0, d, AHEAD):
-        inside = (first + f < d)[None, None, :]
-        x = tl.load(x_at + first, mask=inside, other=0.0).to(tl.float64)
-        c = tl.load(c_at + first, mask=inside & there[:, :, None], other=0.0).to(tl.float64)
-        difference = x - c
-        D = add_in_order(D, difference * difference)
-    D = tl.where(there, D, float("inf"))
+    x_at = tl.broadcast_to((X + rows.to(tl.int64) * d)[:, None], j.shape)
+    c_at = centers + tl.where(there, j, 0).to(tl.int64) * d
+    D = pair_distances(
+        tl.reshape(x_at, (PAIRS,)), tl.reshape(c_at, (PAIRS,)), tl.reshape(there, (PAIRS,)),
+        d, LEVELS,
+    )  # fmt: skip
+    D = tl.where(there, tl.reshape(D, j.shape), float("inf"))
     least = tl.min(D, 1)
     return tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
 
@@ -64,7 +47,7 @@ def nearest_of(X, rows, centers, j, k, d):
 @triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
     X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
-    ROWS: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
@@ -82,7 +65,7 @@ def duel_kernel(
         rows = tl.load(doubts + position, mask=mask, other=0)
         at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
         j = tl.load(at, mask=mask[:, None], other=-1)
-        label = nearest_of(X, rows, centers, j, k, d)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
     # Records, as many threads a row as hold nine candidates.
     FEW: tl.constexpr = ROWS * COUNT // WIDE
@@ -95,7 +78,7 @@ def duel_kernel(
         rows = tl.load(record, mask=mask, other=0)
         some = mask[:, None] & (column < NINE)[None, :]
         j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
-        label = nearest_of(X, rows, centers, j, k, d)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
 
 
@@ -119,5 +102,5 @@ def duel(
         duel_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers, k, d, doubts, candidates,
         labels, changed_rows, changed_old, flow,
-        ROWS=ROWS, WIDE=next_power(NINE.value), num_warps=4, **EXACT,
+        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=levels(rows.X), num_warps=4, **EXACT,
     )  # fmt: skip

@@ -135,8 +135,9 @@ class CUDA(Picks):
     ) -> None:
         self.forget_seeds()
         self.max_iter = max_iter
-        # Its own, whatever becomes of the caller's.
-        self.begun = np.array(centers, dtype=self.dtype, order="C")
+        # Its own, whatever becomes of the caller's, if it may be needed again.
+        own = np.array if self.low else np.asarray
+        self.begun = own(centers, dtype=self.dtype, order="C")
         self.k = len(self.begun)
         if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
             assert isinstance(self.run, TensorRun)

@@ -17,6 +17,7 @@ from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.upload import put
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
@@ -55,9 +56,9 @@ class TensorRun:
     def __init__(self, rows: CUDA, centers: NDArray, lag: int, settles: bool) -> None:
         self.rows, self.settles, n_slots = rows, int(settles), lag + 4
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
-        # From memory that is not pinned, the host goes on when the driver has its own copy.
-        self.current = torch.from_numpy(centers).to(device, non_blocking=True)
+        self.current = torch.empty((k, d), dtype=rows.wide, device=device)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
+        put(centers, self.current)
         self.history[0] = self.current
         self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
         self.changed_rows, self.changed_old = torch.empty((2, n), dtype=torch.int32, device=device)
@@ -81,7 +82,7 @@ class TensorRun:
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
-        self.history[0] = torch.from_numpy(centers)
+        put(centers, self.history[0])
         self.labels.fill_(-1)
         self.sums.zero_()
         self.go_back(0)

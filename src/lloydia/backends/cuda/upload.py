@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["lent", "to_device"]
+__all__ = ["lent", "put", "to_device"]
 
 PIECE = 1 << 26  # bytes of a pinned buffer
 DIRECT = 1 << 20  # bytes up to which pinning costs more than it gains
@@ -36,6 +36,15 @@ def lent(array: NDArray) -> torch.Tensor:
     if not suits or any(pitch < 0 or pitch % array.itemsize for pitch in array.strides):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
     return torch.from_numpy(np.asarray(Lent(array)))
+
+
+def put(array: NDArray, out: torch.Tensor) -> None:
+    """Queue a copy of some numbers to a tensor, without waiting for what was queued before.
+
+    The driver takes what is not pinned in pieces, each when its turn has come.
+    """
+    pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda)
+    out.copy_(pinned.copy_(lent(array)), non_blocking=True)
 
 
 def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
