@@ -136,6 +136,9 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         placed.seed_start()
         placed.seed_add(3)
         assert placed.group.sender.kept
+        # Beside them nothing is left of the run.
+        shared, parts = placed.group.shared, placed.group.parts
+        assert not [held for held in (shared, *parts) if "run" in vars(held)]
 
 
 @pytest.mark.parametrize(("left", "times"), [(0, [1, 1, 3, 3]), (75 * 40, [1, 1, 1, 1, 2, 2])])

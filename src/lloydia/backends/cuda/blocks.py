@@ -68,10 +68,13 @@ class Shared:
         self.device = device
         self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
 
-    def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
-        """Begin a run, for blocks that are not larger than the first."""
+    def forget_run(self) -> None:
+        """Give back what the last run needed."""
         for name in ("run", "lanes"):
             self.__dict__.pop(name, None)
+
+    def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
+        """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
         self.known = False
         self.lattice = Lattice.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")

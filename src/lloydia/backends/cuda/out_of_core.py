@@ -171,13 +171,13 @@ class OutOfCore(Passes):
     # -- questions -------------------------------------------------------------------------------
 
     def begin(self, method: str, *arguments: Any) -> None:
+        # What the last run needed is free again.
+        for holder in (*self.parts, self.shared):
+            holder.forget_run()
         if method == "seed_start":
             self._divide(False, 0)
             return
         centers = arguments[0]
-        # What the last run needed is free again.
-        for part in self.parts:
-            part.forget_run()
         found = self._divide(method == "start", len(centers))
         self.shared.begin(self.parts[0], centers, 2 if found.halves else 1)
         if method == "classify":
