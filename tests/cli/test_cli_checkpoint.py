@@ -61,7 +61,7 @@ def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
     [
         (
             ("--seed", 5),
-            "--seed 5 is not what the fit in c.npz was begun with (--seed 0): to go",
+            "--seed 5 is not what the fit in c.npz was begun with (--seed 0): what",
         ),
         (("--n-init", 2), "--n-init 2 is not what the fit in c.npz was begun with (--n-init auto)"),
         (

@@ -31,8 +31,8 @@ class Checkpoints:
         Path | None,
         FILE,
         Parameter(
-            help="Keep where the fit stands in this file: .npz. One that is there is gone on from "
-            "with --resume, and refused without."
+            help="Keep where the fit stands in this file: .npz. One that is there already is "
+            "refused, unless --resume goes on from it."
         ),
     ] = None
     every: Annotated[
@@ -107,9 +107,9 @@ class Checkpoints:
             given, before = (_option(error.name, x) for x in (error.value, error.before))
             before = "another file" if before == given else before
             raise ValueError(
-                f"{given} is not what the fit in {self.checkpoint} was begun with ({before}): to "
-                "go on, --algorithm, --device and --threads may differ, and --max-iter if it is "
-                "larger."
+                f"{given} is not what the fit in {self.checkpoint} was begun with ({before}): "
+                "what may differ in a resumed one is --algorithm, --device, --threads, and "
+                "--max-iter if it is larger."
             ) from None
 
     def path(self) -> str | None:
