@@ -265,7 +265,7 @@ class Lab:
 def _checked(trial: Trial, contender: Contender) -> tuple[dict[str, float], str]:
     """Compare the first few iterations; together they compile all that the timed runs use."""
     if trial.rule and trial.rule.needs_inertia:
-        contender.fit(trial, trial.rule, 1)
+        contender.fit(trial, trial.rule, min(FEW, trial.max_iter))
     outcome = contender.fit(trial, None, min(FEW, trial.max_iter))
     return ({}, "") if contender.name in PEERS else trial.oracle.strictly(outcome)
 
