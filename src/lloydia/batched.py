@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -121,7 +121,14 @@ def k_means_batched(
 
 @dataclass(frozen=True)
 class Batch:
-    """What members are fitted to, and where their results go."""
+    """What members are fitted to, and where their results go.
+
+    Attributes
+    ----------
+    drawn : dict of ndarray
+        Where members under way have begun: one that is fitted again begins there again, and draws
+        no other numbers.
+    """
 
     model: KMeans
     X: Any
@@ -133,6 +140,7 @@ class Batch:
     labels: Any
     inertia: NDArray[np.float64]
     n_iter: NDArray[np.int64]
+    drawn: dict[int, NDArray] = field(default_factory=dict)
 
     def alone(self) -> list[int]:
         """Fit the members that can be fitted together; return the others."""
@@ -183,7 +191,7 @@ class Batch:
     def _start(self, b: int, there: bool) -> Any:
         """Return where a member starts, or how; on the device only if `there`."""
         if self.starts is None:
-            return self.model.init
+            return self.drawn.get(b, self.model.init)
         start = self.starts[b]
         if there and not isinstance(start, np.ndarray):
             return start
@@ -193,7 +201,7 @@ class Batch:
         model, rows = self.model, self.X[b]
         check_range(engine, weights, start)
         rule = model._rule(engine)
-        start = model._seed(engine, self.home(rows), start, self.states[b])
+        start = self.drawn[b] = model._seed(engine, self.home(rows), start, self.states[b])
         check_range(engine, weights, start)
         return (
             yield from steps(
@@ -203,7 +211,8 @@ class Batch:
         )  # fmt: skip
 
     def _count(self, b: int, result: Result) -> None:
-        """Keep the numbers of a member's result."""
+        """Keep the numbers of a member's result, and its start no longer."""
+        del self.drawn[b]
         self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
 
 

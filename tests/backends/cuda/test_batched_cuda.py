@@ -104,6 +104,19 @@ def test_starts_on_the_device_and_empty_clusters(device):
     assert caught.value.__notes__ == ["This is member 1 of the batch."]
 
 
+def test_a_member_with_empty_clusters_begins_where_it_began(device):
+    X = batch(2, 10, 9, "float32")
+    # Drawn rows are alike: clusters are empty, and each member is fitted again, by itself.
+    X[:, :8] = X[:, :1]
+    rows, options = torch.from_numpy(X).to(device), {"init": "random", "max_iter": 1}
+    one, other = np.random.RandomState(4), np.random.RandomState(4)
+    found = k_means_batched(rows, 5, random_state=one, **options)
+    expected = k_means_batched(X, 5, random_state=other, device="cpu", **options)
+    assert (on_host(found[0]) == expected[0]).all()
+    # As many numbers were drawn.
+    assert one.randint(1 << 30) == other.randint(1 << 30)
+
+
 def test_another_library_gets_its_own_arrays(device):
     X = torch.as_tensor(batch(2, 24, 2, "float32"), device=device)
     found = k_means_batched(Foreign(X), 3, random_state=0, max_iter=2)
