@@ -142,6 +142,11 @@ class Batch:
     n_iter: NDArray[np.int64]
     drawn: dict[int, NDArray] = field(default_factory=dict)
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether members draw from one generator, so that none may come before its turn."""
+        return self.starts is None and len(set(map(id, self.states))) < len(self.states)
+
     def alone(self) -> list[int]:
         """Fit the members that can be fitted together; return the others."""
         left = set(range(len(self.X)))
@@ -151,6 +156,9 @@ class Batch:
             settles = model.empty != "keep"
             with together(model.device, self.X, model.n_clusters, settles) as groups:
                 for group in groups:
+                    begun = len(self.X) - len(left - self.drawn.keys())
+                    if self.in_turn and sorted(group) != list(range(begun, begun + len(group))):
+                        break
                     runs = {
                         b: self._fit(b, None, engine, self._start(b, there=True))
                         for b, engine in group.items()

@@ -108,10 +108,21 @@ def test_a_member_with_empty_clusters_begins_where_it_began(device):
     X = batch(2, 10, 9, "float32")
     # Drawn rows are alike: clusters are empty, and each member is fitted again, by itself.
     X[:, :8] = X[:, :1]
+    draw_alike(X, 5, device)
+
+
+def test_members_draw_from_one_generator_in_order(device):
+    X = batch(3, 10, 9, "float32")
+    # The first and the last one can be fitted together.
+    X[1, 0] = 1e30
+    draw_alike(X, 2, device)
+
+
+def draw_alike(X, k, device):
     rows, options = torch.from_numpy(X).to(device), {"init": "random", "max_iter": 1}
     one, other = np.random.RandomState(4), np.random.RandomState(4)
-    found = k_means_batched(rows, 5, random_state=one, **options)
-    expected = k_means_batched(X, 5, random_state=other, device="cpu", **options)
+    found = k_means_batched(rows, k, random_state=one, **options)
+    expected = k_means_batched(X, k, random_state=other, device="cpu", **options)
     assert (on_host(found[0]) == expected[0]).all()
     # As many numbers were drawn.
     assert one.randint(1 << 30) == other.randint(1 << 30)
