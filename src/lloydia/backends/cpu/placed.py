@@ -75,7 +75,7 @@ class Placed:
         if 0 < n <= block:
             task(0, 0, n)
         else:
-            pool.run(task, n, block, self.n_threads)
+            pool.run(task, n, block, self.n_threads, min(block, 1 + int(SHORTEST / cost)))
 
     def extent(self) -> exact.Extent:
         if self._extent is None:
