@@ -307,7 +307,9 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
     def _rule(self, engine: Engine) -> Rule:
         if self.stop is not None:
             return self.stop
-        return Tolerance(self.tol, engine.spread) if self.tol > 0 else Shift(0.0)
+        if self.tol > 0:
+            return Tolerance(self.tol, engine.spread, engine.extent)
+        return Shift(0.0)
 
     def _run(
         self,

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from lloydia.backends.engine import Report
+from lloydia.exact.sums import Extent
 
 __all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse", "spell"]
 
@@ -147,17 +150,28 @@ class Shift(Rule):
 class Tolerance(Rule):
     """:class:`Shift`, with ``tol`` times the mean over features of the variance of X as the limit.
 
-    It is found when it is first needed: an engine that has iterated knows the sums of X already.
+    It is found when it is first needed: an engine that has iterated knows the sums of X already,
+    and many a run ends before a shift comes near it.
 
     Parameters
     ----------
     tol : float
     spread : callable
         Returns the mean of the variances.
+    extent : callable
+        Returns the :class:`~lloydia.exact.sums.Extent` of X: no variance is above the square of the
+        largest magnitude.
     """
 
-    def __init__(self, tol: float, spread: Callable[[], float]) -> None:
-        self.tol, self.spread = tol, spread
+    def __init__(
+        self, tol: float, spread: Callable[[], float], extent: Callable[[], Extent]
+    ) -> None:
+        self.tol, self.spread, self.extent = tol, spread, extent
+
+    @cached_property
+    def most(self) -> float:
+        """A bound on the limit, that covers its roundings and what underflows."""
+        return self.tol * (1.001 * float(np.square(self.extent().largest).mean()) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:
@@ -166,7 +180,7 @@ class Tolerance(Rule):
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
-        return self.shift(report)
+        return report.shift == 0.0 or (report.shift <= self.most and self.shift(report))
 
     def reason(self, report: Report) -> str:
         """In scikit-learn's words."""

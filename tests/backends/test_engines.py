@@ -89,6 +89,7 @@ def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 15, 32, 129])
 def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
+    monkeypatch.setattr(scanners, "SEVERAL", 1)
     for flavour in FLAVOURS:
         X = rows_of(flavour, 400, d, dtype, seed=d)
         oracle = assign(X, X[:40], device="reference")
@@ -152,12 +153,12 @@ def test_threads_do_share_the_work(monkeypatch):
     used = set()
     run = pool.run
 
-    def noted(task, n, size, n_threads):
+    def noted(task, n, size, n_threads, least=None):
         def noting(thread, start, stop):
             used.add(thread)
             task(thread, start, stop)
 
-        run(noting, n, size, n_threads)
+        run(noting, n, size, n_threads, least)
 
     monkeypatch.setattr(pool, "run", noted)
     KMeans(9, n_threads=3, random_state=0).fit(blobs(20_000, 12, "float32"))

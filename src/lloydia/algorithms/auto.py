@@ -97,7 +97,8 @@ class Auto:
                     self.using = self.others.pop()
             elif max_iter > BRIEF:
                 if k * (n_features + EXTRA) < SHORT:
-                    self.others = ["hamerly"]
+                    # Soon: where clusters lie apart, bounds skip nearly all after a few iterations.
+                    self.others, self.patience = ["hamerly"], WAIT * TRIAL / 2
                 else:
                     self.using = "hamerly"
                 if n_features <= LOW:

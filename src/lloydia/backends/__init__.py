@@ -63,11 +63,13 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     if isinstance(X, Partitions):
         return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
+    if device in ("auto", "cpu") and not there:
+        return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights)
     if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
         return _on_gpus(device, X, weights)
-    if device not in ("auto", "cpu", "reference"):
+    if device not in ("cpu", "reference"):
         raise ValueError(
             f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda', 'cuda:N', 'cuda:N,M' or "
             "'cuda:all'."
@@ -77,11 +79,7 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
             f"X lives on {X.device} and device={device!r} does not: use device='auto', or copy X "
             "to the host (X.cpu() for torch, X.get() for CuPy)."
         )
-    if device == "reference":
-        from lloydia.backends.reference import Reference
-
-        return Reference(X, weights)
-    return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+    return load("lloydia.backends.reference").Reference(X, weights)
 
 
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:

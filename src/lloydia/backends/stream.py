@@ -91,6 +91,9 @@ class Block(CPUPart):
     ) -> None:
         super().start(centers, INSTEAD.get(algorithm, algorithm), settles, max_iter)
 
+    def hold(self) -> None:
+        """Hold no rows: they go."""
+
     def new_labels(self) -> NDArray[np.int32]:
         labels = self.shared.labels[self.place]
         labels.fill(-1)

@@ -71,7 +71,8 @@ def facts_of(engine, start, algorithm, X):
     k = len(start)
     seeds = [seeding(engine, k, np.random.RandomState(3)).tolist() for seeding in SEEDINGS.values()]
     result = minimise(
-        engine, start, algorithm=algorithm, rule=stopping.Tolerance(1e-4, engine.spread),
+        engine, start, algorithm=algorithm,
+        rule=stopping.Tolerance(1e-4, engine.spread, engine.extent),
         max_iter=30, empty="relocate", history=True,
     )  # fmt: skip
     again = minimise(

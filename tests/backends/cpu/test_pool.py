@@ -77,3 +77,20 @@ def test_threads_follow_the_environment(monkeypatch):
     assert pool.default_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "100000")
     assert pool.default_threads() == available
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "least", "n_threads"), [(10**6, 65536, 5000, 2), (7, 3, 1, 4)]
+)
+def test_the_last_blocks_are_the_smallest(n, size, least, n_threads):
+    found = pool.blocks(n, size, least, n_threads)
+    lengths = [stop - start for start, stop in found]
+    assert [start for start, _ in found] == np.cumsum([0, *lengths])[:-1].tolist()
+    assert sum(lengths) == n
+    assert lengths[0] <= size
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-2] == least
+
+
+def test_blocks_are_equal_where_none_may_be_smaller():
+    assert pool.blocks(10, 4, 4, 2) == [(0, 4), (4, 8), (8, 10)]

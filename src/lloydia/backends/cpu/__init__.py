@@ -5,10 +5,11 @@ Where to look:
 * The engine: this file, on :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask)
   and :mod:`clusters` (sums and means); :mod:`steps` (one assignment by each algorithm);
   :mod:`compiled` (how kernels are compiled).
-* Every distance: :mod:`frames` puts rows into lanes, :mod:`points`, :mod:`low_points` (vectors, a
-  point in each lane) or :mod:`amx` (matrix units) score, :mod:`scan`, :mod:`coarse_scan` and
-  :mod:`tile_scan` certify, :mod:`settle` and :mod:`rivals` evaluate what they leave in doubt,
-  :mod:`centers` and :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners` chooses.
+* Every distance: :mod:`frames` puts rows into lanes (:mod:`held` keeps few there),
+  :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx` (matrix units)
+  score, :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
+  :mod:`rivals` evaluate what they leave in doubt, :mod:`centers` and :mod:`tile_panels` pack;
+  :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
   :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
   centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
@@ -36,6 +37,7 @@ from lloydia.backends.cpu import amx, oversampling
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.filtering import labels_by_row
+from lloydia.backends.cpu.held import Held
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import Tally, maker
@@ -51,6 +53,7 @@ class CPU(Clusters):
 
     lag = 0
     full = False
+    held: Held | None = None
 
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(X, weights, n_threads)
@@ -154,6 +157,12 @@ class CPU(Clusters):
         self.latest: float | None = None
         self.empty = np.zeros(k, dtype=np.bool_)
         self.begin_sums(k)
+        self.hold()
+
+    def hold(self) -> None:
+        """Hold the rows of this run in their frame, if they are few."""
+        if self.held is None and not self.sparse:
+            self.held = Held.of(self.source)
 
     def new_labels(self) -> NDArray[np.int32]:
         """Return labels before the first assignment."""

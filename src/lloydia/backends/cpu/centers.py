@@ -49,22 +49,33 @@ class Packed:
     errors: tuple[Any, ...]
 
 
-def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None = None) -> Packed:
+def pack(
+    centers: NDArray,
+    tiles: bool,
+    each_block: Callable,
+    old: Packed | None = None,
+    keep: bool = False,
+) -> Packed:
     """Centre, scale, round and pack centres of shape (k, d), of the type of the rows.
 
-    The arrays of an `old` result of the same shape are used again.
+    The arrays of an `old` result of the same shape are used again; with `keep` its frame too, that
+    very object, if these centres are about as far from its origin.
     """
     k, d = centers.shape
     n_panels = -(-k // PANEL)
+    origin, frame, before = np.empty(d, dtype=centers.dtype), None, 0.0
     if old is not None and old.given.shape == centers.shape:
-        wide, (panels, starts, columns), (origin, _) = old.centers, old.scores, old.frame
+        wide, (panels, starts, columns) = old.centers, old.scores
+        if keep:
+            frame, before = old.frame, float(old.frame[1])
     else:
-        origin, wide = np.empty(d, dtype=centers.dtype), np.empty((k, d))
+        wide = np.empty((k, d))
         panels = aligned((n_panels, d, PANEL))
         starts = aligned((n_panels * PANEL,))
         columns = np.empty((d, k), dtype=np.float32)
     most = certificate.most_scale(centers.dtype)
-    scale, square = _pack(centers, most, origin, wide, panels, starts, columns)
+    given = frame[0] if frame else origin
+    scale, square, kept = _pack(centers, most, given, before, origin, wide, panels, starts, columns)
     reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
     # Rounded up, it is mostly that of the iteration before, whose lines are still known.
     reach = math.ceil(16.0 * reach) / 16.0
@@ -82,7 +93,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         wide,
         (panels, starts, columns),
         tuple(tiled),
-        (origin, centers.dtype.type(scale)),
+        frame if kept else (origin, centers.dtype.type(scale)),
         (certificate.FAR**2, tile_line, panel_line, line, leading_line),
     )
 
@@ -96,12 +107,28 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
 
 scale_of = subroutine(certificate.scale_of)
 
+# A frame is kept where all centres are nearer to its origin than FARTHEST, and some farther from
+# their own mean than NEAREST: its errors are then not much larger than in a frame of their own.
+NEAREST, FARTHEST = 0.25, 2.0
+
+
+@subroutine
+def reach_of(wide, origin):
+    """Return the largest difference of a coordinate to the origin's."""
+    reach = 0.0
+    for j in range(len(wide)):
+        for f in range(len(origin)):
+            reach = max(reach, abs(wide[j, f] - np.float64(origin[f])))
+    return reach
+
 
 @kernel
-def _pack(centers, most, origin, wide, panels, starts, columns):
-    """Write the mean and the centres in float64, panels, where their scores start, and columns.
+def _pack(centers, most, given, before, own, wide, panels, starts, columns):
+    """Write the centres in float64 and their mean, panels, where their scores start, and columns.
 
-    Returns the scale, of an exponent of at most `most`, and the largest squared norm.
+    The frame is that of the origin `given` and the scale `before` if that is not 0 and they may be
+    kept, else that of the mean, `own`.  Returns the scale, of an exponent of at most `most`, the
+    largest squared norm, and whether the frame was kept.
     """
     k, d = centers.shape
     mean, squares = floats(d), floats(np.int64(PANEL))
@@ -110,13 +137,11 @@ def _pack(centers, most, origin, wide, panels, starts, columns):
         for f in range(d):
             wide[j, f] = centers[j, f]
             mean[f] += wide[j, f] / k
-    reach = largest = 0.0
     for f in range(d):
-        origin[f] = mean[f]
-    for j in range(k):
-        for f in range(d):
-            reach = max(reach, abs(wide[j, f] - np.float64(origin[f])))
-    scale = scale_of(reach, most)
+        own[f] = mean[f]
+    reach, largest = reach_of(wide, own), 0.0
+    kept = reach * before > NEAREST and reach_of(wide, given) * before < FARTHEST
+    origin, scale = (given, before) if kept else (own, scale_of(reach, most))
     for number in range(len(panels)):
         first = number * PANEL
         for lane in range(PANEL):
@@ -132,4 +157,4 @@ def _pack(centers, most, origin, wide, panels, starts, columns):
             half = np.float32(-0.5 * squares[lane])
             starts[first + lane] = half if first + lane < k else np.float32(LEAST)
             largest = max(largest, squares[lane])
-    return scale, largest
+    return scale, largest, kept

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 from lloydia.imports import uncollected
 
@@ -32,6 +35,20 @@ DIGEST = _digest()
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
+class Cache(FunctionCache):
+    """Kernels on disk, read without what only a compiler needs.
+
+    Numba first declares all that a kernel might call, which takes as long as to read a dozen of
+    them; it does so as well before it compiles one that is not there.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled kernel for these types, or None."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def kernel(function: Callable | None = None, **options: Any) -> Any:
     """Compile a function that releases the interpreter lock, and cache the result on disk.
 
@@ -42,10 +59,10 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
         return lambda function: kernel(function, **options)
     function.__qualname__ += f"-{DIGEST}"
     options = {**OPTIONS, **options}
-    try:
-        compiled = njit(cache=True, **options)(function)
-    except RuntimeError:  # no locator available: neither the package nor a home is writeable
-        compiled = njit(**options)(function)
+    compiled = njit(**options)(function)
+    # Where there is no locator, neither the package nor a home is writeable.
+    with suppress(RuntimeError):
+        compiled._cache = Cache(function)
     # Compiling makes many objects and hardly any garbage.
     compiled.compile = uncollected(compiled.compile)
     return compiled

@@ -6,11 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import floats, kernel
+from lloydia.backends.cpu.compiled import floats, integers, kernel
+from lloydia.backends.cpu.row_lanes import LANES, add_squares
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row
 
-__all__ = ["own_distances", "own_of", "squared_distances"]
+__all__ = ["own_distances", "own_of", "sparse_own", "squared_distances"]
 
 # Rows at a time: their distances are written to memory of their own, which nothing else shares.
 TILE = 256
@@ -18,7 +19,28 @@ TILE = 256
 
 @kernel
 def own_distances(X, start, stop, labels, centers, D):
-    """Write D of rows `start` to `stop` to the centre of their label; `centers` is float64."""
+    """Write D of dense rows `start` to `stop` to the centre of their label.
+
+    `centers`, float64, lie end to end.
+    """
+    rows, own = integers(np.int64(LANES)), integers(np.int64(LANES))
+    found = floats(np.int64(LANES))
+    for at in range(start, stop, LANES):
+        m = min(LANES, stop - at)
+        for p in range(LANES):
+            i = at + min(p, m - 1)
+            rows[p] = X.ctypes.data + i * X.strides[0]
+            own[p] = centers.ctypes.data + labels[i] * centers.strides[0]
+        add_squares(
+            X, rows.ctypes.data, own.ctypes.data, X.strides[1], X.shape[1], found.ctypes.data
+        )
+        for p in range(m):
+            D[at + p] = found[p]
+
+
+@kernel
+def sparse_own(X, start, stop, labels, centers, D):
+    """Do it for CSR rows."""
     x = floats(centers.shape[1])
     for i in range(start, stop):
         load(X, i, x)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import pool, sums
-from lloydia.backends.cpu.distances import own_distances, own_of, squared_distances
+from lloydia.backends.cpu.distances import own_distances, own_of, sparse_own, squared_distances
 from lloydia.backends.cpu.low_points import LOW
 from lloydia.exact import sums as exact
 
@@ -75,7 +75,7 @@ class Placed:
         if 0 < n <= block:
             task(0, 0, n)
         else:
-            pool.run(task, n, block, self.n_threads)
+            pool.run(task, n, block, self.n_threads, min(block, 1 + int(SHORTEST / cost)))
 
     def extent(self) -> exact.Extent:
         if self._extent is None:
@@ -142,7 +142,7 @@ class Placed:
         """Return the D of every row to the centre of its label: shape (n,)."""
         D, d = np.empty(self.n_samples), self.n_features
         wide: NDArray = centers.astype(np.float64)
-        X, own = self.X, own_distances
+        X, own = self.X, sparse_own if self.sparse else own_distances
         if not self.sparse and d <= LOW and self.source.flags.c_contiguous:
             X, wide, own = self.source.reshape(-1), wide.reshape(-1), own_of(d)
         self.each_block(lambda t, a, b: own(X, a, b, labels, wide, D), 1.0 + 0.5 * d)

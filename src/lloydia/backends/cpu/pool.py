@@ -42,12 +42,28 @@ def default_threads() -> int:
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
 
 
-def blocks(n: int, size: int) -> list[tuple[int, int]]:
-    """Return the bounds ``(start, stop)`` of consecutive blocks of at most `size` rows."""
-    return [(start, min(start + size, n)) for start in range(0, n, size)]
+def blocks(n: int, size: int, least: int, n_threads: int) -> list[tuple[int, int]]:
+    """Return the bounds ``(start, stop)`` of consecutive blocks of at most `size` rows.
+
+    A block is at most half of what a thread's share of the rest is, but not less than `least`: so
+    threads that began at different times, or are not equally fast, end together (guided
+    self-scheduling, Polychronopoulos and Kuck 1987).
+    """
+    found, start = [], 0
+    while start < n:
+        stop = min(start + max(least, min(size, (n - start) // (2 * n_threads))), n)
+        found.append((start, stop))
+        start = stop
+    return found
 
 
-def run(task: Callable[[int, int, int], None], n: int, size: int, n_threads: int) -> None:
+def run(
+    task: Callable[[int, int, int], None],
+    n: int,
+    size: int,
+    n_threads: int,
+    least: int | None = None,
+) -> None:
     """Call ``task(thread, start, stop)`` for every block of rows, on `n_threads` threads.
 
     Parameters
@@ -56,9 +72,11 @@ def run(task: Callable[[int, int, int], None], n: int, size: int, n_threads: int
         Receives the number of its thread (0 to ``n_threads - 1``: an index into per-thread
         partial results) and the block.  Two calls with the same thread number never overlap.
     n, size : int
-        Number of rows, and rows a block.
+        Number of rows, and rows a block at most.
     n_threads : int
         The calling thread is one of them; with one thread or one block no other is woken.
+    least : int, optional
+        Rows of the last blocks, which may be smaller; `size` by default.
 
     Raises
     ------
@@ -69,7 +87,7 @@ def run(task: Callable[[int, int, int], None], n: int, size: int, n_threads: int
         for start in range(0, n, size):
             task(0, start, min(start + size, n))
         return
-    todo = blocks(n, size)
+    todo = blocks(n, size, size if least is None else least, n_threads)
     n_threads = min(n_threads, len(todo))
     queue = iter(todo)
     queue_lock = threading.Lock()

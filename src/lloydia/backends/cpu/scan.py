@@ -238,12 +238,13 @@ def bound(m, d, squares, rests, high, low, line, unit, best, second):
 
 @kernel
 def panel_scan(
-    X, rows, start, stop, packed, frame, errors, shape, fresh, best, second, doubtful
+    X, rows, start, stop, packed, frame, errors, shape, held, fresh, best, second, doubtful
 ):  # fmt: skip
     """Scan dense rows; see the module for what it writes.
 
     `packed`, `frame` and `errors` are those of :class:`lloydia.backends.cpu.centers.Packed`;
-    `shape` is that of :func:`score_panels`.
+    `shape` is that of :func:`score_panels`; `held` that of :class:`lloydia.backends.cpu.held.Held`
+    or its NOT_HELD.
     """
     if stop <= start:
         return 0
@@ -257,18 +258,24 @@ def panel_scan(
     most = max(2, min(16, most)) * GROUP
     asked = end_to_end(X, rows) and size <= FETCHED
     block = min(most, -(-(stop - start) // GROUP) * GROUP)
-    y = aligned(block * d).reshape(block // GROUP, d, GROUP)
+    framed, lengths, known = held
+    own = len(framed) == 0
+    if own:
+        framed, lengths = aligned(block * d).reshape(block // GROUP, d, GROUP), aligned(block)
     # The place of `which` holds integers.
-    squares, high, low, which = aligned(4 * block).reshape(4, block)
+    high, low, which = aligned(3 * block).reshape(3, block)
     unit = 1.0 / np.float64(scale)
     n_doubtful = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
+        skipped = 0 if own else at - start
+        y, squares = framed[skipped // GROUP :], lengths[skipped:]
         # While this block is looked at, memory sends the next one.
         groups, ahead = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
         left = min(block, stop - at - m) * size if asked else 0
         part = -(-left // (groups * (1 + n_panels) * LINE)) * LINE
-        frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
+        if not known:
+            frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
         ahead += groups * part
         width = score_panels(y, d, groups, panels, starts, high, low, which, shape, ahead, part)
         line = errors[3] if width == 1 else errors[2]

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.coarse_scan import coarse_scan
+from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import LOW
 from lloydia.backends.cpu.points import DEEP
+from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import panel_scan
 from lloydia.backends.cpu.settle import settle
 from lloydia.backends.cpu.sparse_scan import sparse_scan
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["dense_scanner", "scanner"]
 
-# Features from which on matrix units are faster than vector units, where there are any.
-TILED = 24
+# Features and centres from which on matrix units are faster than vector units, where there are any:
+# they look at 32 centres at a time, and take rows and centres apart first.
+TILED, SEVERAL = 24, 48
 
 # Numbers in the centres from which on a scan of their leading parts pays.
 AMPLE = 6000
@@ -50,18 +53,21 @@ def scanner(engine: CPU) -> Callable[..., int]:
 
 def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X` and the engine's centres."""
-    tiled = amx.AVAILABLE and engine.n_features >= TILED
+    tiled = amx.AVAILABLE and engine.n_features >= TILED and len(engine.used) >= SEVERAL
+    held = engine.held if X is engine.X and not tiled else None
     p = engine.packed
     if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
-    whole = whole_scanner(X, p, tiled)
+        p = engine.packed = pack(engine.used, tiled, engine.each_block, p, held is not None)
+    whole = whole_scanner(X, p, tiled, held)
     ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
     return leading_scanner(X, p, whole) if tiled and ample else whole
 
 
-def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
+def whole_scanner(
+    X: NDArray, p: Packed, tiled: bool, held: Held | None = None
+) -> Callable[..., int]:
     """Return the scan that leaves no doubt, on vector or on matrix units."""
-    d = X.shape[1]
+    n, d = X.shape
     lead = amx.lead(d)
     # What a kernel must know to compile no more than it needs.
     shape: Any = True if d > DEEP else None
@@ -73,10 +79,13 @@ def whole_scanner(X: NDArray, p: Packed, tiled: bool) -> Callable[..., int]:
         if tiled:
             return tile_scan(*some, p.tiles, p.centers, lead, p.frame, p.errors, shape, *out)
         doubtful = np.empty(stop - start, dtype=np.int64)
-        n = panel_scan(*some, p.frame, p.errors, shape, *out, doubtful)
-        if n:
-            settle(X, rows, start, doubtful[:n], p.centers, p.scores, p.frame, p.errors, *out)
-        return n
+        whole = held and rows is EVERY and stop - start == n
+        framed = held.rows(p.frame) if held and whole else NOT_HELD
+        found = panel_scan(*some, p.frame, p.errors, shape, framed, *out, doubtful)
+        if found:
+            left = doubtful[:found]
+            settle(X, rows, start, left, p.centers, p.scores, p.frame, p.errors, *out)
+        return found
 
     return scan
 
