@@ -50,8 +50,10 @@ __all__ = ["COUNT", "NINE", "RECORD", "nominate", "record_at"]
 COUNT, NINE, RECORD = tl.constexpr(4), tl.constexpr(9), tl.constexpr(3)
 # Rows and slots of a tile of scores, and its most columns.
 ROWS, SLOTS, MOST_COLUMNS = 128, 32, 128
-# Programs that a multiprocessor holds at a time.
-AT_A_TIME, WARPS, STAGES = 2, 8, 2
+# Programs a multiprocessor.
+AT_A_TIME, WARPS = 2, 8
+# Loads on their way: of tiles, and of chunks of wide rows, for which little else is done meanwhile.
+STAGES, WIDE_STAGES = 2, 4
 
 
 @triton.jit
@@ -164,5 +166,6 @@ def nominate(
         error_of_sums(halves.width), canonical_error(rows.n_features),
         doubts, doubts2, candidates, flow,
         WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
-        ROWS=ROWS, COLUMNS=columns, SLOTS=SLOTS, STAGES=STAGES, num_warps=WARPS,
+        ROWS=ROWS, COLUMNS=columns, SLOTS=SLOTS,
+        STAGES=WIDE_STAGES if wide else STAGES, num_warps=WARPS,
     )  # fmt: skip

@@ -23,17 +23,36 @@ def see(labels, rows, inside, seen):
     tl.store(seen + label, 1, mask=known == 0)
 
 
-@triton.jit(do_not_specialize=["n"])
-def seen_kernel(labels, n, seen):
-    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        rows = block * BLOCK + tl.arange(0, BLOCK)
-        see(labels, rows, rows < n, seen)
+@triton.jit
+def n_missing(seen, k):
+    """Return how many labels nobody has seen yet."""
+    missing = 0
+    for first in range(0, k, BLOCK):
+        label = first + tl.arange(0, BLOCK)
+        # From where all programs see it.
+        known = tl.load(seen + label, mask=label < k, other=1, volatile=True)
+        missing += tl.sum((known == 0).to(tl.int32), 0)
+    return missing
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def seen_kernel(labels, n, seen, k):
+    """Look at labels until all have occurred, which mostly is soon."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    missing = k
+    while (first < n) & (missing > 0):
+        # As many as are counted then.
+        for _ in range(0, k, BLOCK):
+            rows = first + tl.arange(0, BLOCK)
+            see(labels, rows, rows < n, seen)
+            first += tl.num_programs(0) * BLOCK
+        missing = n_missing(seen, k)
 
 
 def queue_seen(labels: torch.Tensor, seen: torch.Tensor) -> None:
     """Queue that `seen`, zeros of shape (k,), int32, has a 1 for each of the labels: int32 (n,)."""
     programs = min(ceil_div(len(labels), BLOCK.value), 8 * processors(labels.device))
-    launch(seen_kernel, (programs,), labels, len(labels), seen)
+    launch(seen_kernel, (programs,), labels, len(labels), seen, len(seen))
 
 
 def n_distinct(labels: torch.Tensor, k: int) -> int:

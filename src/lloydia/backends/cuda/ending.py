@@ -35,7 +35,7 @@ class Ending:
         D, largest = own_distances(rows, labels, centers), found[LIMBS : LIMBS + 1]
         largest_term(D, rows.weights, largest.view(torch.float64))
         cost_limbs(D, rows.weights, largest.view(torch.float64), found[:LIMBS])
-        queue_seen(labels, found[LIMBS + 1 :].view(torch.int32))
+        queue_seen(labels, found[LIMBS + 1 :].view(torch.int32)[: self.k])
         self.found = Fetched(found)
 
     def __float__(self) -> float:

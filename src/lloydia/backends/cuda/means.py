@@ -50,6 +50,9 @@ HEAD = tl.constexpr(8)
 # Clusters and features that a program of a batch, which has many, looks at together, and its warps:
 # the fastest measured on an H200.
 BATCH_TILE, BATCH_WARPS = (8, 16), 2
+# Of a data set by itself: programs a multiprocessor, their warps, and, if each has
+# one cluster, the registers of a thread with which a multiprocessor holds all of them.
+RESIDENT, WARPS, REGISTERS = 8, 4, 64
 
 
 @triton.jit
@@ -139,6 +142,7 @@ def finish(
         Whether empty clusters end what is queued.
     """
     AHEAD: tl.constexpr = 16 if BLOCK_D > 16 else BLOCK_D
+    SIDE: tl.constexpr = 512 // BLOCK_K if BLOCK_K < 512 else 1
     iteration = tl.load(flow + ITERATION)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
@@ -176,9 +180,16 @@ def finish(
             tl.store(history + new_slot + at, new, mask=mask)
         # What other threads of this program have stored is read below.
         tl.debug_barrier()
-        square = tl.zeros((BLOCK_K,), tl.float64)
         move = tl.zeros((BLOCK_K,), tl.float64)
-        # Added in order; the loads of some features are on their way together.
+        for first in range(0, d, SIDE):
+            f = first + tl.arange(0, SIDE)
+            at = j.to(tl.int64)[:, None] * d + f[None, :]
+            mask = real[:, None] & (f < d)[None, :]
+            new = tl.load(history + new_slot + at, mask=mask, other=0.0).to(tl.float64)
+            old = tl.load(history + old_slot + at, mask=mask, other=0.0).to(tl.float64)
+            move = tl.maximum(move, tl.max(tl.abs(new - old), 1))
+        square = tl.zeros((BLOCK_K,), tl.float64)
+        # Added in order, from the cache now; the loads of some features are on their way together.
         for first in range(0, d, AHEAD):
             differences = ()
             for i in tl.static_range(AHEAD):
@@ -190,7 +201,6 @@ def finish(
                 differences = differences + (new - old,)
             for i in tl.static_range(AHEAD):
                 square += differences[i] * differences[i]
-                move = tl.maximum(move, tl.abs(differences[i]))
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
         tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
@@ -231,15 +241,16 @@ def queue_finish(
     every, n_limbs, k, m = sums.shape
     n_replicas = every // members
     # Several programs a multiprocessor: they hide each other's latencies.
-    programs = 8 * processors(sums.device)
+    programs = RESIDENT * processors(sums.device)
     columns = min(256, next_power(m - 1))
     rows = min(next_power(ceil_div(k, programs)), max(1, 1024 // (columns * n_replicas)))
+    warps, registers = WARPS, REGISTERS if rows == 1 else None
     if members > 1:
-        rows, columns = BATCH_TILE
+        (rows, columns), warps, registers = BATCH_TILE, BATCH_WARPS, None
     launch(
         finish_kernel, (min(ceil_div(k, rows), programs), 1, members),
         sums, n_limbs, lattice.grid.bits, lattice.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
         REPLICAS=n_replicas, BLOCK_K=rows, BLOCK_D=columns,
-        num_warps=4 if members == 1 else BATCH_WARPS, **EXACT,
+        num_warps=warps, maxnreg=registers, **EXACT,
     )  # fmt: skip
