@@ -11,6 +11,7 @@ and must come to the same bits; their time runs from the file to the labels:
 * chunks, all kept: there is room for all rows, so they are read once;
 * chunks, half kept, and none kept: `memory` leaves room for so many blocks, and the others are read
   and decoded again in every pass;
+* chunks, none kept, spilled: they are decoded once, and written to a file beside;
 * chunks of .npy, none kept: the same rows as NumPy writes them, which need no decoding;
 * MiniBatchKMeans: scikit-learn's, one partial_fit for every batch of 4,096 rows, from the same
   start, in one pass over the file or in as many as there are iterations, and one that predicts;
@@ -78,6 +79,13 @@ def by_blocks(path: Path, model: KMeans, kept: float) -> KMeans:
     return model.fit(limited(path, model, kept))
 
 
+def spilled(path: Path, model: KMeans, kept: float) -> KMeans:
+    """Fit with room for a part of the rows in memory, and for all on disk."""
+    source = limited(path, model, kept)
+    source.spill = path.parent
+    return model.fit(source)
+
+
 def from_npy(path: Path, model: KMeans, kept: float) -> KMeans:
     """Fit the .npy file with room for a part of the rows."""
     return by_blocks(path.with_suffix(".npy"), model, kept)
@@ -116,6 +124,7 @@ SIDES: dict[str, tuple[Callable[..., Any], float]] = {
     "chunks, all kept": (by_blocks, 1.0),
     "chunks, half kept": (by_blocks, 0.5),
     "chunks, none kept": (by_blocks, 0.0),
+    "chunks, none kept, spilled": (spilled, 0.0),
     "chunks of .npy, none kept": (from_npy, 0.0),
     "MiniBatchKMeans, one pass": (mini_batches, 1),
     f"MiniBatchKMeans, {ITERATIONS} passes": (mini_batches, ITERATIONS),

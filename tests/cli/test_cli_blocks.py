@@ -70,12 +70,18 @@ def test_the_memory_that_is_needed_is_named(run, parts):
     ran = run(*fit, needed)
     assert ran.status == 0, ran.err
     assert f"peak memory {spell(needed)} of {spell(needed)}" in ran.err
+    assert "1 are read in every pass." in ran.err
+    ran = run(*fit, needed, "--spill", ".")
+    assert ran.status == 0, ran.err
+    assert "1 are read in every pass, the first time from the data, then from ." in ran.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("fit parts -k 3 --memory much", "--memory much is no amount of memory"),
+        ("fit parts -k 3 --spill none", "--spill none is no folder: make it, or name another."),
+        ("fit b.npy -k 3 --spill parts", "--spill is for DATA that is read by blocks: add --mem"),
         ("fit parts -k 3 --memory -1GB", "--memory -1GB is no amount of memory: write 2GB"),
         ("fit parts -k 3 --plot p.png", "in memory, and parts is read by blocks: leave it out."),
         ("fit b.npy -k 3 --plot p.png --memory 1GB", "leave it out, or --memory."),

@@ -27,6 +27,15 @@ Memory = Annotated[
     ),
 ]
 
+Spill = Annotated[
+    Path | None,
+    Parameter(
+        group=READING,
+        help="A folder for blocks that do not stay in memory: decoded once, and read from there "
+        "from then on. It takes as much of the disk as the rows would of memory.",
+    ),
+]
+
 ALWAYS = (".zarr", ".h5", ".hdf5")
 
 
@@ -54,8 +63,19 @@ def read_by_blocks(
     *,
     dtype: str | None = None,
     names: Sequence[str] | None = None,
+    spill: Path | None = None,
 ) -> tuple[Chunks, Table]:
     """Open DATA; `names` are its columns, in that order, where it has names.
+
+    Parameters
+    ----------
+    reading : Reading
+    data : str
+    memory : str or None
+    dtype : str, optional
+    names : sequence of str, optional
+    spill : Path, optional
+        As for :func:`lloydia.chunks`.
 
     Returns
     -------
@@ -74,8 +94,10 @@ def read_by_blocks(
 
     if reading.pairs or reading.header is not None:
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
+    if spill is not None and not spill.is_dir():
+        raise ValueError(f"--spill {spill} is no folder: make it, or name another.")
     own = reading.columns if names is None or reading.columns is not None else names
-    source = chunks(data, columns=own, memory=memory)
+    source = chunks(data, columns=own, memory=memory, spill=spill)
     if names is not None and source.columns.names is not None and own is not names:
         in_order_of(names, source.columns, data)
         source = chunks(data, columns=names, memory=memory)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
+from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Data, Json, Reading
@@ -112,6 +112,7 @@ def fit(
     method: Method = Method(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008
     memory: Memory = None,
+    spill: Spill = None,
     outputs: Outputs = Outputs(),
     checkpoints: Checkpoints = Checkpoints(),  # noqa: B008
     json: Json = False,
@@ -136,7 +137,9 @@ def fit(
             f"--plot draws rows that are in memory, and {data} is read by blocks: leave {remedy}."
         )
     if blocks:
-        source, table = read_by_blocks(reading, data, memory, dtype=dtype)
+        source, table = read_by_blocks(reading, data, memory, dtype=dtype, spill=spill)
+    elif spill is not None:
+        raise ValueError("--spill is for DATA that is read by blocks: add --memory.")
     else:
         table = reading.table(data, dtype=dtype)
     n = table.X.shape[0]

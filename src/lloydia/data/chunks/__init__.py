@@ -28,6 +28,7 @@ def chunks(
     columns: str | Sequence[str] | None = None,
     memory: int | str | None = None,
     block: int | None = None,
+    spill: str | Path | None = None,
 ) -> Chunks:
     """Open data that need not fit into memory.
 
@@ -55,6 +56,12 @@ def chunks(
         half of what is free.
     block : int, optional
         Rows of a block; by default what comes to at most 32 MB.
+    spill : str or Path, optional
+        A folder.  Blocks that do not stay in memory are written there when a fit first reads them,
+        in the type they are computed in, and every other pass reads them from there: worth it
+        where to decode takes longer than to read, Parquet above all.  It takes as much of the
+        disk as these rows would of memory, and is free again when the fit ends.  It should not be
+        a folder that lives in memory (``tmpfs``, as /tmp is on some systems).
 
     Returns
     -------
@@ -65,17 +72,20 @@ def chunks(
     DataError
         It cannot be read, is not a table of numbers, or its blocks differ in width or type.
     ValueError
-        `memory` or `block` cannot be understood.
+        `memory` or `block` cannot be understood, or `spill` is no folder.
     ImportError
         The library for a format is missing.
     """
     if block is not None and not (isinstance(block, int) and block > 0):
         raise ValueError(f"block={block!r} must be a positive number of rows.")
+    if spill is not None and not Path(spill).is_dir():
+        raise ValueError(f"spill={str(spill)!r} is no folder: make it, or name another.")
     limit = int(SHARE * available()) if memory is None else parse_bytes(memory)
     source = _opened(what, columns)
     if 0 in source.shape:
         raise DataError(f"{source.where} is empty: its shape is {source.shape}.")
     source.memory, source.block = limit, block
+    source.spill = None if spill is None else Path(spill)
     return source
 
 

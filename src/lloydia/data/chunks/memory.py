@@ -99,6 +99,8 @@ class Plan:
     program, state, flow, kept : int
         Bytes: of the process as such, of what is kept of rows and clusters, of blocks on their way,
         and of rows that stay.
+    spill : Path or None
+        The folder that blocks which do not stay are written to.
     """
 
     memory: int
@@ -110,6 +112,7 @@ class Plan:
     state: int
     flow: int
     kept: int
+    spill: Path | None = None
 
     @classmethod
     def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
@@ -139,7 +142,8 @@ class Plan:
             return cls(source.memory, rows, n_blocks, n_blocks, True, PROGRAM, state, flow, whole)
         kept = min((source.memory - needed) // (rows * d * size), n_blocks)
         held = min(kept * rows, n) * d * size
-        return cls(source.memory, rows, n_blocks, kept, False, PROGRAM, state, flow, held)
+        sizes = PROGRAM, state, flow, held
+        return cls(source.memory, rows, n_blocks, kept, False, *sizes, source.spill)
 
     @property
     def peak(self) -> int:
@@ -154,10 +158,12 @@ class Plan:
         )
         if self.whole:
             return f"{parts}: the data are read once"
-        again = self.n_blocks - self.n_kept
+        again = f"{self.n_blocks - self.n_kept:,} are read in every pass"
+        if self.spill is not None:
+            again += f", the first time from the data, then from {self.spill}"
         return (
             f"{parts}: {self.n_kept:,} of {self.n_blocks:,} blocks of {self.rows:,} rows stay in "
-            f"memory, {again:,} are read in every pass"
+            f"memory, {again}"
         )
 
 

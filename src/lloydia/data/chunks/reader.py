@@ -5,11 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.chunks.source import Chunks
+from lloydia.data.chunks.spill import Spill
 
 __all__ = ["Reader", "mingled"]
 
@@ -23,6 +25,16 @@ class Reader:
     The first time that a block is read its values must be finite; every other time it must be what
     it was.
 
+    Parameters
+    ----------
+    source : Chunks
+    rows : int
+        Of a block.
+    n_kept : int
+        How many blocks stay in memory.
+    spill : Path, optional
+        A folder: the others are written there once, and read from there from then on.
+
     Attributes
     ----------
     lengths : list of int
@@ -35,7 +47,9 @@ class Reader:
         Blocks that stay in memory once they have been read.
     """
 
-    def __init__(self, source: Chunks, rows: int, n_kept: int = 0) -> None:
+    def __init__(
+        self, source: Chunks, rows: int, n_kept: int = 0, spill: Path | None = None
+    ) -> None:
         self.source, n = source, source.shape[0]
         self.edges = np.append(np.arange(0, n, rows), n)
         self.lengths = np.diff(self.edges).tolist()
@@ -44,6 +58,9 @@ class Reader:
         self.cache: dict[int, NDArray] = {}
         self.marks: dict[int, tuple[int, int]] = {}
         self.stamp = source.stamp()
+        row_bytes = source.shape[1] * source.dtype.itemsize
+        n_bytes = max(n - n_kept * rows, 0) * row_bytes
+        self.spill = None if spill is None else Spill(spill, n_bytes)
 
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, NDArray[np.floating]]]:
         """Give some blocks with their numbers; one is read while another is computed.
@@ -81,6 +98,9 @@ class Reader:
         rest = np.empty((0, source.shape[1]), dtype=source.raw)
         for i in wanted:
             start, stop = self.edges[i : i + 2].tolist()
+            if self.spill is not None and i in self.spill:
+                yield self.spill.read(i, (stop - start, source.shape[1]), source.dtype)
+                continue
             if at < 0 or self._apart(at + len(rest), start):
                 at, rows, rest = start, source.rows_from(start), rest[:0]
             # `at` is where the rest begins.
@@ -97,6 +117,8 @@ class Reader:
             self._check(i, block)
             if stop == source.shape[0] and next(rows, None) is not None:
                 raise source.changed(f"there are more rows than {stop:,}")
+            if self.spill is not None and i not in self.kept:
+                self.spill.write(i, block)
             yield block
 
     def _apart(self, at: int, start: int) -> bool:

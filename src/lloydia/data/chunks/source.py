@@ -66,6 +66,8 @@ class Chunks(ABC):
         Bytes that the process may take.
     block : int or None
         Rows of a block, if that was given.
+    spill : Path or None
+        The folder that blocks are written to, if one was given.
     path : Path or None
         The file or folder, if it is one.
     """
@@ -75,6 +77,7 @@ class Chunks(ABC):
     path: Path | None = None
     memory: int
     block: int | None
+    spill: Path | None = None
 
     def __init__(self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]) -> None:
         self.where, self.raw, self.columns = where, raw, columns

@@ -1,0 +1,75 @@
+"""Blocks on disk in the type they are computed in: decoded once, and read from then on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.chunks.memory import spell
+
+__all__ = ["Spill"]
+
+
+class Spill:
+    """A file without a name, which is gone with its process, however that ends.
+
+    Parameters
+    ----------
+    folder : Path
+    n_bytes : int
+        Of all blocks that are going to be written.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written to, or has too little room.
+    """
+
+    def __init__(self, folder: Path, n_bytes: int) -> None:
+        self.folder = folder
+        free = shutil.disk_usage(folder).free
+        if n_bytes > free:
+            raise OSError(
+                f"{folder} has {spell(free)} free, and the rows that do not stay in memory take "
+                f"{spell(n_bytes)}: name a folder of a larger disk as spill."
+            )
+        try:
+            self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - as long as this lives
+        except OSError as error:
+            raise self._refused(error) from None
+        self.places: dict[int, int] = {}
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.places
+
+    def write(self, number: int, block: NDArray) -> None:
+        """Write a block.
+
+        Raises
+        ------
+        OSError
+            The disk is full, say.
+        """
+        place = self.file.seek(0, os.SEEK_END)
+        try:
+            block.tofile(self.file)
+            self.file.flush()
+        except OSError as error:
+            raise self._refused(error) from None
+        self.places[number] = place
+
+    def _refused(self, error: OSError) -> OSError:
+        # NumPy tells how many numbers were written, not why no more.
+        why = os.strerror(error.errno or errno.ENOSPC).lower()
+        return OSError(f"cannot write rows into {self.folder}: {why}.")
+
+    def read(self, number: int, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
+        """Read a block that was written."""
+        self.file.seek(self.places[number])
+        return np.fromfile(self.file, dtype=dtype, count=shape[0] * shape[1]).reshape(shape)
