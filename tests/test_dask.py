@@ -134,11 +134,11 @@ def test_a_killed_worker_costs_no_bit(current, moment, d, monkeypatch):
 
 def test_parts_stay_where_they_are(current, monkeypatch):
     histories, bound = [], []
-    map_ = lloydia.backends.cluster.Cluster._map
+    mapped = workers.mapped
 
-    def mapping(self, task, members, *own, **common):
+    def mapping(client, places, task, *lists, **common):
         histories.append(common.get("history"))
-        found = map_(self, task, members, *own, **common)
+        found = mapped(client, places, task, *lists, **common)
         distributed.wait(found)
         keys = [future.key for future in found]
         bound.extend(
@@ -148,7 +148,7 @@ def test_parts_stay_where_they_are(current, monkeypatch):
         )
         return found
 
-    monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_map", mapping)
+    monkeypatch.setattr(lloydia.backends.cluster, "mapped", mapping)
     X = blobs(1500, 3, "float32")
     KMeans(9, init="first", max_iter=6, tol=0).fit(cut(X, 300, 300, 300))
     assert len(histories) > 8

@@ -29,7 +29,7 @@ class Forgetful:
     def submit(self, task, *arguments, **options):
         return task(*arguments)
 
-    def map(self, task, *lists, pure, **common):
+    def map(self, task, *lists, pure=False, **common):
         if task is cluster.member.answer:
             for member in lists[0]:
                 if self.rng.random() < self.chance:
@@ -43,6 +43,11 @@ class Forgetful:
 def results_are_there(monkeypatch):
     monkeypatch.setattr(cluster, "gathered", lambda client, results: results)
     monkeypatch.setattr(cluster, "settled", lambda client, results: None)
+    monkeypatch.setattr(
+        cluster, "mapped", lambda client, places, *task, **c: client.map(*task, **c)
+    )
+    monkeypatch.setattr(cluster, "places_of", lambda client, results: [()] * len(results))
+    monkeypatch.setattr(cluster, "sent", lambda client, value: value)
     monkeypatch.setattr(cluster, "FAN", 2)
 
 

@@ -27,7 +27,7 @@ from lloydia.backends.cluster.history import CHANGES, History
 from lloydia.backends.cluster.member import Member, Question
 from lloydia.backends.cluster.partitions import submit_at
 from lloydia.backends.cluster.weights import Weights
-from lloydia.backends.cluster.workers import gathered, settled
+from lloydia.backends.cluster.workers import gathered, mapped, places_of, sent, settled
 from lloydia.backends.parts import Parts
 from lloydia.data.collections import Partitions
 from lloydia.imports import load
@@ -39,9 +39,6 @@ __all__ = ["Cluster", "engine"]
 
 # Answers that are added at a time.
 FAN = 8
-# Bytes that go out with every task; what is larger goes out once, as a result of its own.  Dask
-# sees to that from 100 kB on, but under the parameter's name, which other calls have, too.
-SMALL = 50_000
 
 
 def engine(X: Partitions, weights: Weights | None, device: str, n_threads: int | None) -> Parts:
@@ -131,12 +128,12 @@ class Cluster:
         """
         self.turn += 1
         question = Question(self.turn, self.changed, method, adds)
-        given = self._sent(arguments)
+        given = sent(self.client, arguments)
         # The second time with all that a member needs which has lost its state.
         for history in (None, self.history.asked):
             asked = self._map(
                 member.answer, list(own), list(own.values()),
-                question=question, arguments=given, history=self._sent(history),
+                question=question, arguments=given, history=sent(self.client, history),
             )  # fmt: skip
             self.kept = answers = self._folded(asked) if adds else asked
             found = gathered(self.client, answers)
@@ -144,9 +141,8 @@ class Cluster:
                 break
         if history is not None:
             # They may be elsewhere now.
-            places = self.client.who_has(asked)
-            for m, future in zip(own, asked):
-                self.addresses[m] = places.get(future.key, ())
+            for m, address in zip(own, places_of(self.client, asked)):
+                self.addresses[m] = address
         if method in CHANGES:
             self.history.add(method, arguments)
             self.changed = self.turn
@@ -155,22 +151,9 @@ class Cluster:
     def _map(
         self, task: Callable, members: Sequence[int], *own: Sequence, **common: Any
     ) -> list[Future]:
-        """Have members do a task where they are; elsewhere only if that worker is gone.
-
-        Dask by itself moves members, rows and all, as soon as their workers have been busy.
-        """
-        name = f"{task.__name__}-{uuid4().hex}"
-        where = {f"{name}-{i}": list(self.addresses[m]) for i, m in enumerate(members)}
-        with load("dask").annotate(workers=where.__getitem__, allow_other_workers=True):
-            return self.client.map(
-                task, [self.members[m] for m in members], *own, **common, key=list(where)
-            )
-
-    def _sent(self, value: Any) -> Any:
-        """Return what all tasks are given as this value."""
-        if load("dask.sizeof").sizeof(value) <= SMALL:
-            return value
-        return self.client.submit(member.given, value, pure=False)
+        """Have members do a task where they are."""
+        places = [self.addresses[m] for m in members]
+        return mapped(self.client, places, task, [self.members[m] for m in members], *own, **common)
 
     def _folded(self, answers: Sequence[Future]) -> list[Future]:
         """Have sums added on the workers until there are few."""
@@ -184,8 +167,8 @@ class Cluster:
     ) -> NDArray:
         """Return a Dask array of what a task gives for each part, in the chunks of the rows."""
         members, numbers = zip(*self.places)
-        sent = {name: self._sent(value) for name, value in common.items()}
-        blocks = self._map(task, members, numbers, **sent)
+        given = {name: sent(self.client, value) for name, value in common.items()}
+        blocks = self._map(task, members, numbers, **given)
         settled(self.client, blocks)
         name = f"{task.__name__}-{uuid4().hex}"
         end = (0,) * len(tail)

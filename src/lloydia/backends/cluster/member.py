@@ -27,7 +27,7 @@ from lloydia.data.collections import Rows
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
-__all__ = ["Member", "Question", "answer", "distances", "given", "labels", "merge"]
+__all__ = ["Member", "Question", "answer", "distances", "labels", "merge"]
 
 # Bytes that the state of a row takes, for Dask's bookkeeping: a label, a D, and bounds.
 STATE = 24
@@ -179,11 +179,6 @@ def answer(
             member.state = question.turn
         member.given = (question.turn, result)
         return result
-
-
-def given(value: Any) -> Any:
-    """Return the value: it comes with the task, and its result is there for other tasks."""
-    return value
 
 
 def merge(answers: list[Any]) -> Any:

@@ -1,9 +1,10 @@
-"""The workers of a Dask cluster: whether there are any, and how their answers are waited for."""
+"""The workers of a Dask cluster: whether there are any, what they are given, and their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from lloydia import __version__
 from lloydia.imports import load
@@ -11,7 +12,15 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["PATIENCE", "current_client", "gathered", "settled"]
+__all__ = [
+    "PATIENCE",
+    "current_client",
+    "gathered",
+    "mapped",
+    "places_of",
+    "sent",
+    "settled",
+]
 
 # Evaluated elsewhere: None where Lloydia is not installed.
 VERSION = (
@@ -21,6 +30,10 @@ VERSION = (
 
 # Seconds that a cluster may be without any worker.
 PATIENCE = 30.0
+
+# Bytes that go out with every task; what is larger goes out once, as a result of its own.  Dask
+# sees to that from 100 kB on, but under the parameter's name, which other calls have, too.
+SMALL = 50_000
 
 
 def current_client() -> Client:
@@ -54,6 +67,41 @@ def _refuse_other(who: str, version: str | None) -> None:
             f"The Dask {who} has {has} and this process {__version__}: install the same version "
             "everywhere, since another one may give other bits."
         )
+
+
+def mapped(
+    client: Client,
+    places: Sequence[Sequence[str]],
+    task: Callable,
+    *lists: Sequence,
+    **common: Any,
+) -> list[Future]:
+    """Have a task done with each element of lists, at a worker of these; elsewhere if it is gone.
+
+    Dask by itself moves what tasks are done with, rows and all, as soon as a worker has been busy.
+    """
+    name = f"{task.__name__}-{uuid4().hex}"
+    where = {f"{name}-{i}": list(place) for i, place in enumerate(places)}
+    with load("dask").annotate(workers=where.__getitem__, allow_other_workers=True):
+        return client.map(task, *lists, **common, key=list(where))
+
+
+def places_of(client: Client, futures: Sequence[Future]) -> list[Sequence[str]]:
+    """Return the workers that have each of some results."""
+    found = client.who_has(futures)
+    return [found.get(future.key, ()) for future in futures]
+
+
+def sent(client: Client, value: Any) -> Any:
+    """Return what all tasks of a kind are given as this value."""
+    if load("dask.sizeof").sizeof(value) <= SMALL:
+        return value
+    return client.submit(itself, value, pure=False)
+
+
+def itself(value: Any) -> Any:
+    """Return the value: it comes with the task, and its result is there for other tasks."""
+    return value
 
 
 def settled(client: Client, futures: Sequence[Future]) -> None:
