@@ -100,7 +100,7 @@ def read_by_blocks(
     source = chunks(data, columns=own, memory=memory, spill=spill)
     if names is not None and source.columns.names is not None and own is not names:
         in_order_of(names, source.columns, data)
-        source = chunks(data, columns=names, memory=memory)
+        source = chunks(data, columns=names, memory=memory, spill=spill)
     source = source if dtype is None else source.astype(dtype)
     # They have what commands ask of rows: a shape and a type.
     return source, Table(cast(Any, source), source.columns, data)

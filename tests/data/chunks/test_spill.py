@@ -91,9 +91,29 @@ def refuse(**options):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is full")
-def test_a_full_disk(tmp_path):
+@pytest.mark.parametrize("n", [3, 1000])
+def test_a_full_disk(n, tmp_path):
     spill = Spill(tmp_path, 10)
     match = r"cannot write rows into .*: no space left on device\."
     with open("/dev/full", "r+b", buffering=0) as spill.file, pytest.raises(OSError, match=match):
-        spill.write(3, X)
+        spill.write(3, X[:n])
     assert 3 not in spill
+
+
+def test_a_file_that_was_cut(tmp_path):
+    spill = Spill(tmp_path, X.nbytes)
+    spill.write(0, X)
+    np.testing.assert_array_equal(spill.read(0, X.shape, X.dtype), X)
+    spill.file.truncate(X.nbytes - 1)
+    with pytest.raises(OSError, match=r"rows that were written into .* cannot be read again\."):
+        spill.read(0, X.shape, X.dtype)
+
+
+@pytest.mark.filterwarnings(
+    "error::pytest.PytestUnraisableExceptionWarning", "error::ResourceWarning"
+)
+def test_its_file_is_closed_when_it_is_let_go(tmp_path):
+    spill = Spill(tmp_path, 10)
+    file = spill.file
+    del spill
+    assert file.closed

@@ -57,11 +57,11 @@ def chunks(
     block : int, optional
         Rows of a block; by default what comes to at most 32 MB.
     spill : str or Path, optional
-        A folder.  Blocks that do not stay in memory are written there when a fit first reads them,
-        in the type they are computed in, and every other pass reads them from there: worth it
-        where to decode takes longer than to read, Parquet above all.  It takes as much of the
-        disk as these rows would of memory, and is free again when the fit ends.  It should not be
-        a folder that lives in memory (``tmpfs``, as /tmp is on some systems).
+        A folder.  Blocks that do not stay in memory are written there when they are first read, in
+        the type they are computed in, and every other pass reads them from there: worth it for a
+        fit where to decode takes longer than to read, Parquet above all.  It takes as much of the
+        disk as these rows would of memory, and that is free again when they are let go.  It should
+        not be a folder that lives in memory (``tmpfs``, as /tmp is on some systems).
 
     Returns
     -------

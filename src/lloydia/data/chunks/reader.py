@@ -99,7 +99,9 @@ class Reader:
         for i in wanted:
             start, stop = self.edges[i : i + 2].tolist()
             if self.spill is not None and i in self.spill:
-                yield self.spill.read(i, (stop - start, source.shape[1]), source.dtype)
+                block = self.spill.read(i, (stop - start, source.shape[1]), source.dtype)
+                self._check(i, block)
+                yield block
                 continue
             if at < 0 or self._apart(at + len(rest), start):
                 at, rows, rest = start, source.rows_from(start), rest[:0]

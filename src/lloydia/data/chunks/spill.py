@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = ["Spill"]
 
 
 class Spill:
-    """A file without a name, which is gone with its process, however that ends.
+    """A file without a name, which is gone with this, and with the process, however that ends.
 
     Parameters
     ----------
@@ -33,16 +33,20 @@ class Spill:
 
     def __init__(self, folder: Path, n_bytes: int) -> None:
         self.folder = folder
-        free = shutil.disk_usage(folder).free
+        try:
+            free = shutil.disk_usage(folder).free
+        except OSError as error:
+            raise self._refused(error) from None
         if n_bytes > free:
             raise OSError(
                 f"{folder} has {spell(free)} free, and the rows that do not stay in memory take "
                 f"{spell(n_bytes)}: name a folder of a larger disk as spill."
             )
         try:
-            self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - as long as this lives
+            self.file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - as long as this lives
         except OSError as error:
             raise self._refused(error) from None
+        weakref.finalize(self, self.file.close)
         self.places: dict[int, int] = {}
 
     def __contains__(self, number: int) -> bool:
@@ -58,18 +62,31 @@ class Spill:
         """
         place = self.file.seek(0, os.SEEK_END)
         try:
-            block.tofile(self.file)
-            self.file.flush()
+            # Not tofile: that tells nothing of what did not get there in the end.
+            rest = block.data.cast("B")
+            while rest:
+                rest = rest[self.file.write(rest) :]
         except OSError as error:
             raise self._refused(error) from None
         self.places[number] = place
 
     def _refused(self, error: OSError) -> OSError:
-        # NumPy tells how many numbers were written, not why no more.
-        why = os.strerror(error.errno or errno.ENOSPC).lower()
+        why = (os.strerror(error.errno) if error.errno else str(error)).lower()
         return OSError(f"cannot write rows into {self.folder}: {why}.")
 
     def read(self, number: int, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
-        """Read a block that was written."""
+        """Read a block that was written.
+
+        Raises
+        ------
+        OSError
+            Not all of it is there.
+        """
+        block = np.empty(shape, dtype=dtype)
         self.file.seek(self.places[number])
-        return np.fromfile(self.file, dtype=dtype, count=shape[0] * shape[1]).reshape(shape)
+        rest = block.data.cast("B")
+        while rest:
+            if not (count := self.file.readinto(rest)):
+                raise OSError(f"rows that were written into {self.folder} cannot be read again.")
+            rest = rest[count:]
+        return block

@@ -69,7 +69,8 @@ def _numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
                 kind, shape = np.lib.format.dtype_to_descr(block.dtype), (n, *block.shape[1:])
                 header = {"descr": kind, "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(stream, header)
-            np.ascontiguousarray(block).tofile(stream)
+            # Not tofile: that tells nothing of what did not get there in the end.
+            stream.write(np.ascontiguousarray(block).data)
 
 
 def _parquet(to: Path, blocks: Iterable[NDArray[Any]], names: Sequence[str]) -> None:
