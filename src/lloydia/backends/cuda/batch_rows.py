@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.extent import queue_bounds, read_bounds
+from lloydia.backends.cuda.extent import new_bounds, read_bounds
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.placed import WIDE
@@ -44,6 +44,8 @@ class BatchRows:
     ----------
     X : torch.Tensor of shape (members, n, d)
         Row-major, on the device.
+    bounds : torch.Tensor, optional
+        As for :class:`HalfRows`.
 
     Attributes
     ----------
@@ -54,11 +56,11 @@ class BatchRows:
 
     measured: Measured
 
-    def __init__(self, X: torch.Tensor) -> None:
+    def __init__(self, X: torch.Tensor, bounds: torch.Tensor | None = None) -> None:
         self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.members, self.n_samples, self.n_features = X.shape
-        self.halves = HalfRows(self)
+        self.halves = HalfRows(self, bounds=bounds)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -75,10 +77,10 @@ def alike(X: torch.Tensor) -> Iterator[tuple[list[int], BatchRows]]:
 
     Members that are not finite are left out.  X is as for :class:`BatchRows`.
     """
-    bounds = Fetched(queue_bounds(X))
-    # Mostly all are alike: the device goes on while the host looks.
-    rows = BatchRows(X)
-    largest, smallest, _ = read_bounds(bounds.numpy(), X.dtype == torch.float64)
+    bounds = new_bounds(X)
+    # Mostly all are alike: the rows are measured as they are stored.
+    rows = BatchRows(X, bounds)
+    largest, smallest, _ = read_bounds(Fetched(bounds).numpy(), X.dtype == torch.float64)
     finite = np.isfinite(largest).all(axis=1)
     largest[~finite] = 1.0
     bits = exact.bits_a_limb(X.shape[1])

@@ -14,7 +14,7 @@ from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.half_rows import HalfRows, padded
+from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
 from lloydia.backends.cuda.own_device import on_own_device
@@ -66,8 +66,8 @@ class CUDA(Picks):
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
-        # What the data hold is asked at once, unless a run can find it.
-        if not self.low or weights is not None:
+        # What the data hold is asked at once, unless a run or the storing of halves finds it.
+        if self.low and weights is not None:
             self.ask()
 
     def _hold(self, X: torch.Tensor) -> None:
@@ -169,7 +169,7 @@ class CUDA(Picks):
         else:
             if self.halves is None:
                 # The device stores them while the host goes on.
-                self.halves = HalfRows(self)
+                self.halve()
             self.run = TensorRun(self, centers, self.lag, settles)
         self.used = self.run.current
         self.ending = None

@@ -12,7 +12,40 @@ from lloydia.backends.cuda.flow import programs_each
 from lloydia.backends.cuda.launching import ceil_div, next_power, processors
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["bounds_of", "magnitudes", "queue_bounds", "read_bounds"]
+__all__ = [
+    "bounds_of",
+    "magnitudes",
+    "magnitudes_of",
+    "new_bounds",
+    "queue_bounds",
+    "raise_bounds",
+    "read_bounds",
+]
+
+
+@triton.jit
+def magnitudes_of(x):
+    """Return the largest of each column of a tile, and what most is missing below the highest.
+
+    Both as integers; `x` is float32 or float64, and 0 where nothing is.
+    """
+    double: tl.constexpr = x.dtype == tl.float64
+    integer: tl.constexpr = tl.int64 if double else tl.int32
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
+    # Magnitudes are ordered as the integers that their bits are; NaN comes last.
+    bits = x.to(integer, bitcast=True) & none
+    # The smallest is what most is missing below `none`: all of `bounds` starts at 0.
+    return tl.max(bits, 0), tl.max(tl.where(bits == 0, 0, none - bits), 0)
+
+
+@triton.jit
+def raise_bounds(bounds, largest, below, f, d):
+    """Raise the bounds of features f to what was found, where that is more: mostly it is not."""
+    for which in tl.static_range(2):
+        at = bounds + which * d + f
+        found = (largest if which == 0 else below).to(tl.int64)
+        known = tl.load(at, mask=f < d, other=0)
+        tl.atomic_max(at, found, mask=(f < d) & (found > known), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n", "d"])
@@ -25,39 +58,39 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
     integer: tl.constexpr = tl.int64 if double else tl.int32
-    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     largest = tl.zeros((COLUMNS,), integer)
     below = tl.zeros((COLUMNS,), integer)
     for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
         rows = block * ROWS + tl.arange(0, ROWS)
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
         x = tl.load(X + at, mask=(rows < n)[:, None] & column[None, :], other=0.0).to(kind)
-        # Magnitudes are ordered as the integers that their bits are; NaN comes last.
-        bits = x.to(integer, bitcast=True) & none
-        largest = tl.maximum(largest, tl.max(bits, 0))
         if block == 0:
-            total = tl.sum(x.to(tl.float64), 0)
-            mean = total / tl.minimum(n, ROWS)
+            mean = tl.sum(x.to(tl.float64), 0) / tl.minimum(n, ROWS)
             tl.store(bounds + 2 * d + f, mean.to(tl.int64, bitcast=True), mask=column)
-        # The smallest is what most is missing below `none`: all of `bounds` starts at 0.
-        below = tl.maximum(below, tl.max(tl.where(bits == 0, 0, none - bits), 0))
-    tl.atomic_max(bounds + f, largest.to(tl.int64), mask=column, sem="relaxed")
-    tl.atomic_max(bounds + d + f, below.to(tl.int64), mask=column, sem="relaxed")
+        more, more_below = magnitudes_of(x)
+        largest = tl.maximum(largest, more)
+        below = tl.maximum(below, more_below)
+    raise_bounds(bounds, largest, below, f, d)
 
 
-def queue_bounds(X: torch.Tensor) -> torch.Tensor:
-    """Queue the measurement of rows; :func:`read_bounds` reads what this returns.
+def new_bounds(X: torch.Tensor) -> torch.Tensor:
+    """Return what a kernel raises to the bounds of rows; :func:`read_bounds` reads it then.
 
     Of shape (n, d), or (members, n, d) for a batch.
     """
     n, d = X.shape[-2:]
-    members = X.numel() // (n * d)
-    bounds = torch.zeros((members, 3, d), dtype=torch.int64, device=X.device)
+    return torch.zeros((X.numel() // (n * d), 3, d), dtype=torch.int64, device=X.device)
+
+
+def queue_bounds(X: torch.Tensor) -> torch.Tensor:
+    """Queue the measurement of rows, and return their bounds: see :func:`new_bounds`."""
+    n, d = X.shape[-2:]
+    bounds = new_bounds(X)
     columns = min(64, next_power(d))
     rows = 4096 // columns
-    blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), members))
+    blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), len(bounds)))
     launch(
-        extent_kernel, (blocks, ceil_div(d, columns), members),
+        extent_kernel, (blocks, ceil_div(d, columns), len(bounds)),
         X, n, d, bounds, ROWS=rows, COLUMNS=columns,
     )  # fmt: skip
     return bounds

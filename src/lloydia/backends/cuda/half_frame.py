@@ -58,10 +58,13 @@ def ranked_of(values, rank):
 
 @triton.jit(do_not_specialize=["n", "d", "m"])
 def frame_kernel(
-    X, n, d, m, numbers, origin, offsets,
+    X, n, d, m, numbers, origin, offsets, bounds,
     ROWS: tl.constexpr, SOME: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly."""
+    """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly.
+
+    In `bounds`, if there are any, m is the ordinary value.
+    """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MOST_SCALE_DOUBLE if double else MOST_SCALE
     member = tl.program_id(2).to(tl.int64)
@@ -101,7 +104,11 @@ def frame_kernel(
         if not double:
             offset = offset.to(tl.float32).to(tl.float64)
         tl.store(offsets + f, offset, mask=f < d)
-        tl.store(origin + f, offset / scale, mask=f < d)
+        mean = offset / scale
+        tl.store(origin + f, mean, mask=f < d)
+        if bounds is not None:
+            to = bounds + (member * 3 + 2) * d + f
+            tl.store(to, mean.to(tl.int64, bitcast=True), mask=f < d)
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
     usual = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
@@ -111,8 +118,16 @@ def frame_kernel(
     tl.store(numbers + which, found, mask=which < NUMBERS)
 
 
-def queue_frame(rows: Placed | BatchRows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def queue_frame(
+    rows: Placed | BatchRows, bounds: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Queue the choice of a frame of each member.
+
+    Parameters
+    ----------
+    rows : Placed or BatchRows
+    bounds : torch.Tensor, optional
+        As for :class:`lloydia.backends.cuda.half_rows.HalfRows`.
 
     Returns
     -------
@@ -129,7 +144,7 @@ def queue_frame(rows: Placed | BatchRows) -> tuple[torch.Tensor, torch.Tensor, t
     origin, offsets = found[edge:].view(2, members, d)
     size = next_power(m)
     launch(
-        frame_kernel, (1, 1, members), rows.X, n, d, m, numbers, origin, offsets,
+        frame_kernel, (1, 1, members), rows.X, n, d, m, numbers, origin, offsets, bounds,
         ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
     )  # fmt: skip
     return numbers, origin, offsets

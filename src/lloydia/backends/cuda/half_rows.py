@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import two_sum
+from lloydia.backends.cuda.extent import magnitudes_of, raise_bounds
 from lloydia.backends.cuda.flow import first_row
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
@@ -36,8 +37,8 @@ __all__ = [
     "to_half",
 ]
 
-# float64 rounding of what is measured in it; what float16 and float64 lose near 0; twice a rounding
-# of float32.
+# Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
+# what float16, float32 and float64 lose near 0; twice a rounding of float32.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
@@ -61,19 +62,26 @@ def to_half(x):
 
 @triton.jit
 def bound(squares):
-    """Return an upper bound of the root of a float64 sum of squares, in float32."""
+    """Return an upper bound of the root of a sum of squares, in float32."""
     return (tl.sqrt(squares) * GROW).to(tl.float32)
+
+
+@triton.jit
+def raise_seldom(at, value):
+    """Raise a number as :func:`raise_to` does, by many programs, most of which have no more."""
+    if value > tl.load(at):
+        raise_to(at, value)
 
 
 @triton.jit(do_not_specialize=["n"])
 def rows_kernel(
-    X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr,
+    X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr, bounds,
     BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Store rows, and upper bounds of their norms and of what rounding left out.
 
     In float32 but for float64 rows: the difference to the offset is then known exactly, as a sum
-    of two numbers.
+    of two numbers.  `bounds` are raised to those of the rows, if there are any.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
@@ -83,6 +91,8 @@ def rows_kernel(
     at = rows.to(tl.int64)
     offset += tl.program_id(2).to(tl.int64) * d
     numbers += tl.program_id(2) * NUMBERS
+    if bounds is not None:
+        bounds += tl.program_id(2).to(tl.int64) * 3 * d
     scale = tl.load(numbers).to(kind)
     squares = tl.zeros((ROWS,), kind)
     errors = tl.zeros((ROWS,), kind)
@@ -90,28 +100,31 @@ def rows_kernel(
         f = first + tl.arange(0, BLOCK)
         inside = mask[:, None] & (f < d)[None, :]
         x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(kind)
+        if bounds is not None:
+            largest, below = magnitudes_of(x)
+            raise_bounds(bounds, largest, below, f, d)
         m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+        # 0 where no feature is; what is where no row is goes nowhere.
         x, error = two_sum(x * scale, -m[None, :])
-        x = tl.where(inside, x, 0.0)
         high = to_half(x)
         h = high.to(kind)
         # Where x is beyond float16, its rounding is lost beside the rest (and may be NaN).
-        rest = (x - h) + tl.where(inside & (tl.abs(x) < LARGEST_HALF), error, 0.0)
+        rest = (x - h) + tl.where(tl.abs(x) < LARGEST_HALF, error, 0.0)
         tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
         squares += tl.sum(h * h, 1)
         errors += tl.sum(rest * rest, 1)
     # At most width + 2 roundings of positive numbers; twice that also covers their products.
-    grow = 1.0 + (width + 32).to(tl.float64) * ROUNDING
-    squares = squares.to(tl.float64) * grow
+    grow = 1.0 + (width + 32).to(kind) * ROUNDING
+    squares *= grow
     norm = bound(squares)
-    rest = bound(errors.to(tl.float64) * grow + (squares + 1.0) * (LOST * LOST))
+    rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
     tl.store(norm_ptr + rows, norm, mask=mask)
     tl.store(rest_ptr + rows, rest, mask=mask)
     reach = tl.where(mask, norm + rest, 0.0)
-    raise_to(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
+    raise_seldom(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
     # Of rows within what R is at most.
     ordinary = mask & (reach <= tl.load(numbers + RADIUS))
-    raise_to(numbers + LARGEST_REST, tl.max(tl.where(ordinary, rest, 0.0), 0).to(tl.float64))
+    raise_seldom(numbers + LARGEST_REST, tl.max(tl.where(ordinary, rest, 0.0), 0).to(tl.float64))
 
 
 @triton.jit
@@ -139,6 +152,8 @@ class HalfRows:
     rows : Placed or BatchRows
     memory : tuple of three tensors, optional
         `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
+    bounds : torch.Tensor, optional
+        New ones (:func:`lloydia.backends.cuda.extent.new_bounds`): the rows are measured, too.
 
     Attributes
     ----------
@@ -155,18 +170,21 @@ class HalfRows:
     """
 
     def __init__(
-        self, rows: Placed | BatchRows, memory: tuple[torch.Tensor, ...] | None = None
+        self,
+        rows: Placed | BatchRows,
+        memory: tuple[torch.Tensor, ...] | None = None,
+        bounds: torch.Tensor | None = None,
     ) -> None:
         n = rows.members * rows.n_samples
         new = {"device": rows.device, "dtype": torch.float32}
         self.rows, self.width = rows, padded(rows.n_features)
-        self.numbers, self.origin, self.offsets = queue_frame(rows)
+        self.numbers, self.origin, self.offsets = queue_frame(rows, bounds)
         if memory is None:
             self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
             self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
         else:
             self.memory = tuple(part[:n] for part in memory)
-        self.store()
+        self.store(bounds)
         launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
 
     @property
@@ -178,14 +196,14 @@ class HalfRows:
     def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
         self.high, self.norm, self.rest = memory
 
-    def store(self) -> None:
+    def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
         rows, block = self.rows, min(self.width, CHUNK)
         n, per_program = rows.n_samples, 4096 // block
         launch(
             rows_kernel, (ceil_div(n, per_program), 1, rows.members),
             rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
-            self.high, self.norm, self.rest,
+            self.high, self.norm, self.rest, bounds,
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
 

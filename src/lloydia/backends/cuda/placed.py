@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
-from lloydia.backends.cuda.extent import magnitudes, queue_bounds
+from lloydia.backends.cuda.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 from lloydia.exact.certificate import most_scale, scale_of
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.half_rows import HalfRows
 
 __all__ = ["Placed"]
 
@@ -94,6 +92,13 @@ class Placed:
         if self.bounds is None:
             self.bounds = Fetched(queue_bounds(self.X))
         return self.bounds
+
+    def halve(self) -> None:
+        """Queue the half-precision copy of the rows, and their measurement, if nobody has."""
+        bounds = new_bounds(self.X) if self.bounds is None else None
+        self.halves = HalfRows(self, bounds=bounds)
+        if bounds is not None:
+            self.bounds = Fetched(bounds)
 
     def extent(self) -> exact.Extent:
         if self._extent is None:

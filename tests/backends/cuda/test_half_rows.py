@@ -1,0 +1,53 @@
+"""Rows in half precision: what is said of them against float64, and their measurement."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda.extent import magnitudes, new_bounds, queue_bounds
+from lloydia.backends.cuda.half_rows import HalfRows
+from lloydia.backends.cuda.placed import Placed
+from nasty import FLAVOURS, rows_of
+from table import blobs
+
+
+def rows_like(kind: str, dtype: str) -> np.ndarray:
+    return blobs(150, 20, dtype) if kind == "blobs" else rows_of(kind, 150, 20, dtype, seed=4)
+
+
+@pytest.mark.parametrize("kind", ["blobs", *FLAVOURS])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norms_and_rests_are_upper_bounds_and_close(kind, dtype):
+    X = rows_like(kind, dtype)
+    with np.errstate(all="ignore"):
+        halves = HalfRows(Placed(X, None, "cuda"))
+    numbers, offset = halves.numbers.cpu().numpy()[0], halves.offsets.cpu().numpy()[0]
+    y = halves.high.cpu().numpy().astype(np.float64)[:, :20]
+    norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
+    with np.errstate(all="ignore"):
+        moved = X.astype(np.longdouble) * numbers[0] - offset
+    true_norm = np.sqrt(np.square(y).sum(axis=1))
+    left_out = np.sqrt(np.square(moved - y).sum(axis=1))
+    assert (norm >= true_norm).all()
+    assert (norm <= 1.0001 * true_norm).all()
+    # What float32 cannot hold is infinite.
+    assert (rest >= left_out).all()
+    held = left_out < 1e15
+    assert (rest[held] <= 1.0001 * left_out[held] + 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", ["blobs", *FLAVOURS])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rows_are_measured_as_they_are_stored(kind, dtype):
+    wide = "float32" if dtype == "float16" else dtype
+    with np.errstate(all="ignore"):
+        rows = Placed(rows_like(kind, wide).astype(dtype), None, "cuda")
+        bounds = new_bounds(rows.X)
+        halves = HalfRows(rows, bounds=bounds)
+    double = rows.X.dtype == torch.float64
+    stored = magnitudes(bounds.cpu().numpy(), double)
+    alone = magnitudes(queue_bounds(rows.X).cpu().numpy(), double)
+    np.testing.assert_array_equal(stored[:2], alone[:2])
+    np.testing.assert_array_equal(stored[2], halves.origin.cpu().numpy()[0])
