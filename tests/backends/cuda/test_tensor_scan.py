@@ -111,9 +111,10 @@ def test_rows_that_are_not_finite_get_no_label_beyond_the_last(value, every):
     assert labels.max() < 40
 
 
-def test_ties_and_near_ties():
+@pytest.mark.parametrize("d", [17, 70])
+def test_ties_and_near_ties(d):
     """Duplicated centres tie everywhere; one last bit between two decides canonically."""
-    X, C = blobs(200, 17, 6)
+    X, C = blobs(200, d, 6)
     C = np.concatenate([C, C[::-1]])
     check(X, C)
     C[6:] = np.nextafter(C[6:], np.float32(np.inf))

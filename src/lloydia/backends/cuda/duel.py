@@ -1,4 +1,11 @@
-"""Which of a row's few candidates is nearest, by canonical D: a thread for each of them."""
+r"""Which of a row's few candidates is nearest, by D in float32, or else by canonical D.
+
+Differences of two numbers, their squares and the sum of these in float32 leave a sum off by at most
+a part ``g = (m + 3) 2**-24 (1 + 2**-10)``, where m is the most additions that any square goes
+through; canonical D is off by far less.  So if one of them is above another by a part of
+``(m + 4) 2**-22``, it is the larger D as well.  What float32 loses near 0 is less than ``2**-100``
+(of up to 8192 features); where it overflows, nothing is above anything.
+"""
 
 from __future__ import annotations
 
@@ -22,32 +29,76 @@ if TYPE_CHECKING:
 
 __all__ = ["duel"]
 
-# Rows of a program, and programs a multiprocessor.
-ROWS, RESIDENT = 32, 4
+# Rows of a program, the most features that are loaded side by side, programs a multiprocessor.
+ROWS, MOST, RESIDENT = 16, 32, 8
+# Of features that canonical D takes at a time, of few rows: it must not take registers from others.
+FEW_LEVELS = 3
+# Four roundings of float32, and what it loses near 0.
+ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 LAST = tl.constexpr(2147483647)
 
 
 @triton.jit
-def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr):
+def quick_distances(X, rows, centers, j, there, d, BLOCK: tl.constexpr):
+    """Return about the D of rows to centres j, in float32, where they are there.
+
+    `BLOCK` features are loaded side by side.
+    """
+    f = tl.arange(0, BLOCK)[None, None, :]
+    x_at = X + rows.to(tl.int64)[:, None, None] * d + f
+    c_at = centers + j.to(tl.int64)[:, :, None] * d + f
+    squares = tl.zeros((j.shape[0], j.shape[1], BLOCK), tl.float32)
+    for first in range(0, d, BLOCK):
+        inside = there[:, :, None] & (first + f < d)
+        c = tl.load(c_at + first, mask=inside, other=0.0)
+        x = tl.load(x_at + first, mask=first + f < d, other=0.0)
+        gap = (x.to(c.dtype) - c).to(tl.float32)
+        squares += gap * gap
+    return tl.sum(squares, 2)
+
+
+@triton.jit
+def flat(table):
+    """Return a table as a vector."""
+    return tl.reshape(table, (table.shape[0] * table.shape[1],))
+
+
+@triton.jit
+def least_of(D, j, there):
+    """Return a vector of D as a table like `j`, and the lowest of each row's j that has the least.
+
+    Those that are not there have an infinite D; where none is there the lowest is LAST.
+    """
+    D = tl.where(there, tl.reshape(D, j.shape), float("inf"))
+    least = tl.min(D, 1)
+    return D, tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+
+
+@triton.jit
+def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.constexpr):
     """Return the nearest of each row's candidates `j`, or LAST where it has none."""
-    PAIRS: tl.constexpr = j.shape[0] * j.shape[1]
     # Columns that fill the last tile are no centres.
     there = (j >= 0) & (j < k)
     x_at = tl.broadcast_to((X + rows.to(tl.int64) * d)[:, None], j.shape)
     c_at = centers + tl.where(there, j, 0).to(tl.int64) * d
-    D = pair_distances(
-        tl.reshape(x_at, (PAIRS,)), tl.reshape(c_at, (PAIRS,)), tl.reshape(there, (PAIRS,)),
-        d, LEVELS,
-    )  # fmt: skip
-    D = tl.where(there, tl.reshape(D, j.shape), float("inf"))
+    D = quick_distances(X, rows, centers, tl.where(there, j, 0), there, d, BLOCK)
+    D, label = least_of(D, j, there)
     least = tl.min(D, 1)
-    return tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+    rival = tl.min(tl.where(j == label[:, None], float("inf"), D), 1)
+    roundings = (tl.cdiv(d, BLOCK) + BLOCK + 4).to(tl.float32)
+    close = (label < LAST) & ~(rival > least * (1.0 + roundings * ROUNDING) + LOST)
+    if tl.sum(close.to(tl.int32), 0) > 0:
+        there = there & close[:, None]
+        exact = pair_distances(flat(x_at), flat(c_at), flat(there), d, LEVELS)
+        exact, nearest = least_of(exact, j, there)
+        label = tl.where(close, nearest, label)
+    return label
 
 
 @triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
     X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
-    ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr,
+    ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     flow = own_flow(flow)
     if tl.load(flow + HALT) != 0:
@@ -65,7 +116,7 @@ def duel_kernel(
         rows = tl.load(doubts + position, mask=mask, other=0)
         at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
         j = tl.load(at, mask=mask[:, None], other=-1)
-        label = nearest_of(X, rows, centers, j, k, d, LEVELS)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
     # Records, as many threads a row as hold nine candidates.
     FEW: tl.constexpr = ROWS * COUNT // WIDE
@@ -78,7 +129,7 @@ def duel_kernel(
         rows = tl.load(record, mask=mask, other=0)
         some = mask[:, None] & (column < NINE)[None, :]
         j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
-        label = nearest_of(X, rows, centers, j, k, d, LEVELS)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
 
 
@@ -102,5 +153,6 @@ def duel(
         duel_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers, k, d, doubts, candidates,
         labels, changed_rows, changed_old, flow,
-        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=levels(rows.X), num_warps=4, **EXACT,
+        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),
+        BLOCK=min(MOST, next_power(d)), num_warps=4, **EXACT,
     )  # fmt: skip
