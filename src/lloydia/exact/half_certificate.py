@@ -39,7 +39,8 @@ that exceeds them, by ``e_j = 2 q_j`` with ``q_j`` at least
 
 each difference 0 if it is negative: :func:`lowered` has it for all rows within R.
 
-**The limit.**  Let s be the lowered score of centre 1, ``delta^2 = N^2 + 2 (T - shift + nu)`` and
+**The limit.**  Let s be at least the lowered score of centre 1 (any of them; mostly s is its score,
+the least), ``delta^2 = N^2 + 2 (T - shift + nu)`` and
 
     T - s >= e_1 + nu_1 + nu + alpha_1 + alpha + (beta_1 + beta) delta
              + (r + g_1)^2 / 2 + (r + g)^2 / 2.

@@ -12,6 +12,7 @@ import triton.language as tl
 from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.grid_least import COLUMNS
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
@@ -30,6 +31,7 @@ from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
+from lloydia.backends.cuda.whole_scan import is_whole, whole_scan
 from lloydia.exact.half_certificate import canonical_error
 
 if TYPE_CHECKING:
@@ -160,7 +162,9 @@ class TensorScan:
             rows.halves = HalfRows(rows)
         self.rows, self.halves = rows, rows.halves
         self.tiling = Tiling.choose(self.halves.width, k)
-        self.centers = HalfCenters(self.halves, k, self.tiling.columns)
+        self.whole = is_whole(self.halves.width, k)
+        columns = COLUMNS.value if self.whole else self.tiling.columns
+        self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.doubts, self.doubts2 = torch.empty(
@@ -195,8 +199,14 @@ class TensorScan:
     ) -> None:
         """Queue what half precision can say: it lists the rows in doubt, and their candidates."""
         self.centers.pack(self.halves, centers, flow)
-        self.score(flow)
-        self.judge(labels, changed_rows, changed_old, flow)
+        if self.whole:
+            whole_scan(
+                self.halves, self.centers, self.least, self.found, labels, changed_rows,
+                changed_old, self.doubts, flow,
+            )  # fmt: skip
+        else:
+            self.score(flow)
+            self.judge(labels, changed_rows, changed_old, flow)
         nominate(
             self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
             self.candidates, flow,
