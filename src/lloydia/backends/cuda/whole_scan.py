@@ -24,7 +24,7 @@ from lloydia.exact.half_certificate import canonical_error
 __all__ = ["is_whole", "whole_scan"]
 
 # Features of a stored row, at most; rows of a block, and programs a multiprocessor.
-WIDEST, ROWS, AT_A_TIME = 64, 128, 5
+WIDEST, ROWS, AT_A_TIME = 32, 128, 5
 
 
 def is_whole(width: int, k: int) -> bool:
@@ -58,10 +58,8 @@ def whole_kernel(
     doubts += begin
     numbers += member * NUMBERS
     usual += member * 2
-    shift, radius = (
-        tl.load(numbers + SHIFT).to(tl.float32),
-        tl.load(numbers + RADIUS).to(tl.float32),
-    )
+    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    radius = tl.load(numbers + RADIUS).to(tl.float32)
     usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
     part = tl.arange(0, START_WIDTH)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
