@@ -26,7 +26,8 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     X = blobs(300, d, dtype) * 2.0 ** np.arange(-4, d - 4)
     X[5:9, 0] = 0.0
     X = X.astype(dtype)
-    run = begun(X).run
+    engine = begun(X)
+    run = engine.run
     assert run.lattice is None
     grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
     floats = run.numbers.numpy().view(np.float64)

@@ -177,7 +177,8 @@ def tight() -> tuple[np.ndarray, np.ndarray]:
 def test_all_rows_within_the_radius_count_for_the_bounds():
     X, C = tight()
     check(X, C)
-    halves = TensorScan(Placed(X, None, "cuda"), len(C)).halves
+    rows = Placed(X, None, "cuda")
+    halves = TensorScan(rows, len(C)).halves
     norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
     numbers = halves.numbers[0].cpu().numpy()
     inside = norm + rest <= numbers[RADIUS.value]
@@ -200,7 +201,7 @@ def test_a_halted_iteration_changes_nothing():
     flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
     flow[state.HALT.value] = 1
     spare = torch.empty_like(labels)
-    scan = TensorScan(Placed(X, None, "cuda"), 3)
-    scan.scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), flow)
+    rows = Placed(X, None, "cuda")
+    TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), flow)
     assert (labels == -1).all()
     assert int(flow.sum()) == 1

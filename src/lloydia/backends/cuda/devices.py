@@ -159,7 +159,7 @@ def free_bytes(device: torch.device, needed: int) -> int:
     # Torch is asked only now: it walks through all that it knows of its memory.
     free = _unused(device, int(share * whole))
     if free < needed:
-        # An engine and its run know each other: those of fits that are over are freed only now.
+        # What a fit that failed has held may be part of what only the collector frees.
         gc.collect()
         free = _unused(device, int(share * whole))
     return free

@@ -196,7 +196,7 @@ class CUDA(Picks):
         if self._lattice is not None:
             self._lattice = self._lattice.renewed(self, self.grid)
         if self.halves is not None:
-            self.halves.renew()
+            self.halves.renew(self)
         self.renewed = True
 
     def forget_run(self) -> None:

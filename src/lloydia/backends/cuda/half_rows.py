@@ -7,6 +7,7 @@ bounds of ``|y|`` and ``|x' - y|``.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 import torch
 import triton
@@ -177,7 +178,8 @@ class HalfRows:
     ) -> None:
         n = rows.members * rows.n_samples
         new = {"device": rows.device, "dtype": torch.float32}
-        self.rows, self.width = rows, padded(rows.n_features)
+        # These are part of them.
+        self.rows, self.width = proxy(rows), padded(rows.n_features)
         self.numbers, self.origin, self.offsets = queue_frame(rows, bounds)
         if memory is None:
             self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
@@ -207,9 +209,9 @@ class HalfRows:
             BLOCK=block, ROWS=per_program, **EXACT,
         )  # fmt: skip
 
-    def renew(self) -> None:
+    def renew(self, rows: Placed) -> None:
         """Store the rows again, which have changed, in the same memory."""
-        fresh = HalfRows(self.rows)
+        fresh = HalfRows(rows)
         for name, value in vars(fresh).items():
             if isinstance(value, torch.Tensor):
                 getattr(self, name).copy_(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 import torch
@@ -104,7 +105,8 @@ class LowRun:
     def __init__(
         self, rows: Placed, lattice: Lattice | None, centers: NDArray, n_slots: int, settles: bool
     ) -> None:
-        self.rows, self.lattice, self.settles = rows, lattice, int(settles)
+        # The engine knows of its run: if both knew each other, their memory would stay a while.
+        self.rows, self.lattice, self.settles = proxy(rows), lattice, int(settles)
         n, (k, d) = rows.n_samples, centers.shape
         self.k, self.n_slots, self.n_replicas = k, n_slots, replicas(n, k)
         self.n_limbs = LIMBS if lattice is None else lattice.grid.n_limbs

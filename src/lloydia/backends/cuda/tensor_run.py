@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 import torch
 from numpy.typing import NDArray
@@ -54,7 +55,8 @@ class TensorRun:
     """
 
     def __init__(self, rows: CUDA, centers: NDArray, lag: int, settles: bool) -> None:
-        self.rows, self.settles, n_slots = rows, int(settles), lag + 4
+        # The engine knows of its run: if both knew each other, their memory would stay a while.
+        self.rows, self.settles, n_slots = proxy(rows), int(settles), lag + 4
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
         self.current = torch.empty((k, d), dtype=rows.wide, device=device)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
