@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -34,7 +35,12 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     return paused
 
 
-@uncollected
 def load(module: str) -> ModuleType:
     """Import a module."""
+    # What is there, or is to be missing, is found at once.
+    return import_module(module) if module in sys.modules else _load_anew(module)
+
+
+@uncollected
+def _load_anew(module: str) -> ModuleType:
     return import_module(module)
