@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 from triton.compiler import CompiledKernel
 
-from lloydia.backends.cuda.launching import repeated
+from lloydia.backends.cuda.launching import repeat
 
 
 def test_a_kernel_is_queued_as_triton_queues_it():
@@ -22,8 +22,9 @@ def test_a_kernel_is_queued_as_triton_queues_it():
     rows, weights = torch.zeros(8), torch.zeros(8)
     args = (rows, 8, weights[4:], None, 0.5, 64)
     CompiledKernel.__getitem__(compiled, (3, 2, 1))(*args, stream=7)
-    repeated(compiled, (3, 2, 1), args)(7)
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
+    repeat(compiled, (3, 2, 1), places, args, 7)
     theirs, ours = seen
     # Tensors come as their addresses, and Triton's hooks are not called.
-    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in theirs]
-    assert ours == (*places[:6], None, None, None, *places[9:])
+    assert ours == (*theirs[:6], None, None, None, *places)
+    assert places == [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in theirs[9:]]

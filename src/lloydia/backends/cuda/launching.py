@@ -20,10 +20,12 @@ __all__ = [
     "INTERPRETED",
     "Again",
     "ceil_div",
+    "launch_by_kind",
     "launch_known",
     "next_power",
     "place",
     "processors",
+    "stream_of",
 ]
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
@@ -63,6 +65,37 @@ _found: dict[Hashable, Any] = {}
 # Queues something again, on the stream of this handle.
 Again = Callable[[int], None]
 
+# What kernels are compiled for of integers beside the type: whether they are 1, or multiples of 16.
+ALONE, SIXTEENS, PLAIN = 1, 2, 3
+MOST = 2**31
+
+
+def launch_by_kind(
+    kernel: Any, grid: tuple[int, int, int], *args: Any, **options: Any
+) -> Again | None:
+    """Queue a kernel whose compiled form is known by the kinds of its arguments.
+
+    Parameters and what is returned are those of :func:`launch_known`.
+    """
+    if INTERPRETED:
+        kernel[grid](*args, **options)
+        return None
+    # Done here, in one loop: functions that did the parts would take as long as queueing.
+    places, kinds = [], [*options.values()]
+    for argument in args:
+        place, kind = argument, type(argument)
+        if isinstance(argument, torch.Tensor):
+            place, kind = argument.data_ptr(), argument.dtype
+            if place % 16:
+                kind = str(kind)
+        elif kind is int:
+            kind = ALONE if argument == 1 else PLAIN if argument % 16 else SIXTEENS
+            if not -MOST <= argument < MOST:
+                kind = -kind
+        places.append(place)
+        kinds.append(kind)
+    return _queue_known(kernel, tuple(kinds), grid, places, args, options)
+
 
 def launch_known(
     kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
@@ -87,6 +120,13 @@ def launch_known(
     if INTERPRETED:
         kernel[grid](*args, **options)
         return None
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
+    return _queue_known(kernel, key, grid, places, args, options)
+
+
+def _queue_known(
+    kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict
+) -> Again:
     device = torch.cuda.current_device()
     # By its identity: kernels stay, and to hash one takes longer.
     known = (id(kernel), key, device)
@@ -95,26 +135,22 @@ def launch_known(
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
-    again = repeated(compiled, grid, [*args, *constants])
+    # The tensors are kept: what is repeated finds them where they were.
+    again = partial(repeat, compiled, grid, (*places, *constants), args)
     if not queued:
-        again(driver.active.get_current_stream(device))
+        again(stream_of(device))
     return again
 
 
-def repeated(compiled: Any, grid: tuple[int, int, int], args: Sequence) -> Again:
-    """Return what queues a compiled kernel: as Triton does, but all is looked up beforehand.
+def repeat(compiled: Any, grid: tuple, places: tuple, kept: Sequence, stream: int) -> None:
+    """Queue a compiled kernel as Triton does, but for its hooks before and after a launch.
 
     Where a tensor is comes as a number: of a tensor the driver is asked what it is each time.
-    Triton's hooks, which it calls before and after a launch, are left out.
     """
-    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
     no_hooks = None, None, None
-    rest = compiled.function, compiled.packed_metadata, *no_hooks, *places
-    # The tensors are kept, too: what is repeated finds them where they were.
-    return partial(_queue, compiled.run, grid, rest, args)
+    compiled.run(*grid, stream, compiled.function, compiled.packed_metadata, *no_hooks, *places)
 
 
-def _queue(
-    run: Callable, grid: tuple[int, int, int], rest: tuple, kept: Sequence, stream: int
-) -> None:
-    run(*grid, stream, *rest)
+def stream_of(device: int) -> int:
+    """Return the handle of the current stream of the GPU of this number."""
+    return driver.active.get_current_stream(device)

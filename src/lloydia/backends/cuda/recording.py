@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from lloydia.backends.cuda.launching import Again, launch_known
+from lloydia.backends.cuda.launching import Again, launch_by_kind, stream_of
 
 __all__ = ["Recording", "launch"]
 
@@ -30,29 +30,15 @@ Launches = list[Again]
 # The collector is everyone's: one capture at a time.
 _capturing = Lock()
 
-# What kernels are compiled for of integers: 1, multiples of 16, all others; less than 0 of 64 bits.
-ALONE, SIXTEENS, PLAIN = 1, 2, 3
-
 _noted: ContextVar[Launches | None] = ContextVar("noted", default=None)
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
     """Queue a kernel; arguments known at compile time come by name, as launch options do."""
-    key = (*[kind_of(argument) for argument in args], *options.values())
-    again = launch_known(kernel, key, (*grid, 1, 1)[:3], *args, **options)
+    again = launch_by_kind(kernel, (*grid, 1, 1)[:3], *args, **options)
     noted = _noted.get()
     if noted is not None and again is not None:
         noted.append(again)
-
-
-def kind_of(argument: Any) -> Any:
-    """Return what a compiled kernel may depend on of an argument."""
-    if isinstance(argument, int):
-        kind = ALONE if argument == 1 else SIXTEENS if argument % 16 == 0 else PLAIN
-        return kind if -(2**31) <= argument < 2**31 else -kind
-    if isinstance(argument, torch.Tensor):
-        return argument.dtype if argument.data_ptr() % 16 == 0 else str(argument.dtype)
-    return type(argument)
 
 
 class Recording:
@@ -85,17 +71,16 @@ class Recording:
             # Not before all went well: nothing is launched twice.
             self.launches = launches
         elif self.times < self.repeated:
-            self._repeat(torch.cuda.current_stream(device))
+            self._repeat(stream_of(device.index))
         else:
             if self.times == self.repeated:
                 self.graph = self._graph(device)
             self.graph.replay()
         self.times += 1
 
-    def _repeat(self, stream: torch.cuda.Stream) -> None:
-        handle = stream.cuda_stream
+    def _repeat(self, stream: int) -> None:
         for again in self.launches:
-            again(handle)
+            again(stream)
 
     def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -105,7 +90,7 @@ class Recording:
         with _capturing, _uncollected(), torch.cuda.stream(stream):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                self._repeat(stream)
+                self._repeat(stream.cuda_stream)
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(device).wait_stream(stream)
