@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 from triton.compiler import CompiledKernel
 
-from lloydia.backends.cuda.launching import repeat
+from lloydia.backends.cuda.launching import Launch
 
 
 def test_a_kernel_is_queued_as_triton_queues_it():
@@ -23,7 +23,7 @@ def test_a_kernel_is_queued_as_triton_queues_it():
     args = (rows, 8, weights[4:], None, 0.5, 64)
     CompiledKernel.__getitem__(compiled, (3, 2, 1))(*args, stream=7)
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    repeat(compiled, (3, 2, 1), places, args, 7)
+    Launch(compiled, (3, 2, 1), places, args).queue(7)
     theirs, ours = seen
     # Tensors come as their addresses, and Triton's hooks are not called.
     assert ours == (*theirs[:6], None, None, None, *places)

@@ -225,7 +225,7 @@ class CUDA(Picks):
         self.queued += 1
         cost = None
         if inertia or not self.low:
-            self.launch(self.queued, ends=not inertia and self.queued == self.max_iter)
+            self._launch(self.queued, ends=not inertia and self.queued == self.max_iter)
         if inertia:
             if self.unchecked:  # Where the run had no room there are no labels.
                 self._check()
@@ -237,6 +237,9 @@ class CUDA(Picks):
 
         With `ends`, the end of the run as well: if the loop queues no more, it is mostly there.
         """
+        self._launch(iteration, ends)
+
+    def _launch(self, iteration: int, ends: bool) -> None:
         if iteration > self.launched:
             first, self.launched = self.launched + 1, self.queued
             self.run.launch(first, self.queued, ends)
@@ -244,7 +247,7 @@ class CUDA(Picks):
     def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration, launched if need be."""
         if iteration > self.launched:
-            self.launch(iteration, ends=self.queued == self.max_iter)
+            self._launch(iteration, ends=self.queued == self.max_iter)
         if self.unchecked:
             self._check()
         told = self.run.answer(iteration)

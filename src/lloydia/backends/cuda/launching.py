@@ -8,8 +8,9 @@ Programs then run one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache, partial
-from typing import Any
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -18,11 +19,13 @@ from triton.runtime import driver
 __all__ = [
     "EXACT",
     "INTERPRETED",
-    "Again",
+    "Launch",
     "ceil_div",
-    "launch_by_kind",
+    "launch",
     "launch_known",
     "next_power",
+    "note",
+    "noted",
     "place",
     "processors",
     "stream_of",
@@ -62,24 +65,60 @@ def next_power(n: int, least: int = 1) -> int:
 
 _found: dict[Hashable, Any] = {}
 
-# Queues something again, on the stream of this handle.
-Again = Callable[[int], None]
+_noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
+
+
+class Launch(NamedTuple):
+    """A kernel that was queued, and may be again.
+
+    Attributes
+    ----------
+    compiled : triton.compiler.CompiledKernel
+    grid : tuple of three int
+    places : sequence
+        Its arguments: where a tensor is comes as a number, since of a tensor the driver is asked
+        what it is each time.
+    kept : sequence
+        The tensors among them, so that they stay where they are.
+    """
+
+    compiled: Any
+    grid: tuple[int, int, int]
+    places: Sequence
+    kept: Sequence
+
+    def queue(self, stream: int) -> None:
+        """Queue it on the stream of this handle.
+
+        As Triton does, but for its hooks before and after a launch.
+        """
+        compiled = self.compiled
+        compiled.run(
+            *self.grid, stream, compiled.function, compiled.packed_metadata, None, None, None,
+            *self.places,
+        )  # fmt: skip
+
 
 # What kernels are compiled for of integers beside the type: whether they are 1, or multiples of 16.
 ALONE, SIXTEENS, PLAIN = 1, 2, 3
 MOST = 2**31
 
 
-def launch_by_kind(
-    kernel: Any, grid: tuple[int, int, int], *args: Any, **options: Any
-) -> Again | None:
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
     """Queue a kernel whose compiled form is known by the kinds of its arguments.
 
-    Parameters and what is returned are those of :func:`launch_known`.
+    Triton finds it, too, in twice the time.
+
+    Parameters
+    ----------
+    kernel : triton kernel
+    grid : tuple of int
+    args, options
+        Arguments known at compile time come by name, as launch options do.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
-        return None
+        return
     # Done here, in one loop: functions that did the parts would take as long as queueing.
     places, kinds = [], [*options.values()]
     for argument in args:
@@ -94,61 +133,57 @@ def launch_by_kind(
                 kind = -kind
         places.append(place)
         kinds.append(kind)
-    return _queue_known(kernel, tuple(kinds), grid, places, args, options)
+    _queue_known(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options)
 
 
 def launch_known(
     kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
-) -> Again | None:
-    """Queue a kernel whose compiled form is known by a key: finding it takes longer than queueing.
+) -> None:
+    """Queue a kernel whose compiled form is known by a key; else as :func:`launch`.
 
-    Parameters
-    ----------
-    kernel : triton kernel
-    key : hashable
-        All that the compiled form depends on, which it does on what is known of addresses too:
-        those that the key says nothing of are multiples of 16 bytes.
-    grid : tuple of three int
-    args, options
-        Arguments known at compile time come by name, as launch options do.
-
-    Returns
-    -------
-    callable or None
-        Queues the same again; None where kernels are interpreted.
+    `key` is all that the compiled form depends on, which it does on what is known of addresses too:
+    those that the key says nothing of are multiples of 16 bytes.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
-        return None
+        return
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    return _queue_known(kernel, key, grid, places, args, options)
+    _queue_known(kernel, key, grid, places, args, options)
 
 
 def _queue_known(
     kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict
-) -> Again:
+) -> None:
     device = torch.cuda.current_device()
     # By its identity: kernels stay, and to hash one takes longer.
-    known = (id(kernel), key, device)
+    known = id(kernel), key, device
     compiled = _found.get(known)
     queued = compiled is None
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
-    # The tensors are kept: what is repeated finds them where they were.
-    again = partial(repeat, compiled, grid, (*places, *constants), args)
+    one = Launch(compiled, grid, (*places, *constants), args)
     if not queued:
-        again(stream_of(device))
-    return again
+        one.queue(stream_of(device))
+    note([one])
 
 
-def repeat(compiled: Any, grid: tuple, places: tuple, kept: Sequence, stream: int) -> None:
-    """Queue a compiled kernel as Triton does, but for its hooks before and after a launch.
+def noted(work: Callable[[], None]) -> list[Launch]:
+    """Do work; return what it has launched, nothing where kernels are interpreted."""
+    launches: list[Launch] = []
+    token = _noted.set(launches)
+    try:
+        work()
+    finally:
+        _noted.reset(token)
+    return launches
 
-    Where a tensor is comes as a number: of a tensor the driver is asked what it is each time.
-    """
-    no_hooks = None, None, None
-    compiled.run(*grid, stream, compiled.function, compiled.packed_metadata, *no_hooks, *places)
+
+def note(launches: list[Launch]) -> None:
+    """Add what was launched to what :func:`noted` returns, where that is waiting."""
+    so_far = _noted.get()
+    if so_far is not None:
+        so_far += launches
 
 
 def stream_of(device: int) -> int:

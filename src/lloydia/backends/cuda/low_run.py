@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import RESIDENT, resident
 from lloydia.backends.cuda.extent import bounds_of
-from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
+from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import (
     EXACT,
     INTERPRETED,
@@ -22,11 +22,13 @@ from lloydia.backends.cuda.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.low_cost import COST, cost_programs, end_kernel
+from lloydia.backends.cuda.low_cost import cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
+from lloydia.backends.cuda.low_told import LowTold
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.reports import Told, read
 from lloydia.backends.cuda.sums import Lattice, replicas
 from lloydia.backends.cuda.totals import join_cost
@@ -64,7 +66,7 @@ def group_of(k: int) -> int:
     return 1 if k < 16 else 4 if k < 48 else 8
 
 
-class LowRun:
+class LowRun(LowTold):
     """Labels, sums and centres; what the kernel reads and writes, and what the host reads of it.
 
     Parameters
@@ -87,19 +89,6 @@ class LowRun:
     current : (k, d)
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
-    told : int64 (...)
-        What the host reads in one copy; its parts follow.
-    numbers : int64 (5 (d + 1),)
-        A :class:`Lattice`'s.
-    bounds : int64 (2 d + 2,)
-        See :func:`lloydia.backends.cuda.low_grid.measure_kernel`.
-    cost : int64 (COST,)
-        The inertia that the run ends with.
-    seen : int32 (k,)
-        Not 0: the last labels have this one.
-    flow : int32 (SIZE,)
-        See :mod:`lloydia.backends.cuda.flow`.
-    report : int64 (n_slots, HEAD + k)
     """
 
     def __init__(
@@ -119,23 +108,7 @@ class LowRun:
         self.changed_rows, self.changed_old, self.doubts = lists.unbind()
         self.table = torch.empty((k + 7) * (d + 1), dtype=torch.float32, **new)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, **new)
-        n_report = n_slots * (HEAD.value + k)
-        # Every part begins where a vector may.
-        parts = [size + size % 2 for size in (5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), SIZE)]
-        n_told = sum(parts) + n_report + n_report % 2
-        n_sums = self.n_replicas * self.n_limbs * k * (d + 1)
-        # All that starts at zero.
-        zeros = torch.zeros(n_told + n_sums, dtype=torch.int64, **new)
-        self.told, self.all_sums = zeros[:n_told], zeros[n_told:]
-        self.cuts = np.cumsum(parts).tolist()
-        found = self.told.tensor_split(self.cuts)
-        self.numbers, self.bounds, self.cost, seen, both, report = found
-        self.report = report[:n_report].view(n_slots, HEAD.value + k)
-        self.seen = seen.view(torch.int32)
-        both = both.view(torch.int32)
-        self.flow, self.arrivals = both[:SIZE], both[SIZE:]
-        if lattice is not None:
-            self.numbers = lattice.numbers
+        self._begin_with_zeros(d, self.n_replicas * self.n_limbs * k * (d + 1))
         # Whether what was launched is to be read again; nothing was.
         self.stale: bool | None = None
 
@@ -170,6 +143,22 @@ class LowRun:
     def queue(self, n_iterations: int, assigns: bool, adds: bool) -> None:
         """Queue iterations, then an assignment, then the inertia if the run is at its end."""
         self.launched = n_iterations, assigns, adds
+        planned(self._queue, self.rows.device, self._layout())
+        self.stale = True
+
+    def _layout(self) -> Layout:
+        """Return what the next launches depend on."""
+        X, weights, lattice = self.rows.X, self.rows.weights, self.lattice
+        if lattice is None:
+            return Layout.of("low", X, self)
+        # Its numbers may be this run's own: found first, they are a part by themselves.
+        more = lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
+        key, parts = Layout.of("low", X, lattice, self, more=more)
+        return Layout(key, [self.numbers, *([] if weights is None else [weights]), *parts])
+
+    def _queue(self) -> None:
+        """Queue what is to be launched."""
+        n_iterations, assigns, adds = self.launched
         rows, lattice = self.rows, self.lattice
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
@@ -183,7 +172,6 @@ class LowRun:
                 exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.flow,
                 self.arrivals, int(assigns), d=d, **EXACT, **resident(),
             )  # fmt: skip
-        self.stale = True
 
     def _measure(self, kind: tuple) -> None:
         """Queue the measurement of the rows."""
@@ -233,9 +221,8 @@ class LowRun:
         if self.stale:
             # A copy also where the device is the host.
             found = self.told.cpu().numpy().copy()
-            edges = [0, *self.cuts, len(found)]
-            self.found = [found[first:last] for first, last in pairwise(edges)]
-            size = self.report.numel()
+            self.found = [found[first:last] for first, last in pairwise(self.edges)]
+            size = self.n_slots * (HEAD.value + self.k)
             self.reports = read(self.found[5][:size].reshape(self.n_slots, -1))
             self.stale = False
         return self.found
@@ -286,6 +273,6 @@ class LowRun:
         """
         self.read()
         self.current.copy_(self.before(iteration + 1))
-        self.told[self.cuts[1] :].zero_()
+        self.told[self.edges[2] :].zero_()
         self.flow[ITERATION.value] = iteration
         self.found[2][:] = 0

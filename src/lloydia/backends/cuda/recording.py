@@ -3,7 +3,7 @@
 Queueing a kernel by its name costs the host as much as a small kernel costs the device, since the
 types of all arguments are looked at.  So work is done by name once, and its launches are noted;
 then they are repeated; and when it is worth the trouble they become a CUDA graph, one launch for
-all of them.
+all of them.  Work that was done before in other memory (:mod:`plans`) is not done by name at all.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from threading import Lock
-from typing import Any
 
 import torch
 
-from lloydia.backends.cuda.launching import Again, launch_by_kind, stream_of
+from lloydia.backends.cuda.launching import Launch, launch, noted, stream_of
+from lloydia.backends.cuda.plans import Layout, planned, queue
 
 __all__ = ["Recording", "launch"]
 
@@ -25,20 +24,8 @@ __all__ = ["Recording", "launch"]
 # work, too.
 REPEATED = 24
 
-Launches = list[Again]
-
 # The collector is everyone's: one capture at a time.
 _capturing = Lock()
-
-_noted: ContextVar[Launches | None] = ContextVar("noted", default=None)
-
-
-def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
-    """Queue a kernel; arguments known at compile time come by name, as launch options do."""
-    again = launch_by_kind(kernel, (*grid, 1, 1)[:3], *args, **options)
-    noted = _noted.get()
-    if noted is not None and again is not None:
-        noted.append(again)
 
 
 class Recording:
@@ -55,32 +42,27 @@ class Recording:
 
     def __init__(self, repeated: float = REPEATED) -> None:
         self.times, self.repeated = 0, repeated
-        self.launches: Launches = []
+        self.launches: list[Launch] = []
 
-    def do(self, work: Callable[[], None], device: torch.device) -> None:
-        """Queue the work, always the same."""
+    def do(
+        self,
+        work: Callable[[], None],
+        device: torch.device,
+        layout: Callable[[], Layout] | None = None,
+    ) -> None:
+        """Queue the work, always the same; `layout` says by what plan, if there are any."""
         if device.type == "cpu":
             work()
         elif self.times == 0:
-            launches: Launches = []
-            token = _noted.set(launches)
-            try:
-                work()
-            finally:
-                _noted.reset(token)
             # Not before all went well: nothing is launched twice.
-            self.launches = launches
+            self.launches = noted(work) if layout is None else planned(work, device, layout())
         elif self.times < self.repeated:
-            self._repeat(stream_of(device.index))
+            queue(self.launches, stream_of(device.index))
         else:
             if self.times == self.repeated:
                 self.graph = self._graph(device)
             self.graph.replay()
         self.times += 1
-
-    def _repeat(self, stream: int) -> None:
-        for again in self.launches:
-            again(stream)
 
     def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -90,7 +72,7 @@ class Recording:
         with _capturing, _uncollected(), torch.cuda.stream(stream):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                self._repeat(stream.cuda_stream)
+                queue(self.launches, stream.cuda_stream)
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(device).wait_stream(stream)

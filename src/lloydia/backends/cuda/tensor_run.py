@@ -15,6 +15,7 @@ from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
+from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -93,7 +94,7 @@ class TensorRun:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         for _ in range(first, last + 1):
             self.assign()
-            self.updating.do(self._update, self.rows.device)
+            self.updating.do(self._update, self.rows.device, self._updating)
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
@@ -107,11 +108,26 @@ class TensorRun:
 
     def assign(self) -> None:
         """Queue an assignment."""
-        self.scanning.do(self._scan, self.rows.device)
+        self.scanning.do(self._scan, self.rows.device, self._scanning)
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""
         self.scan.scan(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
+
+    def _scanning(self) -> Layout:
+        """Return what the launches of an assignment depend on."""
+        return Layout.of("scan", self.rows.X, *self._owners())
+
+    def _updating(self) -> Layout:
+        """Return what the launches of an update depend on; waits for the grid."""
+        lattice, grid = self.rows.lattice, self.rows.lattice.grid
+        numbers = grid.bits, grid.n_limbs, grid.recover, len(self.history)
+        # They are made now, if they were not: before what is in this run is looked at.
+        self.sums  # noqa: B018
+        return Layout.of("update", self.rows.X, lattice, *self._owners(), more=numbers)
+
+    def _owners(self) -> tuple:
+        return self.scan.halves, self.scan, self.scan.centers, self.scan.settle, self.entries, self
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
