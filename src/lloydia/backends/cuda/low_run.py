@@ -153,8 +153,9 @@ class LowRun(LowTold):
             return Layout.of("low", X, self)
         # Its numbers may be this run's own: found first, they are a part by themselves.
         more = lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
-        key, parts = Layout.of("low", X, lattice, self, more=more)
-        return Layout(key, [self.numbers, *([] if weights is None else [weights]), *parts])
+        layout = Layout.of("low", X, lattice, self, more=more)
+        parts = [self.numbers, *([] if weights is None else [weights]), *layout.parts]
+        return layout._replace(parts=parts)
 
     def _queue(self) -> None:
         """Queue what is to be launched."""

@@ -9,14 +9,17 @@ a tenth of what it takes by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
 
-from lloydia.backends.cuda.launching import Launch, note, noted, stream_of
+from lloydia.backends.cuda.launching import Launch, ceil_div, note, noted, stream_of
 
-__all__ = ["Layout", "Plan", "planned", "queue"]
+__all__ = ["Layout", "Plan", "planned", "queue", "tensors_of"]
 
+# Bytes that torch's tensors begin at multiples of.
+ALIGNED = 512
 # Plans that are kept.
 MOST = 128
 # Types of values that are part of a key.
@@ -35,10 +38,14 @@ class Layout(NamedTuple):
         sizes of the parts, and which of their addresses are multiples of 16 bytes.
     parts : sequence of torch.Tensor
         The memory: each tensor that is launched with is, or is a view of, one of them.
+    scratch : callable
+        Returns further parts, which nothing but this work uses, and which may begin with zeros.  It
+        is asked where there is no plan; a plan takes them of one piece.
     """
 
     key: Hashable
     parts: Sequence[torch.Tensor]
+    scratch: Callable[[], Sequence[torch.Tensor]] = tuple
 
     @classmethod
     def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
@@ -46,14 +53,15 @@ class Layout(NamedTuple):
 
         `more` is what is to be in the key, too.
         """
-        key, parts = [work, *X.shape, X.dtype, X.data_ptr() % 16, *more], [X]
+        key = [work, *X.shape, X.dtype, X.data_ptr() % 16, *more]
         for owner in owners:
-            for value in vars(owner).values():
-                if isinstance(value, torch.Tensor):
-                    parts.append(value)
-                elif type(value) in PLAIN:
-                    key.append(value)
-        return cls(tuple(key), parts)
+            key += [value for value in vars(owner).values() if type(value) in PLAIN]
+        return cls(tuple(key), [X, *tensors_of(*owners)])
+
+
+def tensors_of(*owners: Any) -> list[torch.Tensor]:
+    """Return the tensors that some objects have."""
+    return [x for owner in owners for x in vars(owner).values() if isinstance(x, torch.Tensor)]
 
 
 class Plan:
@@ -62,13 +70,22 @@ class Plan:
     Parameters
     ----------
     launches : sequence of Launch
-    parts : sequence of torch.Tensor
+    parts, scratch : sequence of torch.Tensor
         See :class:`Layout`.
     """
 
-    def __init__(self, launches: Sequence[Launch], parts: Sequence[torch.Tensor]) -> None:
-        begins = [part.data_ptr() for part in parts]
-        ends = [begin + part.nbytes for begin, part in zip(begins, parts)]
+    def __init__(
+        self,
+        launches: Sequence[Launch],
+        parts: Sequence[torch.Tensor],
+        scratch: Sequence[torch.Tensor] = (),
+    ) -> None:
+        # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
+        sizes = [ceil_div(part.nbytes, ALIGNED) * ALIGNED for part in scratch]
+        self.offsets, self.size = [0, *accumulate(sizes)][:-1], sum(sizes)
+        every = [*scratch, *parts]
+        begins = [part.data_ptr() for part in every]
+        ends = [begin + part.nbytes for begin, part in zip(begins, every)]
         # Of each launch: the kernel, the grid, all arguments, and which of them are addresses.
         self.steps: list[tuple] = []
         for launch in launches:
@@ -81,8 +98,12 @@ class Plan:
             self.steps.append((launch.compiled, launch.grid, launch.places, moved))
 
     def launches(self, parts: Sequence[torch.Tensor]) -> list[Launch]:
-        """Return the launches in other memory."""
+        """Return the launches in other memory, with scratch of their own."""
         begins = [part.data_ptr() for part in parts]
+        if self.offsets:
+            piece = parts[0].new_zeros(self.size, dtype=torch.uint8)
+            first, parts = piece.data_ptr(), (*parts, piece)
+            begins = [first + offset for offset in self.offsets] + begins
         out = []
         for compiled, grid, places, moved in self.steps:
             own = list(places)
@@ -102,7 +123,7 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> l
     if plan is None:
         launches = noted(work)
         if launches:
-            remember(key, Plan(launches, layout.parts))
+            remember(key, Plan(launches, layout.parts, layout.scratch()))
     else:
         launches = plan.launches(layout.parts)
         queue(launches, stream_of(device.index))

@@ -15,7 +15,7 @@ from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout
+from lloydia.backends.cuda.plans import Layout, tensors_of
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -70,11 +70,21 @@ class TensorRun:
         zeros = torch.zeros(n_slots * size + SIZE, dtype=torch.int64, device=device)
         self.report = zeros[:-SIZE].view(n_slots, size)
         self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
-        self.scan = TensorScan(rows, k)
-        self.entries = Entries(n, k, device)
         self.scanning, self.updating = Recording(), Recording()
         self.reports = Reports(self.report, max(1, lag // 2))
         self.ending: Ending | None = None
+
+    # What plans have memory of their own for.
+
+    @cached_property
+    def scan(self) -> TensorScan:
+        """What assigns rows."""
+        return TensorScan(self.rows, len(self.current))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of the rows that changed."""
+        return Entries(self.rows.n_samples, len(self.current), self.rows.device)
 
     @cached_property
     def sums(self) -> torch.Tensor:
@@ -116,18 +126,20 @@ class TensorRun:
 
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
-        return Layout.of("scan", self.rows.X, *self._owners())
+        rows = self.rows
+        layout = Layout.of("scan", rows.X, rows.halves, self, more=self.current.shape)
+        return layout._replace(scratch=self._scratch)
+
+    def _scratch(self) -> list[torch.Tensor]:
+        return tensors_of(self.scan, self.scan.centers, self.scan.settle)
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
         lattice, grid = self.rows.lattice, self.rows.lattice.grid
-        numbers = grid.bits, grid.n_limbs, grid.recover, len(self.history)
-        # They are made now, if they were not: before what is in this run is looked at.
-        self.sums  # noqa: B018
-        return Layout.of("update", self.rows.X, lattice, *self._owners(), more=numbers)
-
-    def _owners(self) -> tuple:
-        return self.scan.halves, self.scan, self.scan.centers, self.scan.settle, self.entries, self
+        numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
+        layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
+        parts = [self.sums, *layout.parts]
+        return layout._replace(parts=parts, scratch=lambda: tensors_of(self.entries))
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import proxy
 
 import torch
 import triton
@@ -161,8 +160,8 @@ class TensorScan:
     def __init__(self, rows: Placed, k: int) -> None:
         if rows.halves is None:
             rows.halves = HalfRows(rows)
-        # The rows may know of this, or of what it is part of.
-        self.rows, self.halves = proxy(rows), rows.halves
+        # The rows may know of this, or of what it is part of: that of the halves is no reference.
+        self.rows, self.halves = rows.halves.rows, rows.halves
         self.tiling = Tiling.choose(self.halves.width, k)
         self.whole = is_whole(self.halves.width, k)
         columns = COLUMNS.value if self.whole else self.tiling.columns
