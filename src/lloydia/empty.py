@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from lloydia.backends.engine import Engine, Report
@@ -50,7 +48,7 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
         return report, 0
     moved = engine.relocate(rows, empty[: len(rows)])
     # The inertia is that of before the update, which is the same one.
-    return replace(moved, inertia=report.inertia), len(rows)
+    return moved._replace(inertia=report.inertia), len(rows)
 
 
 def donors(engine: Engine, count: int) -> np.ndarray:

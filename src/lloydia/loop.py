@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -197,15 +197,15 @@ def steps(
             engine.rewind(own)
             waiting.clear()
             queued = own
-            report, relocated = settle(engine, replace(report, iteration=before + own), empty)
+            report, relocated = settle(engine, report._replace(iteration=before + own), empty)
         if before:
-            report = replace(report, iteration=before + own)
+            report = report._replace(iteration=before + own)
         if (cost := report.inertia) is not None:
-            report = replace(report, drop=costs[-1] - cost if costs else None)
+            report = report._replace(drop=costs[-1] - cost if costs else None)
             costs.append(cost)
         reason = _reason(report, fixed, rule, max_iter)
         for watcher in _watchers.get():
-            watcher(replace(report, max_iter=max_iter))
+            watcher(report._replace(max_iter=max_iter))
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK
     engine.rewind(own)

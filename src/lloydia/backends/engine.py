@@ -21,7 +21,7 @@ Two properties make every engine give the same bits; the first makes them compos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, SupportsFloat
+from typing import NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ __all__ = ["UNLIMITED", "Engine", "Late", "Ready", "Report"]
 UNLIMITED = 1 << 30
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What one iteration tells the loop.
 
     Attributes

@@ -47,11 +47,11 @@ def load_torch() -> Any:
 
 def on_gpu(X: Any) -> bool:
     """Return whether `X` is an array, or a data frame, in a GPU's memory."""
-    if X is None or isinstance(X, np.ndarray | list | str):
-        return False
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(X, torch.Tensor):
         return X.device.type in TORCH
+    if X is None or isinstance(X, np.ndarray | list | str):
+        return False
     if hasattr(X, "__dlpack_device__"):
         return X.__dlpack_device__()[0] in DLPACK
     return hasattr(X, "__cuda_array_interface__") or hasattr(X, "to_cupy")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -17,8 +16,9 @@ from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
-from lloydia.backends.cuda.own_device import on_own_device
+from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.sums import Lattice, gather, replicas
 from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
@@ -221,36 +221,43 @@ class CUDA(Picks):
             center += 8 * n_limbs + 4 + self.dtype.itemsize
         return k * (self.n_features + 1) * center
 
+    @anywhere
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
-        cost = None
-        if inertia or not self.low:
-            self._launch(self.queued, ends=not inertia and self.queued == self.max_iter)
-        if inertia:
-            if self.unchecked:  # Where the run had no room there are no labels.
-                self._check()
-            cost = self.total_cost(self.run.labels, self.run.before(self.queued), self.weights)
+        cost = self.watch() if inertia else None
+        if not (inertia or self.low):
+            self.launch(self.queued, ends=self.queued == self.max_iter)
         return Queued(self, self.queued, cost)
+
+    def watch(self) -> Cost:
+        """Return the inertia of the iteration that was queued last, which is launched with it."""
+        self.launch(self.queued, ends=False)
+        if self.unchecked:  # Where the run had no room there are no labels.
+            self._check()
+        return self.total_cost(self.run.labels, self.run.before(self.queued), self.weights)
 
     def launch(self, iteration: int, ends: bool) -> None:
         """Queue on the device what the loop has queued here, unless it has this iteration.
 
         With `ends`, the end of the run as well: if the loop queues no more, it is mostly there.
         """
-        self._launch(iteration, ends)
-
-    def _launch(self, iteration: int, ends: bool) -> None:
         if iteration > self.launched:
             first, self.launched = self.launched + 1, self.queued
             self.run.launch(first, self.queued, ends)
 
-    def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
-        """Return the report of an iteration, launched if need be."""
+    def wait(self, iteration: int) -> Told:
+        """Return what is told of an iteration, launched if need be."""
         if iteration > self.launched:
-            self._launch(iteration, ends=self.queued == self.max_iter)
+            self.launch(iteration, ends=self.queued == self.max_iter)
         if self.unchecked:
             self._check()
-        told = self.run.answer(iteration)
+        return self.run.answer(iteration)
+
+    @anywhere
+    def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
+        """Return the report of an iteration."""
+        launched = iteration <= self.launched and not self.unchecked
+        told = (self.run.known(iteration) if launched else None) or self.wait(iteration)
         self.n_distances += self.n_samples * self.k
         self.n_rechecked += told.rechecked
         cost = None if inertia is None else float(inertia)
@@ -285,7 +292,7 @@ class CUDA(Picks):
         run.go_back(iteration - 1)
         run.finish(totals, iteration)
         report = self.report(iteration, None)
-        return replace(report, n_changed=changed)
+        return report._replace(n_changed=changed)
 
     def assign(self) -> None:
         self.used = self.run.current

@@ -239,6 +239,10 @@ class LowRun(LowTold):
         largest, smallest = bounds_of(bounds[: 2 * d].reshape(2, d), double)
         return largest, smallest, numbers.view(np.float64)[3 * (d + 1) :][:d]
 
+    def known(self, iteration: int) -> Told | None:
+        """Return the report of an iteration that was launched, if it was read."""
+        return None if self.stale else self.reports[iteration % self.n_slots]
+
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
         self.read()

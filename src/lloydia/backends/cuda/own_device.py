@@ -13,9 +13,12 @@ from torch.cuda import current_device
 
 from lloydia.backends.cuda.launching import INTERPRETED, place
 
-__all__ = ["current", "on", "on_own_device"]
+__all__ = ["anywhere", "current", "on", "on_own_device"]
 
 T = TypeVar("T", bound=type)
+M = TypeVar("M", bound=Callable)
+
+_anywhere: set[Callable] = set()
 
 
 def current(device: torch.device) -> AbstractContextManager:
@@ -33,7 +36,8 @@ def on(name: str) -> AbstractContextManager:
 def on_own_device(engine: T) -> T:
     """Have the constructor and the public methods of an engine run on its device.
 
-    The constructor's arguments are X, the weights and the name of the device.
+    The constructor's arguments are X, the weights and the name of the device.  Methods that are
+    marked by :func:`anywhere` run where they are called.
     """
     own: Any = engine
     construct = own.__init__
@@ -46,9 +50,15 @@ def on_own_device(engine: T) -> T:
     own.__init__ = constructor
     for name in dir(own):
         method = getattr(own, name)
-        if isfunction(method) and not name.startswith("_"):
+        if isfunction(method) and not name.startswith("_") and method not in _anywhere:
             setattr(own, name, _guarded(method))
     return engine
+
+
+def anywhere(method: M) -> M:
+    """Mark a method that itself launches nothing."""
+    _anywhere.add(method)
+    return method
 
 
 def _guarded(method: Callable) -> Callable:

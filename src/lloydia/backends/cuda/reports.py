@@ -12,6 +12,9 @@ from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED
 
 __all__ = ["Reports", "Told", "read"]
 
+# Where a report has what is told first.
+COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value
+
 
 class Told(NamedTuple):
     """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on."""
@@ -29,11 +32,8 @@ def read(reports: NDArray[np.int64]) -> list[Told]:
     # One after the other, as cumsum must.
     shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1].tolist()
     moves = floats[:, MOVE.value].tolist()
-    heads = reports[:, : HEAD.value].tolist()
-    return [
-        Told(head[CHANGED.value], head[EMPTY.value], head[RECHECKED.value], move, shift)
-        for head, move, shift in zip(heads, moves, shifts)
-    ]
+    counts = [reports[:, at].tolist() for at in COUNTS]
+    return [*map(Told, *counts, moves, shifts)]
 
 
 class Reports:

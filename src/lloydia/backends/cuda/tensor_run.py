@@ -167,6 +167,10 @@ class TensorRun:
         self.flow[HALT.value] = 0
         self.reports.ask(iteration, iteration)
 
+    def known(self, iteration: int) -> Told | None:
+        """Return the report of an iteration that was launched, if it was read."""
+        return self.reports.told.get(iteration % len(self.history))
+
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
         return self.reports.answer(iteration)
