@@ -1,0 +1,41 @@
+"""Fits whose launches were planned by others before, on a real GPU."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans
+from table import answer, blobs
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fits_of_the_same_shape_on_other_rows(d, weighted):
+    n = 4000
+    weights = np.linspace(0.5, 2.0, n) if weighted else None
+    every = blobs(3 * n + 1, d, "float32")
+    # The last ones begin where no 16 bytes do, in memory of their own or not.
+    for rows in (every[:n], every[n : 2 * n], every[2 * n : 3 * n], every[1 : n + 1]):
+        model = KMeans(7, init=rows[:7], n_init=1, max_iter=40, tol=0.0)
+        expected = answer(model.fit(rows, sample_weight=weights))
+        there = torch.as_tensor(every).cuda()[int(np.flatnonzero((every == rows[0]).all(1))[0]) :]
+        assert answer(model.fit(there[:n], sample_weight=weights)) == expected
+
+
+def test_nothing_waits_for_the_collector():
+    X = torch.as_tensor(blobs(20000, 12, "float32")).cuda()
+    gc.collect()
+    gc.disable()
+    try:
+        used = []
+        for _ in range(3):
+            KMeans(7, init=X[:7], n_init=1, max_iter=5, tol=0.0).fit(X)
+            used.append(torch.cuda.memory_allocated())
+        assert used[1] == used[2]
+    finally:
+        gc.enable()
