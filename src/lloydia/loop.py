@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,7 @@ def watch(function: Callable[[Report], object]) -> Iterator[None]:
         _watchers.reset(token)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What one run from one start gives.
 
     Attributes

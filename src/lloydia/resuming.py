@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -285,7 +285,7 @@ class Progress:
         """Keep a run's result; `stopped` says whether a callback ended the fit with it."""
         if not (result.reason == LIMIT or (stopped and result.reason == CALLBACK)):
             self.halts.pop(number, None)
-        self.results[number] = replace(result, labels=None)
+        self.results[number] = result._replace(labels=None)
         if self._best() == number:
             self.labels = {number: result.labels}
         self._write()
@@ -297,14 +297,14 @@ class Progress:
         number = self._best()
         best = self.results[number]
         if number in self.labels:
-            return replace(best, labels=self.labels[number])
+            return best._replace(labels=self.labels[number])
         self.engine.classify(best.centers)
         if float(self.engine.inertia()) != best.inertia:
             raise OtherDataError(
                 f"The best run's inertia was {best.inertia}, and these rows and weights have "
                 "another: go on with the data that the fit was begun with."
             )
-        return replace(best, labels=self.engine.labels())
+        return best._replace(labels=self.engine.labels())
 
     def _best(self) -> int:
         """Return the number of the run with the least inertia, the first on a tie."""
@@ -317,7 +317,7 @@ class Progress:
 
     def _snapshot(self) -> Snapshot:
         results = {
-            number: replace(result, centers=on_host(result.centers))
+            number: result._replace(centers=on_host(result.centers))
             for number, result in self.results.items()
         }
         state: Any = self.random_state.get_state()

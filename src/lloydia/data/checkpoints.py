@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
     arrays: dict[str, Any] = {"keys": keys}
     results: dict[int, Any] = {}
     for number, result in snapshot.results.items():
-        facts = asdict(result)
+        facts = result._asdict()
         del facts["labels"]
         arrays |= {f"{number}_{name}": facts.pop(name) for name in ("centers", "history")}
         results[number] = facts

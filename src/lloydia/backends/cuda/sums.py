@@ -50,7 +50,8 @@ class Lattice:
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
         """Put a grid on the device, in one copy."""
-        numbers = np.concatenate([grid.scale, grid.quantum, 1.0 / grid.quantum, rows.frame()])
+        quantum = grid.quantum
+        numbers = np.concatenate([grid.scale, quantum, 1.0 / quantum, rows.frame()])
         m = len(grid.exponents)
         both = np.concatenate([numbers.view(np.int64), grid.exponents])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
