@@ -17,6 +17,7 @@ __all__ = ["lent", "put", "to_device"]
 
 PIECE = 1 << 26  # bytes of a pinned buffer
 DIRECT = 1 << 20  # bytes up to which pinning costs more than it gains
+FIRST = 1 << 16  # bytes that the driver takes at once
 
 
 class Lent:
@@ -41,10 +42,13 @@ def lent(array: NDArray) -> torch.Tensor:
 def put(array: NDArray, out: torch.Tensor) -> None:
     """Queue a copy of some numbers to a tensor, without waiting for what was queued before.
 
-    The driver takes what is not pinned in pieces, each when its turn has come.
+    The driver takes what is not pinned in pieces, each when its turn has come, but for the first.
     """
-    pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda)
-    out.copy_(pinned.copy_(lent(array)), non_blocking=True)
+    there = lent(array)
+    if array.nbytes > FIRST:
+        pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda)
+        there = pinned.copy_(there)
+    out.copy_(there, non_blocking=True)
 
 
 def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
