@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.batch_rows import BatchRows
-from lloydia.backends.cuda.half_frame import RADIUS, queue_frame
+from lloydia.backends.cuda.half_frame import RADIUS, new_frame, queue_frame
 from lloydia.backends.cuda.launching import place
 from table import blobs
 
@@ -62,7 +62,9 @@ def huge(n, d, dtype):
 def test_frames_are_those_of_numpy(kind, n, d, dtype):
     # Of a batch: every member has its own.
     X = np.stack([kind(n, d, dtype), np.full((n, d), 5, dtype)])
-    numbers, origin, offsets = queue_frame(BatchRows(torch.from_numpy(X).to(place("cuda"))))
+    members = BatchRows(torch.from_numpy(X).to(place("cuda")))
+    numbers, origin, offsets = room = new_frame(members)
+    queue_frame(members, room)
     for b, rows in enumerate(X):
         offset, scale, radius = frame(rows)
         assert numbers[b, 0] == scale

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["NUMBERS", "RADIUS", "queue_frame"]
+__all__ = ["NUMBERS", "RADIUS", "new_frame", "queue_frame"]
 
 # Numbers and rows that are sampled: one program looks at them.
 SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**11, 64, 128
@@ -118,16 +118,11 @@ def frame_kernel(
     tl.store(numbers + which, found, mask=which < NUMBERS)
 
 
-def queue_frame(
-    rows: Placed | BatchRows, bounds: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Queue the choice of a frame of each member.
+Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
-    Parameters
-    ----------
-    rows : Placed or BatchRows
-    bounds : torch.Tensor, optional
-        As for :class:`lloydia.backends.cuda.half_rows.HalfRows`.
+
+def new_frame(rows: Placed | BatchRows) -> Frame:
+    """Return room for the frame of each member.
 
     Returns
     -------
@@ -136,15 +131,29 @@ def queue_frame(
     origin, offsets : float64 tensors of shape (members, d)
         m and ``m s``.
     """
-    n, d, members = rows.n_samples, rows.n_features, rows.members
-    m = min(n, MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    d, members = rows.n_features, rows.members
     edge = members * NUMBERS.value
     found = torch.empty(edge + 2 * members * d, dtype=torch.float64, device=rows.device)
     numbers = found[:edge].view(members, -1)
     origin, offsets = found[edge:].view(2, members, d)
+    return numbers, origin, offsets
+
+
+def queue_frame(rows: Placed | BatchRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
+    """Queue the choice of a frame of each member.
+
+    Parameters
+    ----------
+    rows : Placed or BatchRows
+    frame : tuple of three tensors
+        What :func:`new_frame` returned, to be written.
+    bounds : torch.Tensor, optional
+        As for :class:`lloydia.backends.cuda.half_rows.HalfRows`.
+    """
+    n, d, members = rows.n_samples, rows.n_features, rows.members
+    m = min(n, MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
     size = next_power(m)
     launch(
-        frame_kernel, (1, 1, members), rows.X, n, d, m, numbers, origin, offsets, bounds,
+        frame_kernel, (1, 1, members), rows.X, n, d, m, *frame, bounds,
         ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
     )  # fmt: skip
-    return numbers, origin, offsets

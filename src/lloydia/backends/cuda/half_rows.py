@@ -6,6 +6,7 @@ bounds of ``|y|`` and ``|x' - y|``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import proxy
 
@@ -16,9 +17,10 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import two_sum
 from lloydia.backends.cuda.extent import magnitudes_of, raise_bounds
 from lloydia.backends.cuda.flow import first_row
-from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, new_frame, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
 
@@ -180,14 +182,22 @@ class HalfRows:
         new = {"device": rows.device, "dtype": torch.float32}
         # These are part of them.
         self.rows, self.width = proxy(rows), padded(rows.n_features)
-        self.numbers, self.origin, self.offsets = queue_frame(rows, bounds)
+        self.numbers, self.origin, self.offsets = new_frame(rows)
         if memory is None:
             self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
             self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
         else:
             self.memory = tuple(part[:n] for part in memory)
+        layout = Layout.of("halves", rows.X, self, more=(bounds is None,))
+        if bounds is not None:
+            layout = layout._replace(parts=[bounds, *layout.parts])
+        planned(partial(self._queue, bounds), rows.device, layout)
+
+    def _queue(self, bounds: torch.Tensor | None) -> None:
+        """Queue all of it: the frames, the storing, and what follows from the rows' bounds."""
+        queue_frame(self.rows, (self.numbers, self.origin, self.offsets), bounds)
         self.store(bounds)
-        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
+        launch(reach_kernel, (1, 1, self.rows.members), self.numbers, **EXACT)
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:
