@@ -23,7 +23,7 @@ from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.tensor_scan import TensorScan
-from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.upload import to_device
 from lloydia.backends.engine import UNLIMITED
 
@@ -163,8 +163,8 @@ class Batch:
     def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
         """Queue each member's sum of D to the centres of these labels: see :func:`cost_limbs`."""
         rows = self.rows
-        D = own_distances(rows, labels, centers)
-        largest = largest_term(D, None, members=rows.members)
+        largest = torch.zeros(rows.members, dtype=torch.float64, device=rows.device)
+        D = own_distances(rows, labels, centers, largest=largest)
         return cost_limbs(D, None, largest, members=rows.members)
 
     def _joined(self, limbs: Fetched) -> list[float]:

@@ -55,6 +55,7 @@ class BatchRows:
     """
 
     measured: Measured
+    weights = None
 
     def __init__(self, X: torch.Tensor, bounds: torch.Tensor | None = None) -> None:
         self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]

@@ -10,10 +10,12 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.distinct import FEW, see
 from lloydia.backends.cuda.flow import first_row
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.totals import raise_to
 
 __all__ = [
     "closest",
@@ -100,16 +102,28 @@ def levels(X: torch.Tensor) -> int:
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def own_kernel(X, labels, centers, out, flow, n, k, d, LEVELS: tl.constexpr):
-    """Write D of rows to their own centre."""
+def own_kernel(
+    X, labels, centers, out, flow, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
+):
+    """Write D of rows to their own centre; note the largest term and which labels occur early."""
     if flow is not None and tl.load(flow) != 0:
         return
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = rows < n
+    if seen is not None and tl.program_id(0) * BLOCK < FEW * k:
+        see(labels, rows, inside, seen)
     rows += first_row(n)
     own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
     D = pair_distances(X + rows * d, centers + own * d, inside, d, LEVELS)
     tl.store(out + rows, D, mask=inside)
+    if largest is not None:
+        if weights is not None:
+            D = tl.load(weights + rows, mask=inside, other=0.0) * D
+        largest += tl.program_id(2)
+        top = tl.max(D, axis=0)
+        # Looked at first: few programs find a larger one.
+        if top > tl.load(largest, volatile=True):
+            raise_to(largest, top)
 
 
 def own_distances(
@@ -118,6 +132,8 @@ def own_distances(
     centers: torch.Tensor,
     out: torch.Tensor | None = None,
     flow: torch.Tensor | None = None,
+    largest: torch.Tensor | None = None,
+    seen: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return the D of every row to the centre of its label: shape (n,), float64.
 
@@ -130,13 +146,18 @@ def own_distances(
         Where to write it.
     flow : tensor, optional
         Nothing is written where its first element is not 0.
+    largest : tensor of shape (members,), float64, optional
+        Raised to the largest weight times D of each member; it may hold zeros.
+    seen : tensor of shape (k,), int32, optional
+        Of the labels of the first rows, those that occur become 1.
     """
     n, d = rows.n_samples, rows.n_features
     if out is None:
         out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
+    weights = None if largest is None else rows.weights
     launch(
         own_kernel, (ceil_div(n, BLOCK.value), 1, rows.members),
-        rows.X, labels, centers, out, flow, n, centers.shape[-2], d,
+        rows.X, labels, centers, out, flow, n, centers.shape[-2], d, weights, largest, seen,
         LEVELS=levels(rows.X), num_warps=4, **EXACT,
     )  # fmt: skip
     return out

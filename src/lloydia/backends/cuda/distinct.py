@@ -1,4 +1,8 @@
-"""Which labels occur."""
+"""Which labels occur.
+
+A few rows of a cluster are looked at before all others: as long as nobody has seen a label, all
+programs write that they have, to one address.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,11 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["n_distinct", "queue_seen", "see"]
+__all__ = ["FEW", "n_distinct", "n_missing", "see"]
 
 BLOCK = tl.constexpr(1024)
+# Rows a cluster that are looked at first.
+FEW = tl.constexpr(16)
 
 
 @triton.jit
@@ -39,7 +45,7 @@ def n_missing(seen, k):
 def seen_kernel(labels, n, seen, k):
     """Look at labels until all have occurred, which mostly is soon."""
     first = tl.program_id(0).to(tl.int64) * BLOCK
-    missing = k
+    missing = n_missing(seen, k)
     while (first < n) & (missing > 0):
         # As many as are counted then.
         for _ in range(0, k, BLOCK):
@@ -49,14 +55,10 @@ def seen_kernel(labels, n, seen, k):
         missing = n_missing(seen, k)
 
 
-def queue_seen(labels: torch.Tensor, seen: torch.Tensor) -> None:
-    """Queue that `seen`, zeros of shape (k,), int32, has a 1 for each of the labels: int32 (n,)."""
-    programs = min(ceil_div(len(labels), BLOCK.value), 8 * processors(labels.device))
-    launch(seen_kernel, (programs,), labels, len(labels), seen, len(seen))
-
-
 def n_distinct(labels: torch.Tensor, k: int) -> int:
     """Return how many of k labels occur: int32, shape (n,)."""
     seen = torch.zeros(k, dtype=torch.int32, device=labels.device)
-    queue_seen(labels, seen)
+    for n in sorted({min(FEW.value * k, len(labels)), len(labels)}):
+        programs = min(ceil_div(n, BLOCK.value), 8 * processors(labels.device))
+        launch(seen_kernel, (programs,), labels, n, seen, k)
     return int(seen.count_nonzero())

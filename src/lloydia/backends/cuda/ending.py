@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from lloydia.backends.cuda.distances import own_distances
-from lloydia.backends.cuda.distinct import queue_seen
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.totals import cost_limbs, join_cost
 
 __all__ = ["Ending"]
 
@@ -32,10 +31,10 @@ class Ending:
     def __init__(self, rows: Placed, labels: torch.Tensor, centers: torch.Tensor) -> None:
         self.n, self.k = rows.n_samples, len(centers)
         found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
-        D, largest = own_distances(rows, labels, centers), found[LIMBS : LIMBS + 1]
-        largest_term(D, rows.weights, largest.view(torch.float64))
-        cost_limbs(D, rows.weights, largest.view(torch.float64), found[:LIMBS])
-        queue_seen(labels, found[LIMBS + 1 :].view(torch.int32)[: self.k])
+        largest = found[LIMBS : LIMBS + 1].view(torch.float64)
+        seen = found[LIMBS + 1 :].view(torch.int32)[: self.k]
+        D = own_distances(rows, labels, centers, largest=largest, seen=seen)
+        cost_limbs(D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen)
         self.found = Fetched(found)
 
     def __float__(self) -> float:

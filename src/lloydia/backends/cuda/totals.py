@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.distinct import n_missing, see
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, processors
@@ -90,10 +91,13 @@ def largest_kernel(D, weights, largest, flow, n):
     raise_to(largest + tl.program_id(2), tl.max(top, axis=0))
 
 
-@triton.jit(do_not_specialize=["n", "bits"])
-def cost_kernel(D, weights, largest, out, flow, n, bits):
+@triton.jit(do_not_specialize=["n", "bits", "k"])
+def cost_kernel(D, weights, largest, out, flow, n, bits, labels, seen, k):
     if flow is not None and tl.load(flow) != 0:
         return
+    missing = 0
+    if seen is not None:
+        missing = n_missing(seen, k)
     out += tl.program_id(2) * 4
     exponent = exponent_of(tl.load(largest + tl.program_id(2)))
     limb0 = tl.zeros([BLOCK], tl.int64)
@@ -108,6 +112,8 @@ def cost_kernel(D, weights, largest, out, flow, n, bits):
         limb = rounded(rest)
         limb1 += limb.to(tl.int64)
         limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
+        if seen is not None and missing > 0:
+            see(labels, rows, rows < n, seen)
         rows += tl.num_programs(0) * BLOCK
     tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
     tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")
@@ -150,6 +156,8 @@ def cost_limbs(
     flow: torch.Tensor | None = None,
     members: int = 1,
     bits: int | None = None,
+    labels: torch.Tensor | None = None,
+    seen: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return the limbs of the sum of weight times D, and their exponent: shape (4,), int64.
 
@@ -167,6 +175,10 @@ def cost_limbs(
         Of a batch, whose D follow one another; they are the first axis of the result.
     bits : int, optional
         A limb's; where others add to the sum, those of all values.
+    labels : tensor of shape (n,), int32, optional
+    seen : tensor of shape (k,), int32, optional
+        What :func:`~lloydia.backends.cuda.distances.own_distances` saw; those of `labels` that
+        occur become 1.
     """
     if out is None:
         shape = (4,) if members == 1 else (members, 4)
@@ -174,7 +186,8 @@ def cost_limbs(
     n = len(D) // members
     launch(
         cost_kernel, programs(D, members),
-        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n), num_warps=4, **EXACT,
+        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n),
+        labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
     )  # fmt: skip
     return out
 
