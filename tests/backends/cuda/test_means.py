@@ -15,9 +15,9 @@ from lloydia.exact.means import means
 K, D, SLOTS = 6, 5, 4
 
 
-def integers(rng, n_limbs, bits, n_replicas):
+def totals_of(rng, n_limbs):
     """Return sums whose numbers begin at any limb, of either sign, and weights; cluster 2 empty."""
-    totals = rng.integers(-(2**60), 2**60, size=(n_limbs, K, D + 1)) // n_replicas
+    totals = rng.integers(-(2**60), 2**60, size=(n_limbs, K, D + 1))
     for j in range(K):
         for f in range(D + 1):
             totals[: rng.integers(0, n_limbs), j, f] = 0
@@ -26,11 +26,7 @@ def integers(rng, n_limbs, bits, n_replicas):
     totals[:, :, D] = np.abs(totals[:, :, D])
     totals[0, :, D] |= 1
     totals[:, 2] = 0
-    parts = np.zeros((n_replicas, *totals.shape), dtype=np.int64)
-    parts[:-1] = rng.integers(-(2**40), 2**40, size=parts[:-1].shape)
-    parts[:, :, 2, D] = 0
-    parts[-1] = totals - parts[:-1].sum(axis=0)
-    return totals, parts
+    return totals
 
 
 def grid_of(n_limbs, bits, rng):
@@ -40,10 +36,9 @@ def grid_of(n_limbs, bits, rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n_limbs", "bits"), [(1, 51), (2, 39), (5, 30)])
-@pytest.mark.parametrize("n_replicas", [1, 4])
-def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, n_replicas, dtype):
-    rng = np.random.default_rng(n_limbs + n_replicas)
-    totals, parts = integers(rng, n_limbs, bits, n_replicas)
+def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
+    rng = np.random.default_rng(n_limbs + 1)
+    totals = totals_of(rng, n_limbs)
     grid = grid_of(n_limbs, bits, rng)
     device = place("cuda")
     old = rng.normal(size=(K, D)).astype(dtype)
@@ -56,9 +51,9 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, n_replicas, d
     flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
     flow[ITERATION.value], flow[N_CHANGED.value] = 7, 9
     finish_kernel[(2,)](
-        torch.from_numpy(parts).to(device), n_limbs, bits,
+        torch.from_numpy(totals).to(device), bits,
         torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report, flow, 1,
-        REPLICAS=n_replicas, BLOCK_K=2, BLOCK_D=4, **EXACT,
+        LIMBS=n_limbs, COLUMNS=4, LEVELS=2, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -76,7 +71,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, n_replicas, d
 
 def test_nothing_happens_after_a_halt():
     rng = np.random.default_rng(0)
-    _, parts = integers(rng, 2, 39, 1)
+    totals = totals_of(rng, 2)
     grid = grid_of(2, 39, rng)
     device = place("cuda")
     current = torch.ones((K, D), dtype=torch.float32, device=device)
@@ -85,8 +80,8 @@ def test_nothing_happens_after_a_halt():
     flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
     flow[HALT.value] = 1
     finish_kernel[(1,)](
-        torch.from_numpy(parts).to(device), 2, 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, flow, 1, REPLICAS=1, BLOCK_K=2, BLOCK_D=4, **EXACT,
+        torch.from_numpy(totals).to(device), 39, torch.from_numpy(grid.exponents).to(device),
+        K, D, current, history, SLOTS, report, flow, 1, LIMBS=2, COLUMNS=4, LEVELS=2, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()

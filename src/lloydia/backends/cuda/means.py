@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.distances import levels, pair_distances
 from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
 from lloydia.backends.cuda.flow import (
     HALT,
@@ -22,7 +23,7 @@ from lloydia.backends.cuda.flow import (
     TICKETS,
     own_flow,
 )
-from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
 
 if TYPE_CHECKING:
@@ -47,12 +48,8 @@ __all__ = [
 # again; from HEAD on, D between the old and the new place of each centre (bits of float64).
 CHANGED, EMPTY, MOVE, RECHECKED = (tl.constexpr(i) for i in range(4))
 HEAD = tl.constexpr(8)
-# Clusters and features that a program of a batch, which has many, looks at together, and its warps:
-# the fastest measured on an H200.
-BATCH_TILE, BATCH_WARPS = (8, 16), 2
-# Of a data set by itself: programs a multiprocessor, their warps, and, if each has
-# one cluster, the registers of a thread with which a multiprocessor holds all of them.
-RESIDENT, WARPS, REGISTERS = 8, 4, 64
+# Programs a multiprocessor, and features of a cluster that one looks at together.
+RESIDENT, MOST_COLUMNS = 16, 128
 
 
 @triton.jit
@@ -108,7 +105,8 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
         n_changed = tl.load(flow + N_CHANGED)
-        n_empty = tl.atomic_add(flow + N_EMPTY, 0)
+        # From where all programs have counted.
+        n_empty = tl.load(flow + N_EMPTY, volatile=True)
         tl.store(said + CHANGED, n_changed.to(tl.int64))
         tl.store(said + EMPTY, n_empty.to(tl.int64))
         tl.store(said + RECHECKED, tl.load(flow + N_RECHECKED).to(tl.int64))
@@ -123,26 +121,25 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
 
 @triton.jit
 def finish(
-    program, n_programs, sums, n_limbs, bits, exponents, k, d,
+    program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
     current, history, n_slots, report, flow, settles,
-    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
 
     Parameters
     ----------
-    sums : int64 (REPLICAS, n_limbs, k, d + 1)
+    sums : int64 (n_limbs, k, d + 1)
     exponents : int64 (d + 1,)
     current : (k, d)
         The centres of the assignment; overwritten by the new ones, but for empty clusters.
     history : (n_slots, k, d)
-        The centres after iteration i are in slot i modulo n_slots.
+        The centres after iteration i are in slot i modulo n_slots; `current` is in that of the
+        iteration before.
     report : int64 (n_slots, HEAD + k)
     settles : int
         Whether empty clusters end what is queued.
     """
-    AHEAD: tl.constexpr = 16 if BLOCK_D > 16 else BLOCK_D
-    SIDE: tl.constexpr = 512 // BLOCK_K if BLOCK_K < 512 else 1
     iteration = tl.load(flow + ITERATION)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
@@ -150,67 +147,51 @@ def finish(
     new_slot = ((iteration + 1) % n_slots) * size
     said = report + ((iteration + 1) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
     limb_size = k.to(tl.int64) * (d + 1)
-    replica_size = limb_size * n_limbs
-    for block in range(program, tl.cdiv(k, BLOCK_K), n_programs):
-        j = block * BLOCK_K + tl.arange(0, BLOCK_K)
-        real = j < k
-        row = j.to(tl.int64) * (d + 1)
+    for cluster in range(program, k, n_programs):
+        # One, as what is done for several wants it.
+        j = (cluster + tl.arange(0, 1)).to(tl.int64)
+        row = sums + j[:, None] * (d + 1)
+        one = j < k
         b, b_low, b_place = significand(
-            sums, row[:, None] + d, real[:, None], n_limbs, bits, limb_size, replica_size, REPLICAS
+            row, d + tl.zeros((1, 1), tl.int64), one[:, None], n_limbs, bits, limb_size, 0, 1
         )
         empty = b == 0.0
         b = tl.where(empty, 1.0, b)
-        for first in range(0, d, BLOCK_D):
-            f = first + tl.arange(0, BLOCK_D)
-            mask = real[:, None] & (f < d)[None, :]
+        move = tl.zeros((1,), tl.float64)
+        for first in range(0, d, COLUMNS):
+            f = first + tl.arange(0, COLUMNS)[None, :]
+            mask = f < d
             a, a_low, a_place = significand(
-                sums, row[:, None] + f[None, :], mask, n_limbs, bits, limb_size, replica_size,
-                REPLICAS,
-            )  # fmt: skip
+                row, f.to(tl.int64), mask, n_limbs, bits, limb_size, 0, 1
+            )
             if current.dtype.element_ty == tl.float64:
                 q = divide(a, a_low, b, b_low)
             else:
                 q = a / b
-            e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
+            e = tl.load(exponents + f, mask=mask, other=0)
             mean = ldexp(q, e - bits * (a_place - b_place))
-            at = j.to(tl.int64)[:, None] * d + f[None, :]
+            at = j[:, None] * d + f
             old = tl.load(current + at, mask=mask, other=0.0)
             new = tl.where(empty, old, mean.to(old.dtype))
             tl.store(current + at, new, mask=mask)
             tl.store(history + new_slot + at, new, mask=mask)
-        # What other threads of this program have stored is read below.
+            step = tl.where(mask, tl.abs(new.to(tl.float64) - old.to(tl.float64)), 0.0)
+            move = tl.maximum(move, tl.max(step, 1))
+        # What other threads of this program have stored is read below, from the cache.
         tl.debug_barrier()
-        move = tl.zeros((BLOCK_K,), tl.float64)
-        for first in range(0, d, SIDE):
-            f = first + tl.arange(0, SIDE)
-            at = j.to(tl.int64)[:, None] * d + f[None, :]
-            mask = real[:, None] & (f < d)[None, :]
-            new = tl.load(history + new_slot + at, mask=mask, other=0.0).to(tl.float64)
-            old = tl.load(history + old_slot + at, mask=mask, other=0.0).to(tl.float64)
-            move = tl.maximum(move, tl.max(tl.abs(new - old), 1))
-        square = tl.zeros((BLOCK_K,), tl.float64)
-        # Added in order, from the cache now; the loads of some features are on their way together.
-        for first in range(0, d, AHEAD):
-            differences = ()
-            for i in tl.static_range(AHEAD):
-                feature = tl.full((BLOCK_K,), i, tl.int32) + first
-                at = j.to(tl.int64) * d + feature
-                there = real & (feature < d)
-                new = tl.load(history + new_slot + at, mask=there, other=0.0).to(tl.float64)
-                old = tl.load(history + old_slot + at, mask=there, other=0.0).to(tl.float64)
-                differences = differences + (new - old,)
-            for i in tl.static_range(AHEAD):
-                square += differences[i] * differences[i]
-        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
-        tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True))
-        tl.atomic_add(flow + N_EMPTY, tl.sum(tl.sum((empty & real[:, None]).to(tl.int32), 1), 0))
+        at_new, at_old = history + new_slot + j * d, history + old_slot + j * d
+        square = pair_distances(at_new, at_old, one, d, LEVELS)
+        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
+        tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
+        n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
+        tl.atomic_add(flow + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
     conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
 
 
-@triton.jit(do_not_specialize=["n_limbs", "bits", "k", "d", "n_slots", "settles"])
+@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles"])
 def finish_kernel(
-    sums, n_limbs, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
-    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
+    LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own, for each member of a batch."""
     flow = own_flow(flow)
@@ -218,9 +199,9 @@ def finish_kernel(
         member = tl.program_id(2).to(tl.int64)
         finish(
             tl.program_id(0), tl.num_programs(0),
-            sums + member * REPLICAS * n_limbs * k * (d + 1), n_limbs, bits,
-            exponents + member * (d + 1), k, d, current + member * k * d, history + member * k * d,
-            n_slots, report + member * (HEAD + k), flow, settles, REPLICAS, BLOCK_K, BLOCK_D,
+            sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
+            current + member * k * d, history + member * k * d, n_slots,
+            report + member * (HEAD + k), flow, settles, COLUMNS, LEVELS,
         )  # fmt: skip
 
 
@@ -231,26 +212,20 @@ def queue_finish(
 
     Parameters
     ----------
-    sums : int64 tensor of shape (members * n_replicas, n_limbs, k, d + 1)
+    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     lattice : Lattice
     run : LowRun, TensorRun or BatchRun
         Where the centres and the report go.
     members : int
         Of a batch.
     """
-    every, n_limbs, k, m = sums.shape
-    n_replicas = every // members
-    # Several programs a multiprocessor: they hide each other's latencies.
-    programs = RESIDENT * processors(sums.device)
-    columns = min(256, next_power(m - 1))
-    rows = min(next_power(ceil_div(k, programs)), max(1, 1024 // (columns * n_replicas)))
-    warps, registers = WARPS, REGISTERS if rows == 1 else None
-    if members > 1:
-        (rows, columns), warps, registers = BATCH_TILE, BATCH_WARPS, None
+    _, n_limbs, k, m = sums.shape
+    # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
+    # threads do the same where squares are added in order.
     launch(
-        finish_kernel, (min(ceil_div(k, rows), programs), 1, members),
-        sums, n_limbs, lattice.grid.bits, lattice.exponents, k, m - 1,
+        finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
+        sums, lattice.grid.bits, lattice.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-        REPLICAS=n_replicas, BLOCK_K=rows, BLOCK_D=columns,
-        num_warps=warps, maxnreg=registers, **EXACT,
+        LIMBS=n_limbs, COLUMNS=min(MOST_COLUMNS, next_power(m - 1)),
+        LEVELS=levels(run.current), num_warps=1, **EXACT,
     )  # fmt: skip
