@@ -95,9 +95,6 @@ def largest_kernel(D, weights, largest, flow, n):
 def cost_kernel(D, weights, largest, out, flow, n, bits, labels, seen, k):
     if flow is not None and tl.load(flow) != 0:
         return
-    missing = 0
-    if seen is not None:
-        missing = n_missing(seen, k)
     out += tl.program_id(2) * 4
     exponent = exponent_of(tl.load(largest + tl.program_id(2)))
     limb0 = tl.zeros([BLOCK], tl.int64)
@@ -112,14 +109,16 @@ def cost_kernel(D, weights, largest, out, flow, n, bits, labels, seen, k):
         limb = rounded(rest)
         limb1 += limb.to(tl.int64)
         limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
-        if seen is not None and missing > 0:
-            see(labels, rows, rows < n, seen)
         rows += tl.num_programs(0) * BLOCK
     tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
     tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")
     tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
     if tl.program_id(0) == 0:
         tl.store(out + 3, exponent.to(tl.int64))
+    if seen is not None and n_missing(seen, k) > 0:
+        for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+            again = block * BLOCK + tl.arange(0, BLOCK)
+            see(labels, again, again < n, seen)
 
 
 def programs(D: torch.Tensor, members: int) -> tuple[int, int, int]:
