@@ -23,6 +23,8 @@ D = 11
     ("gauss", "float32", False, 150, 5), ("gauss", "float64", True, 150, 5),
     ("outlier", "float32", True, 150, 5), ("outlier", "float64", False, 150, 5),
     ("wide", "float64", True, 150, 5), ("gauss", "float32", False, 2500, 1),
+    # Some numbers need more than the first limb, some do not.
+    ("wide", "float32", False, 150, 5), ("outlier", "float32", False, 150, 5),
     ("gauss", "float32", False, 1500, 300), ("gauss", "float32", False, 150, MOST_BINS + 1),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):

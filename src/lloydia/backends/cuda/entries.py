@@ -1,9 +1,11 @@
 """Entries of the rows that changed, sorted by cluster.
 
 A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  A block of entries is sorted by itself
-first, so that it counts for each cluster, and asks where its entries go, once: an atomic operation
-an entry would take longer than all the rest.
+counting sort brings the entries of a cluster together.  A program counts its own entries first, so
+that it asks where they go once a cluster: an atomic operation an entry would take longer than all
+the rest.  It sorts a block of entries at a time, by two bits of the cluster after two (radix sort,
+least significant digit first); the number of entries before one, with each of the four digits, is
+a quarter of the bits of one running sum.
 """
 
 from __future__ import annotations
@@ -13,17 +15,29 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
-from lloydia.backends.cuda.launching import next_power, processors
+from lloydia.backends.cuda.launching import ceil_div, next_power, processors
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["MOST_BINS", "Entries"]
+__all__ = ["MOST_BINS", "Entries", "entry_at"]
 
-# Entries and counters that a program looks at together; clusters that blocks of entries are sorted
-# by, and the least that a histogram has.
+# Entries and counters that a program looks at together; clusters that it counts by itself, and the
+# least that a histogram has.
+LOG_ROWS = tl.constexpr(10)
 ROWS = tl.constexpr(1 << 10)
 COUNTERS = tl.constexpr(4096)
-LOG_ROWS = tl.constexpr(10)
+SIDE = tl.constexpr(8)
 MOST_BINS, LEAST_BINS = 1024, 128
+# Of a program that sorts.
+WARPS = 4
+
+
+@triton.jit
+def entry_at(entries, place, count):
+    """Return the sign, the row and the cluster of entries; past the end the last, times 0."""
+    entry = tl.load(entries + tl.minimum(place, count - 1))
+    row = entry.to(tl.int32)
+    sign = tl.where(place < count, tl.where(row < 0, -1, 1), 0)
+    return sign, tl.where(row < 0, ~row, row).to(tl.int64), (entry >> 32).to(tl.int32)
 
 
 @triton.jit
@@ -43,86 +57,153 @@ def block_of(block, labels, changed_rows, changed_old, n_changed):
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def count_kernel(labels, n, changed_rows, changed_old, counts, k, flow, BINS: tl.constexpr):
-    """Count the entries of each cluster; BINS is 0 where there are too many clusters to sort by."""
+def count_kernel(
+    labels, n, changed_rows, changed_old, counts, befores, k, flow, BINS: tl.constexpr
+):
+    """Count the entries of each cluster, and for each program those that others counted before.
+
+    BINS is 0 where there are too many clusters for a program to count by itself.
+    """
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    n_blocks = 2 * tl.cdiv(n_changed, ROWS)
+    if (halted != 0) | (program >= n_blocks):
         return
     changed_rows += first_row(n)
     changed_old += first_row(n)
     counts += tl.program_id(2).to(tl.int64) * k
-    n_changed = tl.load(flow + N_CHANGED)
-    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
+    befores += (tl.program_id(2).to(tl.int64) * n_programs + program) * BINS
+    own = tl.zeros((BINS if BINS > 0 else 1,), tl.int32)
+    for block in range(program, n_blocks, n_programs):
         cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
         if BINS > 0:
-            many = tl.histogram(cluster, BINS, there)
-            tl.atomic_add(counts + tl.arange(0, BINS), many, mask=many > 0, sem="relaxed")
+            own += tl.histogram(cluster, BINS, there)
         else:
             tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
+    if BINS > 0:
+        bins = tl.arange(0, BINS)
+        before = tl.atomic_add(counts + bins, own, mask=own > 0, sem="relaxed")
+        tl.store(befores + bins, before, mask=own > 0)
 
 
 @triton.jit(do_not_specialize=["k"])
-def place_kernel(counts, ends, k, flow):
-    """Turn counts into where the entries of each cluster begin; `ends` moves on as they come."""
+def place_kernel(counts, begins, totals, k, flow):
+    """Turn counts into where the entries of each cluster begin, and into how many there are."""
     if tl.load(own_flow(flow) + HALT) != 0:
         return
     counts += tl.program_id(2).to(tl.int64) * k
-    ends += tl.program_id(2).to(tl.int64) * k
+    begins += tl.program_id(2).to(tl.int64) * k
     before = 0
     for first in range(0, k, COUNTERS):
         j = first + tl.arange(0, COUNTERS)
         count = tl.load(counts + j, mask=j < k, other=0)
-        tl.store(ends + j, before + tl.cumsum(count, 0) - count, mask=j < k)
+        tl.store(begins + j, before + tl.cumsum(count, 0) - count, mask=j < k)
         tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < k)
         before += tl.sum(count, 0)
+    tl.store(totals + tl.program_id(2), before)
 
 
 @triton.jit
-def ascending(keys, place):
-    """Return a block of integers in ascending order: Batcher's bitonic sort (AFIPS 1968)."""
-    for stage in tl.static_range(1, LOG_ROWS + 1):
-        for step in tl.static_range(stage):
-            partner = place ^ (1 << (stage - 1 - step))
-            other = tl.gather(keys, partner, 0)
-            # Runs of 2**stage ascend and descend by turns.
-            lower = (place < partner) == ((place & (1 << stage)) == 0)
-            keys = tl.where(lower, tl.minimum(keys, other), tl.maximum(keys, other))
-    return keys
+def running_sum(x):
+    """Return the sums up to each of a block of integers, and the sum of all."""
+    # What lies side by side is mostly in one thread, which adds it by itself.
+    x = tl.reshape(x, (ROWS // SIDE, SIDE))
+    every = tl.sum(x, 1)
+    upto = tl.cumsum(every, 0)
+    return tl.reshape(tl.cumsum(x, 1) + (upto - every)[:, None], (ROWS,)), tl.sum(every, 0)
+
+
+@triton.jit
+def by_digit(keys, there, n_there, low: tl.constexpr, out):
+    """Write the keys that are there to `out` by two bits of them, in their order otherwise.
+
+    Return all of `out`, and which are there: the first `n_there`.
+    """
+    place = tl.arange(0, ROWS)
+    field = (((keys >> low) & 3) * 16).to(tl.int64)
+    one = tl.where(there, tl.full((ROWS,), 1, tl.int64) << field, 0)
+    upto, every = running_sum(one)
+    # In each field the entries with a lower digit, and those before with the same one.
+    before = (every << 16) + (every << 32) + (every << 48) + (upto - one)
+    tl.store(out + ((before >> field) & 0xFFFF), keys, mask=there)
+    # What other threads have stored is read.
+    tl.debug_barrier()
+    there = place < n_there
+    return tl.load(out + place, mask=there, other=0), there
+
+
+@triton.jit
+def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
+    """Return a block's entries by cluster: clusters, places in the block, which are there, starts.
+
+    A start is where the entries of the same cluster begin.
+    """
+    place = tl.arange(0, ROWS)
+    n_there = tl.sum(there.to(tl.int32), 0)
+    keys = cluster * ROWS + place
+    for i in tl.static_range(PASSES):
+        keys, there = by_digit(keys, there, n_there, LOG_ROWS + 2 * i, scratch + i % 2 * ROWS)
+    cluster = keys // ROWS
+    ordered = scratch + (PASSES + 1) % 2 * ROWS
+    starts = scratch + PASSES % 2 * ROWS
+    before = tl.load(ordered + place - 1, mask=there & (place > 0), other=-1)
+    begins = there & ((place == 0) | (before // ROWS != cluster))
+    number, _ = running_sum(begins.to(tl.int32))
+    tl.store(starts + number - 1, place, mask=begins)
+    tl.debug_barrier()
+    start = tl.load(starts + number - 1, mask=there, other=0)
+    after = tl.load(ordered + place + 1, mask=place + 1 < n_there, other=-1)
+    ends = there & ((place == n_there - 1) | (after // ROWS != cluster))
+    return cluster, keys % ROWS, there, start, ends
 
 
 @triton.jit(do_not_specialize=["n", "k"])
 def sort_kernel(
-    labels, n, changed_rows, changed_old, ends, k, entries, clusters, flow, BINS: tl.constexpr,
+    labels, n, changed_rows, changed_old, begins, befores, k, entries, scratch, flow,
+    BINS: tl.constexpr, PASSES: tl.constexpr,
 ):  # fmt: skip
-    """Put each entry in its place: the row, or for a cluster that it leaves its complement."""
+    """Put each entry in its place: the row, or for a cluster that it leaves its complement.
+
+    The grid is that of :func:`count_kernel`: programs have the same entries.
+    """
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    n_blocks = 2 * tl.cdiv(n_changed, ROWS)
+    if (halted != 0) | (program >= n_blocks):
         return
+    own = tl.program_id(2).to(tl.int64) * n_programs + program
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    ends += tl.program_id(2).to(tl.int64) * k
     entries += first_row(2 * n)
-    clusters += first_row(2 * n)
-    n_changed = tl.load(flow + N_CHANGED)
+    begins += tl.program_id(2).to(tl.int64) * k
+    befores += own * BINS
+    scratch += own * 2 * ROWS
     place = tl.arange(0, ROWS)
-    for block in range(tl.program_id(0), 2 * tl.cdiv(n_changed, ROWS), tl.num_programs(0)):
+    for block in range(program, n_blocks, n_programs):
         cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
         if tl.max(there.to(tl.int32), 0) > 0:
+            cluster, own_place, there, start, ends = sorted_block(cluster, there, scratch, PASSES)
+            rows = tl.load(changed_rows + block // 2 * ROWS + own_place, mask=there, other=0)
             if BINS > 0:
-                many = tl.histogram(cluster, BINS, there)
-                some = many > 0
-                begin = tl.atomic_add(ends + tl.arange(0, BINS), many, mask=some, sem="relaxed")
-                begin = tl.where(some, begin - (tl.cumsum(many, 0) - many), 0)
-                order = ascending(tl.where(there, cluster, BINS) * ROWS + place, place)
-                cluster, own = order // ROWS, order % ROWS
-                there = cluster < BINS
-                at = place + tl.gather(begin, tl.where(there, cluster, 0), 0)
+                before = tl.load(befores + cluster, mask=there, other=0)
+                first = tl.load(begins + cluster, mask=there, other=0) + before
+                # Others have read it.
+                tl.debug_barrier()
+                tl.store(befores + cluster, before + (place - start + 1), mask=ends)
             else:
-                own = place
-                at = tl.atomic_add(ends + cluster, 1, mask=there, sem="relaxed")
-            rows = tl.load(changed_rows + block // 2 * ROWS + own, mask=there, other=0)
-            tl.store(entries + at, tl.where(block % 2 == 0, rows, ~rows), mask=there)
-            tl.store(clusters + at, cluster, mask=there)
+                many = place - start + 1
+                first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
+                starts = scratch + PASSES % 2 * ROWS
+                tl.store(starts + start, first, mask=ends)
+                tl.debug_barrier()
+                first = tl.load(starts + start, mask=there, other=0)
+            low = tl.where(block % 2 == 0, rows, ~rows).to(tl.int64) & 0xFFFFFFFF
+            at = first + (place - start)
+            tl.store(entries + at, (cluster.to(tl.int64) << 32) | low, mask=there)
+            # What is in scratch has been read.
+            tl.debug_barrier()
 
 
 class Entries:
@@ -137,19 +218,27 @@ class Entries:
 
     Attributes
     ----------
-    rows, clusters : int32 (2 members n,)
-        The row, or for a cluster that it leaves its complement; and that cluster.
-    ends : int32 (members k,)
-        Where the entries of each cluster end.
+    sorted : int64 (2 members n,)
+        A cluster in the high half, in the low one a row, or its complement where it leaves.
+    totals : int32 (members,)
+        How many there are.
     """
 
     def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
         self.n, self.k, self.members = n, k, members
         self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
-        self.counts = torch.zeros(members * k, dtype=torch.int32, device=device)
-        self.ends = torch.empty_like(self.counts)
-        self.rows = torch.empty(2 * members * n, dtype=torch.int32, device=device)
-        self.clusters = torch.empty_like(self.rows)
+        self.passes = ceil_div(max(1, (k - 1).bit_length()), 2)
+        programs = programs_each(8 * processors(device), members)
+        self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
+        every = members * self.programs
+        # Between iterations all are zero; bins that no cluster has stay so.
+        size = (members - 1) * k + max(k, self.bins)
+        self.counts = torch.zeros(size, dtype=torch.int32, device=device)
+        self.begins = torch.empty_like(self.counts)
+        self.totals = torch.empty(members, dtype=torch.int32, device=device)
+        self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
+        self.scratch = torch.empty(every * 2 * ROWS.value, dtype=torch.int32, device=device)
+        self.sorted = torch.empty(2 * members * n, dtype=torch.int64, device=device)
 
     def sort(
         self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
@@ -165,14 +254,17 @@ class Entries:
         flow : int32 tensor
         """
         n, k, members, bins = self.n, self.k, self.members, self.bins
-        programs = programs_each(8 * processors(labels.device), members)
+        grid = self.programs, 1, members
         launch(
-            count_kernel, (programs, 1, members),
-            labels, n, changed_rows, changed_old, self.counts, k, flow, BINS=bins,
+            count_kernel, grid,
+            labels, n, changed_rows, changed_old, self.counts, self.befores, k, flow, BINS=bins,
         )  # fmt: skip
-        launch(place_kernel, (1, 1, members), self.counts, self.ends, k, flow, num_warps=8)
         launch(
-            sort_kernel, (programs, 1, members),
-            labels, n, changed_rows, changed_old, self.ends, k, self.rows, self.clusters, flow,
-            BINS=bins,
+            place_kernel, (1, 1, members),
+            self.counts, self.begins, self.totals, k, flow, num_warps=8,
+        )  # fmt: skip
+        launch(
+            sort_kernel, grid,
+            labels, n, changed_rows, changed_old, self.begins, self.befores, k, self.sorted,
+            self.scratch, flow, BINS=bins, PASSES=self.passes, num_warps=WARPS,
         )  # fmt: skip

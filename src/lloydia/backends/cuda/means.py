@@ -122,7 +122,7 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
 @triton.jit
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
-    current, history, n_slots, report, flow, settles,
+    current, history, iteration, n_slots, report, flow, settles,
     COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
@@ -136,11 +136,12 @@ def finish(
     history : (n_slots, k, d)
         The centres after iteration i are in slot i modulo n_slots; `current` is in that of the
         iteration before.
+    iteration : int
+        Those that are complete.
     report : int64 (n_slots, HEAD + k)
     settles : int
         Whether empty clusters end what is queued.
     """
-    iteration = tl.load(flow + ITERATION)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
     old_slot = (iteration % n_slots) * size
@@ -195,12 +196,13 @@ def finish_kernel(
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own, for each member of a batch."""
     flow = own_flow(flow)
-    if tl.load(flow + HALT) == 0:
+    halted, iteration = tl.load(flow + HALT), tl.load(flow + ITERATION)
+    if halted == 0:
         member = tl.program_id(2).to(tl.int64)
         finish(
             tl.program_id(0), tl.num_programs(0),
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
-            current + member * k * d, history + member * k * d, n_slots,
+            current + member * k * d, history + member * k * d, iteration, n_slots,
             report + member * (HEAD + k), flow, settles, COLUMNS, LEVELS,
         )  # fmt: skip
 
