@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
+OWN = tl.constexpr(32)  # rows of a program, a warp, that looks at their own centres only
 LINE = 128  # bytes that are side by side in memory and come together
 WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
 
@@ -108,9 +109,9 @@ def own_kernel(
     """Write D of rows to their own centre; note the largest term and which labels occur early."""
     if flow is not None and tl.load(flow) != 0:
         return
-    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
     inside = rows < n
-    if seen is not None and tl.program_id(0) * BLOCK < FEW * k:
+    if seen is not None and tl.program_id(0) * OWN < FEW * k:
         see(labels, rows, inside, seen)
     rows += first_row(n)
     own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
@@ -155,10 +156,12 @@ def own_distances(
     if out is None:
         out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
     weights = None if largest is None else rows.weights
+    # At least two steps: a warp of fewer registers leaves room for others.
+    most = max(0, next_power(d).bit_length() - 2)
     launch(
-        own_kernel, (ceil_div(n, BLOCK.value), 1, rows.members),
+        own_kernel, (ceil_div(n, OWN.value), 1, rows.members),
         rows.X, labels, centers, out, flow, n, centers.shape[-2], d, weights, largest, seen,
-        LEVELS=levels(rows.X), num_warps=4, **EXACT,
+        LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip
     return out
 
