@@ -56,9 +56,15 @@ def block_of(block, labels, changed_rows, changed_old, n_changed):
     return cluster, mask & (cluster >= 0)
 
 
-@triton.jit(do_not_specialize=["n", "k"])
+@triton.jit
+def as_pairs(counters):
+    """Return the place of 32-bit counters as that of integers of two of them."""
+    return counters.to(tl.pointer_type(tl.int64))
+
+
+@triton.jit(do_not_specialize=["n", "pitch"])
 def count_kernel(
-    labels, n, changed_rows, changed_old, counts, befores, k, flow, BINS: tl.constexpr
+    labels, n, changed_rows, changed_old, counts, pitch, befores, flow, BINS: tl.constexpr
 ):
     """Count the entries of each cluster, and for each program those that others counted before.
 
@@ -72,7 +78,7 @@ def count_kernel(
         return
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    counts += tl.program_id(2).to(tl.int64) * k
+    counts += tl.program_id(2).to(tl.int64) * pitch
     befores += (tl.program_id(2).to(tl.int64) * n_programs + program) * BINS
     own = tl.zeros((BINS if BINS > 0 else 1,), tl.int32)
     for block in range(program, n_blocks, n_programs):
@@ -82,17 +88,21 @@ def count_kernel(
         else:
             tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
     if BINS > 0:
-        bins = tl.arange(0, BINS)
-        before = tl.atomic_add(counts + bins, own, mask=own > 0, sem="relaxed")
-        tl.store(befores + bins, before, mask=own > 0)
+        # Two counters at a time, as the halves of an integer.
+        even, odd = tl.split(tl.reshape(own, (BINS // 2, 2)))
+        both = even.to(tl.int64) + (odd.to(tl.int64) << 32)
+        two = tl.arange(0, BINS // 2)
+        counts, befores = as_pairs(counts), as_pairs(befores)
+        before = tl.atomic_add(counts + two, both, mask=both != 0, sem="relaxed")
+        tl.store(befores + two, before, mask=both != 0)
 
 
-@triton.jit(do_not_specialize=["k"])
-def place_kernel(counts, begins, totals, k, flow):
+@triton.jit(do_not_specialize=["k", "pitch"])
+def place_kernel(counts, pitch, begins, totals, k, flow):
     """Turn counts into where the entries of each cluster begin, and into how many there are."""
     if tl.load(own_flow(flow) + HALT) != 0:
         return
-    counts += tl.program_id(2).to(tl.int64) * k
+    counts += tl.program_id(2).to(tl.int64) * pitch
     begins += tl.program_id(2).to(tl.int64) * k
     before = 0
     for first in range(0, k, COUNTERS):
@@ -231,10 +241,10 @@ class Entries:
         programs = programs_each(8 * processors(device), members)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
         every = members * self.programs
-        # Between iterations all are zero; bins that no cluster has stay so.
-        size = (members - 1) * k + max(k, self.bins)
-        self.counts = torch.zeros(size, dtype=torch.int32, device=device)
-        self.begins = torch.empty_like(self.counts)
+        # Between iterations all are zero.
+        self.pitch = self.bins or k
+        self.counts = torch.zeros(members * self.pitch, dtype=torch.int32, device=device)
+        self.begins = torch.empty(members * k, dtype=torch.int32, device=device)
         self.totals = torch.empty(members, dtype=torch.int32, device=device)
         self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
         self.scratch = torch.empty(every * 2 * ROWS.value, dtype=torch.int32, device=device)
@@ -257,11 +267,12 @@ class Entries:
         grid = self.programs, 1, members
         launch(
             count_kernel, grid,
-            labels, n, changed_rows, changed_old, self.counts, self.befores, k, flow, BINS=bins,
+            labels, n, changed_rows, changed_old, self.counts, self.pitch, self.befores, flow,
+            BINS=bins,
         )  # fmt: skip
         launch(
             place_kernel, (1, 1, members),
-            self.counts, self.begins, self.totals, k, flow, num_warps=8,
+            self.counts, self.pitch, self.begins, self.totals, k, flow, num_warps=8,
         )  # fmt: skip
         launch(
             sort_kernel, grid,
