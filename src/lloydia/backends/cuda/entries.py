@@ -151,10 +151,10 @@ def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
     """
     place = tl.arange(0, ROWS)
     n_there = tl.sum(there.to(tl.int32), 0)
-    keys = cluster * ROWS + place
+    keys = cluster.to(scratch.dtype.element_ty) * ROWS + place
     for i in tl.static_range(PASSES):
         keys, there = by_digit(keys, there, n_there, LOG_ROWS + 2 * i, scratch + i % 2 * ROWS)
-    cluster = keys // ROWS
+    cluster = (keys // ROWS).to(tl.int32)
     ordered = scratch + (PASSES + 1) % 2 * ROWS
     starts = scratch + PASSES % 2 * ROWS
     before = tl.load(ordered + place - 1, mask=there & (place > 0), other=-1)
@@ -247,7 +247,9 @@ class Entries:
         self.begins = torch.empty(members * k, dtype=torch.int32, device=device)
         self.totals = torch.empty(members, dtype=torch.int32, device=device)
         self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
-        self.scratch = torch.empty(every * 2 * ROWS.value, dtype=torch.int32, device=device)
+        # A cluster and a place in a block: of more clusters than anybody has, in 64 bits.
+        key = torch.int32 if k <= 2**31 // ROWS.value else torch.int64
+        self.scratch = torch.empty(every * 2 * ROWS.value, dtype=key, device=device)
         self.sorted = torch.empty(2 * members * n, dtype=torch.int64, device=device)
 
     def sort(
