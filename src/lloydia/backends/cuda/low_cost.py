@@ -1,7 +1,8 @@
 """The sum of weight times D of rows of few features, in one launch.
 
-The integers of :mod:`lloydia.backends.cuda.totals`: their grid follows from the largest term, so
-that the rows are read twice, and programs wait for each other in between.
+The integers of :mod:`lloydia.backends.cuda.totals`: their grid follows from the largest term.  A
+grid that is guessed gives the same sum if that is exact; otherwise the rows are read again, when
+programs have waited for each other.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, proces
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded, scaled
+from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded
 from lloydia.exact import sums as exact
 
-__all__ = ["COST", "cost_programs", "end_kernel", "low_cost"]
+__all__ = ["COST", "DONE", "cost_programs", "end_kernel", "low_cost"]
 
 BLOCK = tl.constexpr(512)
-# Three limbs and their exponent, the largest term, and whether it is done.
-COST = 6
+# Three limbs and their exponent, the largest term, whether it is done, and the complement of the
+# smallest term that is not 0.
+COST, DONE = 7, tl.constexpr(5)
+# The largest term may be that many powers of two beyond that of the first rows.
+MARGIN = tl.constexpr(8)
+# No float64 that is not negative has bits beyond these.
+NONE = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
 
 @triton.jit
@@ -43,38 +49,69 @@ def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
 
 
 @triton.jit
-def add_cost(X, n, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
-    """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur."""
-    program, n_programs = tl.program_id(0), tl.num_programs(0)
-    top = tl.zeros((BLOCK,), tl.float64)
-    for block in range(program, tl.cdiv(n, BLOCK), n_programs):
-        rows = block * BLOCK + tl.arange(0, BLOCK)
-        top = tl.maximum(top, terms(X, rows, rows < n, labels, centers, weights, d))
-    raise_to(out + 4, tl.max(top, axis=0))
-    wait_for_all(arrivals, n_programs, 0)
-    largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
-    exponent = exponent_of(largest)
-    limb0 = tl.zeros((BLOCK,), tl.int64)
-    limb1 = tl.zeros((BLOCK,), tl.int64)
-    limb2 = tl.zeros((BLOCK,), tl.int64)
-    for block in range(program, tl.cdiv(n, BLOCK), n_programs):
+def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constexpr):
+    """Return the limbs of this program's terms on the grid of an exponent, if none passes it.
+
+    And the largest term, and the complement of the bits of the smallest that is not 0.
+    """
+    first = (bits - exponent) >> 1
+    up, further = power(first), power(bits - exponent - first)
+    limb0 = tl.zeros((BLOCK,), tl.float64)
+    limb1, limb2, top = limb0, limb0, limb0
+    tiny = tl.zeros((BLOCK,), tl.int64)
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
         if seen is not None:
             see(labels, rows, rows < n, seen)
-        rest = scaled(term, -exponent) * power(bits)
+        top = tl.maximum(top, term)
+        small = term.to(tl.int64, bitcast=True) ^ NONE
+        tiny = tl.maximum(tiny, tl.where(term > 0, small, 0))
+        # A lane adds up at most n / BLOCK limbs, which float64 holds.
+        # Terms that pass the exponent are noticed by the largest.
+        rest = tl.minimum(term * up * further, power(bits))
         limb = rounded(rest)
-        limb0 += limb.to(tl.int64)
+        limb0 += limb
         rest = (rest - limb) * power(bits)
         limb = rounded(rest)
-        limb1 += limb.to(tl.int64)
-        limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
-    tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
-    tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")
-    tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
-    if program == 0:
+        limb1 += limb
+        limb2 += rounded((rest - limb) * power(bits))
+    return (
+        tl.sum(limb0.to(tl.int64), 0), tl.sum(limb1.to(tl.int64), 0),
+        tl.sum(limb2.to(tl.int64), 0), tl.max(top, 0), tl.max(tiny, 0),
+    )  # fmt: skip
+
+
+@triton.jit
+def add_cost(X, n, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
+    """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur.
+
+    The exponent is guessed from the first rows.  If no term passes it and all are whole numbers of
+    the last place, the sum is exact, and the same on the grid of the largest term.
+    """
+    n_programs = tl.num_programs(0)
+    some = tl.arange(0, BLOCK)
+    sample = terms(X, some, some < n, labels, centers, weights, d)
+    exponent = exponent_of(tl.max(sample, 0)) + MARGIN
+    limb0, limb1, limb2, top, tiny = limbs_of(
+        X, n, labels, centers, weights, exponent, bits, seen, d
+    )
+    raise_to(out + 4, top)
+    tl.atomic_max(out + 6, tiny, sem="relaxed")
+    wait_for_all(arrivals, n_programs, 0)
+    largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
+    least = (tl.load(out + 6, volatile=True) ^ NONE).to(tl.float64, bitcast=True)
+    if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
+        exponent = exponent_of(largest)
+        limb0, limb1, limb2, top, tiny = limbs_of(
+            X, n, labels, centers, weights, exponent, bits, None, d
+        )
+    tl.atomic_add(out, limb0, sem="relaxed")
+    tl.atomic_add(out + 1, limb1, sem="relaxed")
+    tl.atomic_add(out + 2, limb2, sem="relaxed")
+    if tl.program_id(0) == 0:
         tl.store(out + 3, exponent.to(tl.int64))
-        tl.store(out + 5, tl.full((), 1, tl.int64))
+        tl.store(out + DONE, tl.full((), 1, tl.int64))
     leave(arrivals, n_programs)
 
 
@@ -96,7 +133,7 @@ def end_kernel(
     Once: the host may have queued this for later iterations as well.
     """
     ended = (ends != 0) & (tl.load(flow + HALT) == 0)
-    if (tl.load(cost + 5) == 0) & (ended | converged(report, flow, k, n_slots)):
+    if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
         add_cost(X, n, labels, current, weights, cost, bits, seen, arrivals, d)
 
 

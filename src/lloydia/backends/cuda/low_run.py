@@ -22,7 +22,7 @@ from lloydia.backends.cuda.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.low_cost import cost_programs, end_kernel
+from lloydia.backends.cuda.low_cost import DONE, cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
 from lloydia.backends.cuda.low_told import LowTold
@@ -251,7 +251,7 @@ class LowRun(LowTold):
     @property
     def ending(self) -> LowEnding | None:
         """What the run ends with, if what was launched came to its end; waits for that."""
-        return LowEnding(self) if self.read()[2][-1] else None
+        return LowEnding(self) if self.read()[2][DONE.value] else None
 
     # -- on the way --------------------------------------------------------------------------
 
