@@ -7,9 +7,10 @@ Where to look:
   host), :mod:`ending` (the inertia, and which labels occur), :mod:`fetching`, :mod:`recording`,
   :mod:`launching`.
 * A run over few features: :mod:`low_run`.  One launch finds the grid (:mod:`low_grid`), the next
-  does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan`, :mod:`low_scores`,
-  :mod:`low_means`, :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads
-  what they found in one copy.
+  does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan` by
+  :mod:`low_scores`, :mod:`low_sums` or :mod:`low_moves`, :mod:`low_means`,
+  :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads what they found in
+  one copy.
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
   scores them on matrix units by :mod:`two_least` (of few centres :mod:`whole_scan`, by

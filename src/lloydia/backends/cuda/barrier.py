@@ -9,10 +9,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.launching import INTERPRETED
 
-__all__ = ["RESIDENT", "THREADS", "leave", "resident", "wait_for_all"]
+__all__ = ["THREADS", "leave", "resident", "wait_for_all"]
 
-# Programs that a multiprocessor holds at a time, and the threads of one.
-RESIDENT, THREADS = 4, 128
+# Threads of a program.
+THREADS = 128
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def leave(arrivals, n_programs):
         tl.store(arrivals + 1, 0)
 
 
-def resident() -> dict[str, Any]:
-    """Return the launch options with which all programs are resident: so many registers each."""
-    registers = 65536 // (THREADS * RESIDENT) // 8 * 8
+def resident(programs: int) -> dict[str, Any]:
+    """Return the launch options with which a multiprocessor holds so many programs."""
+    registers = 65536 // (THREADS * programs) // 8 * 8
     return {} if INTERPRETED else {"launch_cooperative_grid": True, "maxnreg": registers}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["divide", "ldexp", "power_of_two", "product_error", "two_sum", "whole"]
+__all__ = ["SHIFT", "divide", "ldexp", "power_of_two", "product_error", "two_sum", "whole"]
 
 # The last bit of a sum with this is worth 1.
 SHIFT = tl.constexpr(6755399441055744.0)

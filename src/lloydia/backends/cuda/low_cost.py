@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.barrier import RESIDENT, leave, resident, wait_for_all
+from lloydia.backends.cuda.barrier import leave, resident, wait_for_all
 from lloydia.backends.cuda.distinct import see
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
@@ -21,9 +21,11 @@ from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded
 from lloydia.exact import sums as exact
 
-__all__ = ["COST", "DONE", "cost_programs", "end_kernel", "low_cost"]
+__all__ = ["COST", "DONE", "RESIDENT", "cost_programs", "end_kernel", "low_cost"]
 
 BLOCK = tl.constexpr(512)
+# Programs that a multiprocessor holds.
+RESIDENT = 4
 # Three limbs and their exponent, the largest term, whether it is done, and the complement of the
 # smallest term that is not 0.
 COST, DONE = 7, tl.constexpr(5)
@@ -155,6 +157,6 @@ def low_cost(
     out = torch.zeros(COST + 1, dtype=torch.int64, device=rows.device)
     low_cost_kernel[(cost_programs(n, rows.device),)](
         rows.X, n, labels, centers, weights, out, exact.bits_a_limb(n),
-        out[COST:].view(torch.int32), d=d, **EXACT, **resident(),
+        out[COST:].view(torch.int32), d=d, **EXACT, **resident(RESIDENT),
     )  # fmt: skip
     return Cost(out, n)

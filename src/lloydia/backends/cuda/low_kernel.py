@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import leave, wait_for_all
-from lloydia.backends.cuda.flow import HALT, ITERATION
-from lloydia.backends.cuda.low_means import low_means
+from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, N_RECHECKED
+from lloydia.backends.cuda.low_means import conclude, low_means, tally_of
 from lloydia.backends.cuda.low_scan import label_rows, move_rows
 
 __all__ = ["low_kernel"]
@@ -19,16 +19,18 @@ __all__ = ["low_kernel"]
 
 @triton.jit(
     do_not_specialize=[
-        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "n_iterations", "assigns", "one",
+        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "n_iterations",
+        "assigns",
     ]
 )  # fmt: skip
 def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
     current, history, n_slots, report, flow, settles, changed_rows, changed_old, doubts, room,
-    table, arrivals, n_iterations, assigns, one,
-    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, ROWS: tl.constexpr,
-    MOVED: tl.constexpr, COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
-    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
+    table, arrivals, n_iterations, assigns,
+    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
+    COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
+    KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
+    DIGITS: tl.constexpr, DIGIT_COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
     """Run iterations.
 
@@ -42,8 +44,6 @@ def low_kernel(
         Or -1: an assignment and its sums, but no means.
     assigns : int
         1: an assignment to the last centres follows; or 0.
-    one : int
-        1.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     if n_limbs == 0:
@@ -59,28 +59,43 @@ def low_kernel(
     # This program's lists: rows that change, and rows in doubt.
     listed_rows = changed_rows + program * room
     listed_old = changed_old + program * room
+    tallies = (arrivals + 4).to(tl.pointer_type(tl.int64))
+    iteration = tl.load(flow + ITERATION)
     running = tl.load(flow + HALT) == 0
     done = 0
+    passed = 0
     while running:
         # Before the first assignment there are no labels.
-        labelled = tl.where(tl.load(flow + ITERATION) > 0, n, 0)
-        n_changed = label_rows(
+        labelled = tl.minimum(iteration, 1)
+        n_changed, n_doubts = label_rows(
             X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
-            doubts + program * room, flow, one, d, ROWS, CENTERS, GROUP,
+            doubts + program * room,
+            d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
         )  # fmt: skip
-        running = done + 1 < n_iterations + assigns
         if (done < n_iterations) | (n_iterations < 0):
+            counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
+            if n_iterations < 0:
+                tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")
+                tl.atomic_add(flow + N_RECHECKED, (counted >> 32).to(tl.int32), sem="relaxed")
+            else:
+                tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
             move_rows(
-                X, labels, listed_rows, listed_old, n_changed, weights, lattice, own, bits,
-                n_limbs, limb_size, d, WEIGHTED, RECOVER, MOVED, COLUMNS,
+                X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
+                n_changed, weights, lattice, own, bits, n_limbs, limb_size,
+                d, WEIGHTED, RECOVER, EACH, DIGITS, DIGIT_COLUMNS, CLUSTERS,
             )  # fmt: skip
+        running = done + 1 < n_iterations + assigns
         if done < n_iterations:
-            wait_for_all(arrivals, n_programs, 2 * done)
+            wait_for_all(arrivals, n_programs, passed)
             low_means(
-                program, n_programs, sums, n_limbs, bits, exponents, k, d,
-                current, history, n_slots, report, flow, settles, REPLICAS, BLOCK_K, COLUMNS,
+                program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d,
+                current, history, n_slots, report, tally_of(tallies, iteration),
+                REPLICAS, BLOCK_K, COLUMNS,
             )  # fmt: skip
-            wait_for_all(arrivals, n_programs, 2 * done + 1)
-            running = running & (tl.load(flow + HALT, volatile=True) == 0)
+            wait_for_all(arrivals, n_programs, passed + 1)
+            passed += 2
+            halts = conclude(program, iteration, tallies, k, n_slots, report, flow, settles)
+            running = running & (halts == 0)
+            iteration += 1
         done += 1
     leave(arrivals, n_programs)

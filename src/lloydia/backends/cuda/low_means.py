@@ -8,24 +8,63 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import divide, ldexp
-from lloydia.backends.cuda.flow import ITERATION, N_EMPTY
-from lloydia.backends.cuda.means import HEAD, MOVE, conclude, significand
+from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
+from lloydia.backends.cuda.flow import HALT, ITERATION
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED, limb_sum, significand
 
-__all__ = ["low_means"]
+__all__ = ["conclude", "low_means", "tally_of"]
+
+# Sums of ordinary rows have no more limbs.
+FEW_LIMBS = tl.constexpr(2)
+
+
+@triton.jit
+def few_significands(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return what significand does, of at most FEW_LIMBS: all are on their way together."""
+    half = tl.full((), 1, tl.int64) << (bits - 1)
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    none = tl.zeros_like(offset).to(tl.int64)
+    # Those that are not there are 0, which changes nothing.
+    totals = ()
+    for limb in tl.static_range(FEW_LIMBS):
+        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
+        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
+    place = none
+    over = none
+    digits = ()
+    for i in tl.static_range(FEW_LIMBS):
+        total = totals[FEW_LIMBS - 1 - i] + over
+        over = (total + half) >> bits
+        digit = total if i == FEW_LIMBS - 1 else total - (over << bits)
+        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
+        digits = digits + (digit,)
+    last = place + (119 + bits) // bits
+    high = none.to(tl.float64)
+    low = high
+    for i in tl.static_range(FEW_LIMBS):
+        top = digits[i].to(tl.float64)
+        rest = (digits[i] - top.to(tl.int64)).to(tl.float64)
+        sum_high, error = two_sum(top, high * small)
+        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
+        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
+        high = tl.where(used, sum_high, high)
+        low = tl.where(used, sum_low, low)
+    return high, low, place
 
 
 @triton.jit
 def low_means(
-    program, n_programs, sums, n_limbs, bits, exponents, k, d: tl.constexpr,
-    current, history, n_slots, report, flow, settles,
+    program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d: tl.constexpr,
+    current, history, n_slots, report, tally,
     REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Turn the sums of this program's clusters into centres; the last program writes the report.
+    """Turn the sums of this program's clusters into centres.
 
-    The parameters are those of :func:`lloydia.backends.cuda.means.finish`.
+    The parameters are those of :func:`lloydia.backends.cuda.means.finish`, and the `tally` of the
+    iteration.
     """
-    iteration = tl.load(flow + ITERATION)
     # 64 bits: n_slots k d may pass 2**31.
     new_slot = ((iteration + 1) % n_slots) * (k.to(tl.int64) * d)
     said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
@@ -39,10 +78,15 @@ def low_means(
         mask = real[:, None] & (f < d)[None, :]
         at = j.to(tl.int64)[:, None] * d + f[None, :]
         old = tl.load(current + at, mask=mask, other=0.0)
-        a, a_low, a_place = significand(
-            sums, j.to(tl.int64)[:, None] * (d + 1) + f[None, :], there, n_limbs, bits,
-            limb_size, limb_size * n_limbs, REPLICAS,
-        )  # fmt: skip
+        offset = j.to(tl.int64)[:, None] * (d + 1) + f[None, :]
+        if n_limbs <= FEW_LIMBS:
+            a, a_low, a_place = few_significands(
+                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
+            )
+        else:
+            a, a_low, a_place = significand(
+                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
+            )
         # Column d is the weight; the other terms of these sums are 0.
         weight = (f == d)[None, :]
         b = tl.sum(tl.where(weight, a, 0.0), 1)[:, None]
@@ -67,6 +111,39 @@ def low_means(
             square += tl.sum(tl.where((f == s)[None, :], squares, 0.0), 1)
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
         move = tl.max(tl.max(tl.abs(difference), 1), 0)
-        tl.atomic_max(said + MOVE, move.to(tl.int64, bitcast=True))
-        tl.atomic_add(flow + N_EMPTY, tl.sum((empty & real[:, None]).to(tl.int32)))
-    conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
+        tl.atomic_max(said + MOVE, move.to(tl.int64, bitcast=True), sem="relaxed")
+        n_empty = tl.sum((empty & real[:, None]).to(tl.int64))
+        tl.atomic_add(tally + 1, n_empty, mask=n_empty > 0, sem="relaxed")
+
+
+@triton.jit
+def tally_of(tallies, iteration):
+    """Return where an iteration counts rows changed, 2**32 for each checked again; and empties."""
+    return tallies + iteration % 3 * 2
+
+
+@triton.jit
+def conclude(program, iteration, tallies, k, n_slots, report, flow, settles):
+    """Return whether iterations end here; one program writes the report.
+
+    All programs have counted.  None counts for the iteration after the next before all have come
+    here, where its tally is made ready.
+    """
+    tally = tally_of(tallies, iteration)
+    counted = tl.load(tally, volatile=True)
+    n_empty = tl.load(tally + 1, volatile=True)
+    n_changed = counted & 0xFFFFFFFF
+    halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+    if program == 0:
+        said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
+        tl.store(said + CHANGED, n_changed)
+        tl.store(said + EMPTY, n_empty)
+        tl.store(said + RECHECKED, counted >> 32)
+        # The next iteration's maximum starts at 0.
+        following = ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k)
+        tl.store(report + following + MOVE, tl.zeros((), tl.int64))
+        for i in tl.static_range(2):
+            tl.store(tally_of(tallies, iteration + 2) + i, tl.zeros((), tl.int64))
+        tl.store(flow + HALT, halts.to(tl.int32))
+        tl.store(flow + ITERATION, iteration + 1)
+    return halts

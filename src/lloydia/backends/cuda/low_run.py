@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
-from lloydia.backends.cuda.barrier import RESIDENT, resident
+from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.extent import bounds_of
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import (
@@ -22,9 +22,11 @@ from lloydia.backends.cuda.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.low_cost import DONE, cost_programs, end_kernel
+from lloydia.backends.cuda.low_cost import DONE, RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
+from lloydia.backends.cuda.low_scores import group_of, kept_of
+from lloydia.backends.cuda.low_sums import digit_shape
 from lloydia.backends.cuda.low_told import LowTold
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
@@ -36,9 +38,13 @@ from lloydia.exact import sums as exact
 
 __all__ = ["LIMBS", "SPARE", "LowEnding", "LowRun"]
 
-# Rows that a program looks at together, the products that it moves together, and the products of
-# clusters and columns whose means it computes together.
-LEAST_ROWS, ROWS, MOVED, MEANS = 128, 512, 1024, 256
+# Programs that a multiprocessor holds.
+PROGRAMS = 3
+# Rows that a program looks at together, and the products of clusters and columns whose means it
+# computes together.
+LEAST_ROWS, ROWS, MEANS = 128, 512, 256
+# Replicas of sums that every program adds to once.
+FEW_REPLICAS = 16
 # Centres that are tabulated together.
 CENTERS = 128
 # More than the entries of lists that stay unused.
@@ -61,11 +67,6 @@ class LowEnding:
         return int(np.count_nonzero(self.run.read()[3].view(np.int32))) == self.run.k
 
 
-def group_of(k: int) -> int:
-    """Return how many columns the table of k centres has."""
-    return 1 if k < 16 else 4 if k < 48 else 8
-
-
 class LowRun(LowTold):
     """Labels, sums and centres; what the kernel reads and writes, and what the host reads of it.
 
@@ -84,7 +85,7 @@ class LowRun(LowTold):
     ----------
     labels : int32 (n,)
         Not known before the first assignment.
-    table : float32 (at least k (d + 1),)
+    table : float32 ((k + 7) PITCH,)
         See :func:`lloydia.backends.cuda.low_scores.tabulate`.
     current : (k, d)
     history : (n_slots, k, d)
@@ -97,16 +98,19 @@ class LowRun(LowTold):
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.lattice, self.settles = proxy(rows), lattice, int(settles)
         n, (k, d) = rows.n_samples, centers.shape
-        self.k, self.n_slots, self.n_replicas = k, n_slots, replicas(n, k)
+        self.k, self.n_slots = k, n_slots
+        self.bits = exact.bits_a_limb(n) if lattice is None else lattice.grid.bits
         self.n_limbs = LIMBS if lattice is None else lattice.grid.n_limbs
         new: dict[str, Any] = {"device": rows.device}
         self._cut()
+        self.digits = digit_shape(n, d, k, self.bits) if rows.weights is None else (0, 0, 0)
+        self.n_replicas = FEW_REPLICAS if any(self.digits) else replicas(n, k)
         # From memory that is not pinned, the host goes on when the driver has its own copy.
         self.current = torch.from_numpy(centers).to(rows.device, non_blocking=True)
         self.labels = torch.empty(n, dtype=torch.int32, **new)
         lists = torch.empty((3, self.programs * self.room), dtype=torch.int32, **new)
         self.changed_rows, self.changed_old, self.doubts = lists.unbind()
-        self.table = torch.empty((k + 7) * (d + 1), dtype=torch.float32, **new)
+        self.table = torch.empty((k + 7) * next_power(d + 1), dtype=torch.float32, **new)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, **new)
         self._begin_with_zeros(d, self.n_replicas * self.n_limbs * k * (d + 1))
         # Whether what was launched is to be read again; nothing was.
@@ -114,7 +118,7 @@ class LowRun(LowTold):
 
     def _cut(self) -> None:
         """Choose how many rows a program looks at together, and how many programs there are."""
-        n, most = self.rows.n_samples, RESIDENT * processors(self.rows.device)
+        n, most = self.rows.n_samples, PROGRAMS * processors(self.rows.device)
         # One program, which waits for nobody, if it can look at all rows together.
         share = n if n <= ROWS else ceil_div(n, most)
         self.block = min(max(next_power(share), LEAST_ROWS), ROWS)
@@ -171,7 +175,7 @@ class LowRun(LowTold):
                 end_kernel, (*kind, rows.weights is None), (cost_programs(n, rows.device), 1, 1),
                 rows.X, n, self.k, self.labels, self.current, rows.weights, self.cost,
                 exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.flow,
-                self.arrivals, int(assigns), d=d, **EXACT, **resident(),
+                self.arrivals, int(assigns), d=d, **EXACT, **resident(RESIDENT),
             )  # fmt: skip
 
     def _measure(self, kind: tuple) -> None:
@@ -190,21 +194,23 @@ class LowRun(LowTold):
         n, d = rows.X.shape
         known = None if lattice is None else lattice.grid
         recover, weights = known is not None and known.recover, lattice and lattice.weights
-        bits = exact.bits_a_limb(n) if known is None else known.bits
-        columns, group = next_power(d + 1), group_of(self.k)
+        columns, group, kept = next_power(d + 1), group_of(self.k), kept_of(self.k, d)
+        digits, width, clusters = self.digits
         tile = min(max(1, MEANS // (columns * self.n_replicas)), next_power(self.k))
         launch_known(
             low_kernel,
-            (*kind, weights is None, recover, self.block, group, self.n_replicas, tile),
+            (*kind, weights is None, recover, self.block, self.n_replicas, tile, group, kept,
+             digits, clusters),
             (self.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
-            self.all_sums, 0 if known is None else known.n_limbs, bits,
+            self.all_sums, 0 if known is None else known.n_limbs, self.bits,
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
             self.changed_rows, self.changed_old, self.doubts, self.room,
-            self.table, self.arrivals, n_iterations, int(assigns), 1,
-            d=d, WEIGHTED=weights is not None, RECOVER=recover, ROWS=self.block,
-            MOVED=MOVED // columns, COLUMNS=columns, CENTERS=CENTERS, GROUP=group,
-            REPLICAS=self.n_replicas, BLOCK_K=tile, **EXACT, **resident(),
+            self.table, self.arrivals, n_iterations, int(assigns),
+            d=d, WEIGHTED=weights is not None, RECOVER=recover,
+            EACH=self.block // THREADS, COLUMNS=columns, CENTERS=CENTERS, GROUP=group, KEPT=kept,
+            REPLICAS=self.n_replicas, BLOCK_K=tile,
+            DIGITS=digits, DIGIT_COLUMNS=width, CLUSTERS=clusters, **EXACT, **resident(PROGRAMS),
         )  # fmt: skip
 
     def slot(self, iteration: int) -> int:

@@ -1,7 +1,8 @@
 """Rows of few features (d <= 8): no matrix units, a row in registers, centres broadcast.
 
-A program labels rows by their scores (:mod:`low_scores`).  It lists those that are in doubt, which
-canonical D settles, and those that change, which move from sum to sum.
+A program labels rows by their scores (:mod:`low_scores`).  Every thread lists those of its rows
+that are in doubt, which canonical D settles, and those that change, which move from sum to sum:
+threads ask nothing of each other on the way.
 """
 
 from __future__ import annotations
@@ -9,105 +10,130 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.flow import N_CHANGED, N_RECHECKED
-from lloydia.backends.cuda.low_scores import approximate, canonical, features, tabulate, tile_of
-from lloydia.backends.cuda.sums import move_row_values
+from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.low_moves import move
+from lloydia.backends.cuda.low_scores import (
+    approximate,
+    approximate_few,
+    canonical,
+    features,
+    keep,
+    tabulate,
+)
+from lloydia.backends.cuda.low_sums import sum_rows
 
 __all__ = ["label_rows", "move_rows"]
 
-# Rows in doubt that are settled together, one a thread.
-SETTLED = tl.constexpr(128)
-
-# Lists of rows: a tile adds to two of them, counted in the halves of one integer.
-SECOND = tl.constexpr(1 << 16)
+LANES = tl.constexpr(THREADS)
 
 
 @triton.jit
-def note(
-    rows, new, old, mask, certain, labels, listed_rows, listed_old, listed_doubts,
-    n_changed, n_doubts,
-):  # fmt: skip
-    """Write the labels of rows that changed; list them, and the rows in doubt.
-
-    Returns how many of each are listed now.
-    """
-    changed = mask & certain & (new != old)
-    doubtful = mask & ~certain
-    chosen = changed.to(tl.int32) + doubtful.to(tl.int32) * SECOND
-    count = tl.sum(chosen, 0)
-    if count > 0:
-        before = tl.cumsum(chosen, 0) - chosen
-        at = n_changed + before % SECOND
-        tl.store(labels + rows, new, mask=changed)
-        tl.store(listed_rows + at, rows, mask=changed)
-        tl.store(listed_old + at, old, mask=changed)
-        tl.store(listed_doubts + n_doubts + before // SECOND, rows, mask=doubtful)
-    return n_changed + count % SECOND, n_doubts + count // SECOND
+def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
+    """Return the features of EACH rows a thread, 0 for those that are not there."""
+    lane = tl.arange(0, LANES)
+    first = tl.full((), LANES * EACH, tl.int64) * block
+    left = tl.minimum(n - first, LANES * EACH).to(tl.int32)
+    x = ()
+    for e in tl.static_range(EACH):
+        row = e * LANES + lane
+        x = x + (features(X + first * d, row * d, row < left, d),)
+    return x
 
 
 @triton.jit
 def label_rows(
-    X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old, listed_doubts, flow,
-    one, d: tl.constexpr, ROWS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
+    X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old, listed_doubts,
+    d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
+    KEPT: tl.constexpr, PITCH: tl.constexpr,
 ):  # fmt: skip
-    """Assign this program's rows to `current`; return how many have changed, which are listed.
+    """Assign this program's rows to `current`.
 
-    The labels of rows from `labelled` on are not known before.  `one` is 1.
+    Return how many rows each thread lists as changed, and how many were in doubt.
+
+    If rows are not `labelled`, which is 1 or 0, all change, and none is listed.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
-    a, b = tabulate(current, frame, table, k, d, GROUP, CENTERS)
-    # Times a number that the compiler does not know: rows are dealt to threads one by one for
-    # labels too, as they are for features, which saves exchanging them between threads.
-    lane = tl.arange(0, ROWS) * one
-    n_changed = 0
-    n_doubts = 0
-    coming = tile_of(X, program, n, d, ROWS)
-    for block in range(program, tl.cdiv(n, ROWS), n_programs):
-        rows = block * ROWS + lane
-        mask = lane < n - block * ROWS
-        old = tl.load(labels + rows, mask=mask & (rows < labelled), other=-1)
+    a, b = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
+    if KEPT > 0:
+        kept = keep(table, d, PITCH, KEPT)
+    lane = tl.arange(0, LANES)
+    n_changed = tl.zeros((LANES,), tl.int32)
+    n_doubts = tl.zeros((LANES,), tl.int32)
+    coming = rows_of(X, program, n, d, EACH)
+    for block in range(program, tl.cdiv(n, LANES * EACH), n_programs):
+        first = block * LANES * EACH
+        before = ()
+        for e in tl.static_range(EACH):
+            row = e * LANES + lane
+            mask = row < (n - first) * labelled
+            before = before + (tl.load(labels + first + row, mask=mask, other=-1),)
         here = coming
         # The next rows are on their way while these are scored.
-        coming = tile_of(X, block + n_programs, n, d, ROWS)
-        new, certain = approximate(here, table, frame, k, a, b, d, GROUP, ROWS)
-        n_changed, n_doubts = note(
-            rows, new, old, mask, certain, labels, listed_rows, listed_old, listed_doubts,
-            n_changed, n_doubts,
-        )  # fmt: skip
-    # What other threads of this program have listed is read below.
+        coming = rows_of(X, block + n_programs, n, d, EACH)
+        if KEPT > 0:
+            found, sure = approximate_few(here, kept, frame, a, b, d, GROUP, KEPT, EACH)
+        else:
+            found, sure = approximate(here, table, frame, k, a, b, d, PITCH, GROUP, EACH)
+        for e in tl.static_range(EACH):
+            rows = first + e * LANES + lane
+            mask = e * LANES + lane < n - first
+            changed = mask & sure[e] & (found[e] != before[e])
+            doubtful = mask & (sure[e] == 0)
+            tl.store(labels + rows, found[e], mask=changed)
+            listed = changed & (before[e] >= 0)
+            tl.store(listed_rows + n_changed * LANES + lane, rows, mask=listed)
+            tl.store(listed_old + n_changed * LANES + lane, before[e], mask=listed)
+            tl.store(listed_doubts + n_doubts * LANES + lane, rows, mask=doubtful)
+            n_changed += changed.to(tl.int32)
+            n_doubts += doubtful.to(tl.int32)
     tl.debug_barrier()
-    for first in range(0, n_doubts, SETTLED):
-        entry = first + tl.arange(0, SETTLED)
-        mask = entry < n_doubts
-        rows = tl.load(listed_doubts + entry, mask=mask, other=0)
+    for i in range(tl.max(n_doubts, 0)):
+        mask = i < n_doubts
+        rows = tl.load(listed_doubts + i * LANES + lane, mask=mask, other=0)
         x = features(X, rows.to(tl.int64) * d, mask, d)
-        old = tl.load(labels + rows, mask=mask & (rows < labelled), other=-1)
-        new = canonical(x, current, k, d, SETTLED)
-        n_changed, _ = note(
-            rows, new, old, mask, mask, labels, listed_rows, listed_old, listed_doubts,
-            n_changed, n_doubts,
-        )  # fmt: skip
+        old = tl.load(labels + rows, mask=i < n_doubts * labelled, other=-1)
+        new = canonical(x, current, k, d, LANES)
+        changed = mask & (new != old)
+        tl.store(labels + rows, new, mask=changed)
+        tl.store(listed_rows + n_changed * LANES + lane, rows, mask=changed)
+        tl.store(listed_old + n_changed * LANES + lane, old, mask=changed)
+        n_changed += changed.to(tl.int32)
     tl.debug_barrier()
-    tl.atomic_add(flow + N_CHANGED, n_changed, sem="relaxed")
-    tl.atomic_add(flow + N_RECHECKED, n_doubts, sem="relaxed")
-    return n_changed
+    return n_changed, n_doubts
 
 
 @triton.jit
 def move_rows(
-    X, labels, listed_rows, listed_old, n_changed, weights, lattice, sums, bits, n_limbs, limb_size,
-    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, MOVED: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    X, n, k, labels, labelled, listed_rows, listed_old, counts, n_changed, weights, lattice, sums,
+    bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    EACH: tl.constexpr, DIGITS: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows from their old clusters to those of their labels."""
-    column = tl.arange(0, COLUMNS)
-    for first in range(0, n_changed, MOVED):
-        entry = first + tl.arange(0, MOVED)
-        mask = entry < n_changed
-        rows = tl.load(listed_rows + entry, mask=mask, other=0)
-        old = tl.load(listed_old + entry, mask=mask, other=-1)
+    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    lane = tl.arange(0, LANES)
+    steps = tl.max(n_changed, 0)
+    if labelled == 0:
+        steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
+    if CLUSTERS > 0:
+        tl.store(counts + lane, n_changed)
+        tl.debug_barrier()
+        steps = sum_rows(
+            X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
+            bits, n_limbs, limb_size, d, EACH, DIGITS, COLUMNS, CLUSTERS,
+        )  # fmt: skip
+    for i in range(steps):
+        # Where none is listed.
+        first = ((program + i // EACH * n_programs) * EACH + i % EACH) * LANES
+        mask = lane < n - first
+        rows = first + lane
+        old = tl.full((LANES,), -1, tl.int32)
+        if labelled:
+            mask = i < n_changed
+            rows = tl.load(listed_rows + i * LANES + lane, mask=mask, other=0)
+            old = tl.load(listed_old + i * LANES + lane, mask=mask, other=-1)
         new = tl.load(labels + rows, mask=mask, other=0)
-        move_row_values(
-            X, rows, column, mask, d, weights, lattice, sums, old, new,
-            bits, n_limbs, limb_size, WEIGHTED, RECOVER,
+        x = features(X, rows.to(tl.int64) * d, mask, d)
+        move(
+            x, rows, mask, old, new, weights, lattice, sums, bits, n_limbs, limb_size,
+            d, WEIGHTED, RECOVER,
         )  # fmt: skip

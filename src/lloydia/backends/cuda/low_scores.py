@@ -12,10 +12,40 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["approximate", "canonical", "features", "framed", "tabulate", "tile_of"]
+from lloydia.backends.cuda.launching import ceil_div
+
+__all__ = [
+    "approximate",
+    "approximate_few",
+    "canonical",
+    "contest",
+    "features",
+    "framed",
+    "group_of",
+    "keep",
+    "kept_of",
+    "settled",
+    "tabulate",
+    "tile_of",
+]
 
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
+
+
+# Numbers of the table that stay in registers.
+MOST_KEPT = 64
+
+
+def group_of(k: int) -> int:
+    """Return how many columns the table of k centres has."""
+    return 4 if k < 48 else 8
+
+
+def kept_of(k: int, d: int) -> int:
+    """Return how many centres stay in registers: all that the table holds, or none."""
+    padded = ceil_div(k, 4) * 4
+    return padded if padded * (d + 1) <= MOST_KEPT else 0
 
 
 @triton.jit
@@ -23,7 +53,10 @@ def features(source, at, mask, d: tl.constexpr):
     """Return d vectors (or numbers): the features of the rows that start at `at`."""
     x = ()
     for f in tl.static_range(d):
-        x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
+        if mask is None:
+            x = x + (tl.load(source + at + f),)
+        else:
+            x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
     return x
 
 
@@ -46,11 +79,15 @@ def framed(x, frame, d: tl.constexpr):
 
 
 @triton.jit
-def tabulate(centers, frame, table, k, d: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+def tabulate(
+    centers, frame, table, k, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     """Write centres in the frame; return (a, b): scores of radius R are off by ``a + b R**2``.
 
-    The table holds d features and ``-|b_j|**2 / 2`` a centre, and centres that never win up to a
-    multiple of GROUP.  Every program writes all of it, and the same: it reads what it wrote.
+    The table holds d features and ``-|b_j|**2 / 2`` a centre, one every PITCH, and centres that
+    never win up to a multiple of GROUP.  Every program writes all of it, and the same: it reads
+    what it wrote.
     The line is that of :func:`lloydia.exact.certificate.error_line`, with 2 d more roundings, since
     ``|b_j|**2 / 2`` is summed in float32; rounded up.
     """
@@ -62,9 +99,9 @@ def tabulate(centers, frame, table, k, d: tl.constexpr, GROUP: tl.constexpr, BLO
         squares = tl.zeros((BLOCK,), tl.float32)
         for f in tl.static_range(d):
             squares = tl.fma(b[f], b[f], squares)
-            tl.store(table + j * (d + 1) + f, tl.where(j < k, b[f], 0.0), mask=j < padded)
+            tl.store(table + j * PITCH + f, tl.where(j < k, b[f], 0.0), mask=j < padded)
         start = tl.where(j < k, -0.5 * squares, -float("inf"))
-        tl.store(table + j * (d + 1) + d, start, mask=j < padded)
+        tl.store(table + j * PITCH + d, start, mask=j < padded)
         reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
@@ -90,39 +127,98 @@ def contest(best, second, label, score, j):
 
 
 @triton.jit
-def approximate(
-    x, table, frame, k, a, b, d: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """Return the labels of a block of rows by their scores, and whether each is certain."""
-    y = framed(x, frame, d)
-    radius = tl.zeros((BLOCK,), tl.float32)
+def score(y, centre, d: tl.constexpr):
+    """Return the scores of a vector of rows for a centre of the table."""
+    found = tl.full(y[0].shape, centre[d], tl.float32)
+    for f in tl.static_range(d):
+        found = tl.fma(y[f], tl.full(y[0].shape, centre[f], tl.float32), found)
+    return found
+
+
+@triton.jit
+def settled(y, best, second, a, b, d: tl.constexpr):
+    """Return whether the best score of each row is certain to be."""
+    radius = tl.zeros(y[0].shape, tl.float32)
     for f in tl.static_range(d):
         radius = tl.fma(y[f], y[f], radius)
-    none = tl.full((BLOCK,), -float("inf"), tl.float32)
-    best, second, label = none, none, tl.zeros((BLOCK,), tl.int32)
-    tops = ()
-    for _ in tl.static_range(GROUP):
-        tops = tops + (none,)
-    for j in tl.range(0, k, GROUP, loop_unroll_factor=UNROLL if GROUP == 1 else 1):
-        before, top = tops, none
-        tops = ()
-        for i in tl.static_range(GROUP):
-            centre = table + (j + i) * (d + 1)
-            score = tl.full((BLOCK,), tl.load(centre + d), tl.float32)
-            for f in tl.static_range(d):
-                c = tl.full((BLOCK,), tl.load(centre + f), tl.float32)
-                score = tl.fma(y[f], c, score)
-            top = score if i == 0 else tl.maximum(top, score)
-            tops = tops + (tl.maximum(before[i], score),)
-        best, second, label = contest(best, second, label, top, j)
-    if GROUP > 1:
-        top, rival, column = none, none, tl.zeros((BLOCK,), tl.int32)
-        for i in tl.static_range(GROUP):
-            top, rival, column = contest(top, rival, column, tops[i], i)
-        second = tl.maximum(second, rival)
-        label += column
     # The difference is rounded once more.  A score is no number only where the radius is infinite.
-    return label, (best - second) > 2.00001 * (a + b * radius)
+    return (best - second) > 2.00001 * (a + b * radius)
+
+
+@triton.jit
+def approximate(
+    x, table, frame, k, a, b, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
+    EACH: tl.constexpr,
+):  # fmt: skip
+    """Return the labels of EACH vectors of rows by their scores, and whether each is certain."""
+    none = tl.full(x[0][0].shape, -float("inf"), tl.float32)
+    y = ()
+    best, second, label, tops = (), (), (), ()
+    for e in tl.static_range(EACH):
+        y = y + (framed(x[e], frame, d),)
+        best, second = best + (none,), second + (none,)
+        label = label + (tl.zeros(none.shape, tl.int32),)
+        for _ in tl.static_range(GROUP):
+            tops = tops + (none,)
+    for j in range(0, k, GROUP):
+        centre = ()
+        for i in tl.static_range(GROUP):
+            centre = centre + (features(table, (j + i) * PITCH, None, d + 1),)
+        lines, before = (best, second, label), tops
+        best, second, label, tops = (), (), (), ()
+        for e in tl.static_range(EACH):
+            top = none
+            for i in tl.static_range(GROUP):
+                found = score(y[e], centre[i], d)
+                top = found if i == 0 else tl.maximum(top, found)
+                tops = tops + (tl.maximum(before[e * GROUP + i], found),)
+            line = contest(lines[0][e], lines[1][e], lines[2][e], top, j)
+            best, second, label = best + (line[0],), second + (line[1],), label + (line[2],)
+    names, sure = (), ()
+    for e in tl.static_range(EACH):
+        top, behind, column = none, none, tl.zeros(none.shape, tl.int32)
+        for i in tl.static_range(GROUP):
+            top, behind, column = contest(top, behind, column, tops[e * GROUP + i], i)
+        sure = sure + (settled(y[e], best[e], tl.maximum(second[e], behind), a, b, d),)
+        names = names + (label[e] + column,)
+    return names, sure
+
+
+@triton.jit
+def keep(table, d: tl.constexpr, PITCH: tl.constexpr, KEPT: tl.constexpr):
+    """Return the first centres of the table in registers."""
+    kept = ()
+    for j in tl.static_range(KEPT):
+        kept = kept + (features(table, j * PITCH, None, d + 1),)
+    return kept
+
+
+@triton.jit
+def approximate_few(
+    x, kept, frame, a, b, d: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
+    EACH: tl.constexpr,
+):  # fmt: skip
+    """Return what :func:`approximate` does; all centres are in registers."""
+    none = tl.full(x[0][0].shape, -float("inf"), tl.float32)
+    names, sure = (), ()
+    for e in tl.static_range(EACH):
+        y = framed(x[e], frame, d)
+        best, second, label = none, none, tl.zeros(none.shape, tl.int32)
+        tops = (none,) * GROUP
+        for j in tl.static_range(0, KEPT, GROUP):
+            top, before = none, tops
+            tops = ()
+            for i in tl.static_range(GROUP):
+                found = score(y, kept[j + i], d)
+                top = found if i == 0 else tl.maximum(top, found)
+                tops = tops + ((found if j == 0 else tl.maximum(before[i], found)),)
+            best, second, label = contest(best, second, label, top, j)
+        top, behind, column = none, none, tl.zeros(none.shape, tl.int32)
+        for i in tl.static_range(GROUP):
+            top, behind, column = contest(top, behind, column, tops[i], i)
+        sure = sure + (settled(y, best, tl.maximum(second, behind), a, b, d),)
+        names = names + (label + column,)
+    return names, sure
 
 
 @triton.jit

@@ -40,6 +40,7 @@ __all__ = [
     "RECHECKED",
     "conclude",
     "finish_kernel",
+    "limb_sum",
     "queue_finish",
     "significand",
 ]

@@ -14,12 +14,12 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import product_error, whole
+from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import sums as exact
 
-__all__ = ["Lattice", "gather", "move_row_values", "replicas"]
+__all__ = ["Lattice", "gather", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
 FEW, MOST_REPLICAS = 256, 512
@@ -71,62 +71,6 @@ class Lattice:
 def replicas(n: int, k: int) -> int:
     """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
     return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
-
-
-@triton.jit
-def add_limbs(first, to, off, taken, mask, p, quantum, inverse, bits, n_limbs, limb_size):
-    """Add products to the sums at `to`, and take those in `taken` from the sums at `off`.
-
-    From limb `first` on, until nothing is left of any product; `p` holds what the limbs before
-    left, raised by ``2**bits`` each.
-    """
-    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    limb = first
-    p = tl.where(mask, p, 0.0)
-    left = 1
-    while (limb < n_limbs) & (left != 0):
-        v = whole(p * inverse)
-        integer = v.to(tl.int64)
-        some = mask & (integer != 0)
-        tl.atomic_add(to + limb * limb_size, integer, mask=some, sem="relaxed")
-        tl.atomic_add(off + limb * limb_size, -integer, mask=some & taken, sem="relaxed")
-        p = (p - v * quantum) * step
-        left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
-        limb += 1
-
-
-@triton.jit
-def move_row_values(
-    X, rows, f, mask, d, weights, lattice, sums, old, new, bits, n_limbs, limb_size,
-    WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
-):  # fmt: skip
-    """Move the products of some columns `f` of some rows (two vectors) to the rows' new clusters.
-
-    Column d is the weight.  `old` is -1 for rows that had no cluster.
-    """
-    m = d + 1
-    column = f < m
-    scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
-    quantum = tl.load(lattice + m + f, mask=column, other=0.0)[None, :]
-    inverse = tl.load(lattice + 2 * m + f, mask=column, other=0.0)[None, :]
-    mask = mask[:, None] & column[None, :]
-    at = rows.to(tl.int64)[:, None] * d + f[None, :]
-    x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
-    a = tl.where((f == d)[None, :], 1.0, x) * scale
-    to = sums + new.to(tl.int64)[:, None] * m + f[None, :]
-    off = sums + old.to(tl.int64)[:, None] * m + f[None, :]
-    taken = (old >= 0)[:, None]
-    if WEIGHTED:
-        w = tl.load(weights + rows)[:, None]
-        p = a * w
-        add_limbs(0, to, off, taken, mask, p, quantum, inverse, bits, n_limbs, limb_size)
-        if RECOVER:
-            # At most 2**-53 |p|, less than half a step of limb 0.
-            step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-            error = product_error(a, w, p) * step
-            add_limbs(1, to, off, taken, mask, error, quantum, inverse, bits, n_limbs, limb_size)
-    else:
-        add_limbs(0, to, off, taken, mask, a, quantum, inverse, bits, n_limbs, limb_size)
 
 
 @triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
