@@ -19,14 +19,14 @@ __all__ = ["low_kernel"]
 
 @triton.jit(
     do_not_specialize=[
-        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "n_iterations",
+        "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "sides", "n_iterations",
         "assigns",
     ]
 )  # fmt: skip
 def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
     current, history, n_slots, report, flow, settles, changed_rows, changed_old, doubts, room,
-    table, arrivals, n_iterations, assigns,
+    table, cells, sides, arrivals, n_iterations, assigns,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -69,9 +69,11 @@ def low_kernel(
         labelled = tl.minimum(iteration, 1)
         n_changed, n_doubts = label_rows(
             X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
-            doubts + program * room,
+            doubts + program * room, cells, sides, arrivals, passed,
             d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
         )  # fmt: skip
+        if cells is not None:
+            passed += 1
         if (done < n_iterations) | (n_iterations < 0):
             counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
             if n_iterations < 0:

@@ -22,6 +22,7 @@ from lloydia.backends.cuda.launching import (
     next_power,
     processors,
 )
+from lloydia.backends.cuda.low_cells import cell_type, sides_of
 from lloydia.backends.cuda.low_cost import DONE, RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
@@ -87,6 +88,10 @@ class LowRun(LowTold):
         Not known before the first assignment.
     table : float32 ((k + 7) PITCH,)
         See :func:`lloydia.backends.cuda.low_scores.tabulate`.
+    sides : int
+        Cells along each feature; 0: there are none.
+    cells : int32 or int64 (sides**d,) or None
+        See :mod:`lloydia.backends.cuda.low_cells`.
     current : (k, d)
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
@@ -111,6 +116,10 @@ class LowRun(LowTold):
         lists = torch.empty((3, self.programs * self.room), dtype=torch.int32, **new)
         self.changed_rows, self.changed_old, self.doubts = lists.unbind()
         self.table = torch.empty((k + 7) * next_power(d + 1), dtype=torch.float32, **new)
+        self.sides = sides_of(n, d, k) if k <= self.room else 0
+        self.cells = None
+        if self.sides:
+            self.cells = torch.empty(self.sides**d, dtype=cell_type(k), **new)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, **new)
         self._begin_with_zeros(d, self.n_replicas * self.n_limbs * k * (d + 1))
         # Whether what was launched is to be read again; nothing was.
@@ -200,13 +209,13 @@ class LowRun(LowTold):
         launch_known(
             low_kernel,
             (*kind, weights is None, recover, self.block, self.n_replicas, tile, group, kept,
-             digits, clusters),
+             digits, clusters, self.cells is None or self.cells.dtype),
             (self.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
             self.all_sums, 0 if known is None else known.n_limbs, self.bits,
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
             self.changed_rows, self.changed_old, self.doubts, self.room,
-            self.table, self.arrivals, n_iterations, int(assigns),
+            self.table, self.cells, self.sides, self.arrivals, n_iterations, int(assigns),
             d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=self.block // THREADS, COLUMNS=columns, CENTERS=CENTERS, GROUP=group, KEPT=kept,
             REPLICAS=self.n_replicas, BLOCK_K=tile,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.barrier import THREADS, wait_for_all
+from lloydia.backends.cuda.low_cells import fill_cells, look_up
 from lloydia.backends.cuda.low_moves import move
 from lloydia.backends.cuda.low_scores import (
     approximate,
@@ -43,6 +44,7 @@ def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
 @triton.jit
 def label_rows(
     X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old, listed_doubts,
+    cells, sides, arrivals, passed,
     d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, PITCH: tl.constexpr,
 ):  # fmt: skip
@@ -50,10 +52,14 @@ def label_rows(
 
     Return how many rows each thread lists as changed, and how many were in doubt.
 
-    If rows are not `labelled`, which is 1 or 0, all change, and none is listed.
+    If rows are not `labelled`, which is 1 or 0, all change, and none is listed.  With `cells`,
+    programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     a, b = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
+    if cells is not None:
+        fill_cells(cells, table, listed_doubts, k, sides, a, b, d, PITCH)
+        wait_for_all(arrivals, n_programs, passed)
     if KEPT > 0:
         kept = keep(table, d, PITCH, KEPT)
     lane = tl.arange(0, LANES)
@@ -70,7 +76,9 @@ def label_rows(
         here = coming
         # The next rows are on their way while these are scored.
         coming = rows_of(X, block + n_programs, n, d, EACH)
-        if KEPT > 0:
+        if cells is not None:
+            found, sure = look_up(here, cells, table, frame, sides, a, b, d, PITCH, EACH)
+        elif KEPT > 0:
             found, sure = approximate_few(here, kept, frame, a, b, d, GROUP, KEPT, EACH)
         else:
             found, sure = approximate(here, table, frame, k, a, b, d, PITCH, GROUP, EACH)

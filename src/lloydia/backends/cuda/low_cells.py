@@ -1,0 +1,205 @@
+r"""Cells: rows of one or two features look up which centres can be nearest.
+
+What lies within 1 of the frame's origin, feature by feature, is cut into cells; rows that do not
+are in doubt.  To all rows of a box with middle m and half sides h, centre j is farther than centre
+i if
+
+.. math:: t_i(m) - t_j(m) > \sum_f h_f |c_{if} - c_{jf}|,
+
+for the difference of their scores t (:mod:`lloydia.exact.certificate`) is linear.  With i the
+nearest of m, few centres remain, whose names a cell holds; where there are more than it has room
+for, its rows are in doubt.  Boxes are taken larger by more than the roundings of where a row is,
+and the sum by more than the errors of the scores: what remains has the canonical nearest, ties
+included (Kanungo et al. 2002 prune the nodes of a tree by the same geometry).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.launching import next_power
+from lloydia.backends.cuda.low_scores import contest, features, framed, settled
+
+__all__ = ["cell_type", "fill_cells", "look_up", "sides_of"]
+
+LANES = tl.constexpr(THREADS)
+# Names in a cell, of 8 or 16 bits each; the last of them is no name.
+NAMES = tl.constexpr(4)
+# Less than every score.
+LEAST = tl.constexpr(-3.0e38)
+# Cells of a side of a patch, whose centres are found together: along the first feature, and there
+# are THREADS cells in all.
+SIDE = tl.constexpr(16)
+# Of fewer clusters all are scored; with fewer rows for each cell, too.
+FEW_CLUSTERS, ROWS_EACH, MOST_NAMES = 32, 4, 0xFFFF
+
+
+def cell_type(k: int) -> torch.dtype:
+    """Return the integers that hold NAMES of k names."""
+    return torch.int32 if k <= 0xFF else torch.int64
+
+
+def sides_of(n: int, d: int, k: int) -> int:
+    """Return how many cells are along each feature, or 0 where they do not pay.
+
+    Most then hold one name.
+    """
+    if d > 2 or not FEW_CLUSTERS < k <= MOST_NAMES:
+        return 0
+    sides = next_power(64 * k if d == 1 else math.isqrt(256 * k), LANES.value)
+    return sides if ROWS_EACH * sides**d <= n else 0
+
+
+@triton.jit
+def interval(first, count, sides):
+    """Return the middle and the half of some cells of a side, and all that rounding may add."""
+    return (2 * first + count) / (1.0 * sides) - 1.0, count / (1.0 * sides) + 2.0**-20
+
+
+@triton.jit
+def score_at(middle, table, j, mask, d: tl.constexpr, PITCH: tl.constexpr):
+    """Return the scores at some places of some centres (one, if `j` is a number), and these."""
+    c = features(table, j * PITCH, mask, d + 1)
+    score = c[d]
+    for f in tl.static_range(d):
+        score += middle[f] * c[f]
+    return score, c
+
+
+@triton.jit
+def behind(gap, c, nearest, half, margin, d: tl.constexpr):
+    """Return whether a centre c is farther than the `nearest` of the middle, wherever in the box.
+
+    `gap` is between their scores there.
+    """
+    reach = margin
+    for f in tl.static_range(d):
+        reach += half[f] * tl.abs(c[f] - nearest[f])
+    return gap > reach
+
+
+@triton.jit
+def patch(table, k, near, middle, half, margin, d: tl.constexpr, PITCH: tl.constexpr):
+    """List in `near` the centres that can be nearest in a box; return how many they are."""
+    lane = tl.arange(0, LANES)
+    top = tl.full((), -float("inf"), tl.float32)
+    name = tl.zeros((), tl.int32)
+    for first in range(0, k, LANES):
+        score, _ = score_at(middle, table, first + lane, first + lane < k, d, PITCH)
+        score = tl.where(first + lane < k, score, -float("inf"))
+        here = tl.max(score, 0)
+        at = tl.min(tl.where(score == here, first + lane, k), 0)
+        name = tl.where(here > top, at, name)
+        top = tl.maximum(here, top)
+    nearest = features(table, name * PITCH, None, d)
+    count = tl.zeros((), tl.int32)
+    for first in range(0, k, LANES):
+        score, c = score_at(middle, table, first + lane, first + lane < k, d, PITCH)
+        farther = behind(top - score, c, nearest, half, margin, d)
+        kept = ((first + lane < k) & (farther == 0)).to(tl.int32)
+        tl.store(near + count + tl.cumsum(kept, 0) - kept, first + lane, mask=kept > 0)
+        count += tl.sum(kept, 0)
+    tl.debug_barrier()
+    return count
+
+
+@triton.jit
+def fill_cells(
+    cells, table, near, k, sides, a, b, d: tl.constexpr, PITCH: tl.constexpr
+):  # fmt: skip
+    """Fill this program's share of the cells; `near` is room for k names, its own."""
+    lane = tl.arange(0, LANES)
+    BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
+    margin = 4.0 * (a + b * d)
+    wide: tl.constexpr = SIDE if d == 2 else LANES
+    across = sides // wide
+    for block in range(tl.program_id(0), across * (sides // (LANES // wide) if d == 2 else 1),
+                       tl.num_programs(0)):  # fmt: skip
+        at = (block % across * wide, block // across * (LANES // wide))
+        places = (at[0] + lane % wide, at[1] + lane // wide)
+        middle, half, middles, halves = (), (), (), ()
+        for f in tl.static_range(d):
+            count = wide if f == 0 else LANES // wide
+            of_patch = interval(at[f], count, sides)
+            of_cell = interval(places[f], 1, sides)
+            middle, half = middle + (of_patch[0],), half + (of_patch[1],)
+            middles, halves = middles + (of_cell[0],), halves + (of_cell[1],)
+        # What the last patch has listed is no longer read.
+        tl.debug_barrier()
+        n_near = patch(table, k, near, middle, half, margin, d, PITCH)
+        top = tl.full((LANES,), -float("inf"), tl.float32)
+        name = tl.zeros((LANES,), tl.int32)
+        for i in range(n_near):
+            j = tl.load(near + i)
+            score, _ = score_at(middles, table, j, None, d, PITCH)
+            name = tl.where(score > top, j, name)
+            top = tl.maximum(top, score)
+        nearest = features(table, name * PITCH, None, d)
+        count = tl.zeros((LANES,), tl.int32)
+        entry = tl.full((LANES,), -1, cells.dtype.element_ty)
+        for i in range(n_near):
+            j = tl.load(near + i)
+            score, c = score_at(middles, table, j, None, d, PITCH)
+            kept = behind(top - score, c, nearest, halves, margin, d) == 0
+            entry = tl.where(kept, (entry << BITS) | j.to(entry.dtype), entry)
+            count += kept.to(tl.int32)
+        cell = places[0]
+        if d == 2:
+            cell += places[1] * sides
+        tl.store(cells + cell, tl.where(count <= NAMES, entry, -1))
+
+
+@triton.jit
+def centers_of(table, j, mask, PITCH: tl.constexpr):
+    """Return the columns of the table (2 or 4) for centres j, read in one go."""
+    wide = j[:, None] * PITCH + tl.arange(0, PITCH)[None, :]
+    c = tl.load(table + wide, mask=mask[:, None], other=0.0)
+    if PITCH == 2:
+        return tl.split(c)
+    even, odd = tl.split(c.reshape(c.shape[0], 2, 2))
+    c0, c2 = tl.split(even)
+    c1, c3 = tl.split(odd)
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def look_up(
+    x, cells, table, frame, sides, a, b, d: tl.constexpr, PITCH: tl.constexpr, EACH: tl.constexpr
+):  # fmt: skip
+    """Return the labels of EACH vectors of rows by their cells, and whether each is certain."""
+    BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
+    none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
+    y, entries = (), ()
+    for e in tl.static_range(EACH):
+        here = framed(x[e], frame, d)
+        cell = tl.zeros(here[0].shape, tl.int32)
+        for f in tl.static_range(d):
+            place = (here[d - 1 - f] + 1.0) * (0.5 * sides)
+            cell = cell * sides + tl.minimum(tl.maximum(place, 0.0), sides - 1.0).to(tl.int32)
+        y, entries = y + (here,), entries + (tl.load(cells + cell),)
+    found, sure = (), ()
+    for e in tl.static_range(EACH):
+        first = entries[e].to(tl.int32) & none
+        several = ((entries[e] >> BITS).to(tl.int32) & none) != none
+        best = tl.full(first.shape, LEAST, tl.float32)
+        second = best
+        label = first
+        for i in tl.static_range(NAMES):
+            j = (entries[e] >> (BITS * i)).to(tl.int32) & none
+            there = several & (j != none)
+            c = centers_of(table, j, there, PITCH)
+            score = c[d]
+            for f in tl.static_range(d):
+                score = tl.fma(y[e][f], c[f], score)
+            best, second, label = contest(best, second, label, tl.where(there, score, LEAST), j)
+        certain = settled(y[e], best, second, a, b, d) | ((first != none) & (several == 0))
+        for f in tl.static_range(d):
+            certain = certain & (tl.abs(y[e][f]) <= 1.0)
+        sure = sure + (certain,)
+        found = found + (label,)
+    return found, sure
