@@ -76,9 +76,11 @@ def test_few_features_find_the_best_two(d, k, dtype):
     packed, y, squares, _, exact = framed(n, d, k, tiles=False, dtype=dtype)
     high, low = aligned((2, y.shape[0] * points.GROUP))
     which = aligned((y.shape[0] * points.GROUP,), np.int32)
-    score_panels(y, d, len(y), *packed.scores[:2], high, low, which, tuple(range(d)), 0, 0)
-    a, b, _ = packed.errors[3]
-    check(n, exact, high, low, which, 1, a + b * squares)
+    axes = tuple(range(d))
+    for shape in (axes, (axes, k)):
+        score_panels(y, d, len(y), *packed.scores[:2], high, low, which, shape, 0, 0)
+        a, b, _ = packed.errors[3]
+        check(n, exact, high, low, which, 1, a + b * squares)
 
 
 @pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")

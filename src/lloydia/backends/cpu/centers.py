@@ -18,9 +18,11 @@ from lloydia.exact import certificate
 __all__ = ["Packed", "aligned", "pack"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Packed:
     """What :func:`lloydia.backends.cpu.scan.panel_scan` and :mod:`tile_scan` take.
+
+    The arrays are written again for the next centres; where nothing else changes, so is `given`.
 
     Attributes
     ----------
@@ -33,6 +35,8 @@ class Packed:
         hugely negative where there is no centre; and the framed centres feature-major (d, k).
     tiles : tuple
         Panels and starts of :mod:`tile_panels`, or its NOTHING.
+    reach : float
+        A bound on the norms of the framed centres.
     frame : tuple
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
@@ -45,6 +49,7 @@ class Packed:
     centers: NDArray[np.float64]
     scores: tuple[Any, ...]
     tiles: tuple[Any, ...]
+    reach: float
     frame: tuple[Any, ...]
     errors: tuple[Any, ...]
 
@@ -79,6 +84,9 @@ def pack(
     reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
     # Rounded up, it is mostly that of the iteration before, whose lines are still known.
     reach = math.ceil(16.0 * reach) / 16.0
+    if old is not None and kept and not tiles and reach == old.reach:
+        old.given = centers
+        return old
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
     tile_line = leading_line = panel_line
@@ -93,6 +101,7 @@ def pack(
         wide,
         (panels, starts, columns),
         tuple(tiled),
+        reach,
         frame if kept else (origin, centers.dtype.type(scale)),
         (certificate.FAR**2, tile_line, panel_line, line, leading_line),
     )

@@ -48,7 +48,7 @@ class Clusters(Picks):
 
     def set_grid(self, extent: exact.Extent) -> None:
         super().set_grid(extent)
-        for name in ("scaled", "lattice", "powers"):
+        for name in ("scaled", "lattice", "places"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -67,9 +67,9 @@ class Clusters(Picks):
         return (*columns, 2.0**grid.bits, grid.recover)
 
     @cached_property
-    def powers(self) -> NDArray[np.float64]:
-        """Two to the exponents of the grid."""
-        return np.ldexp(1.0, self.grid.exponents)
+    def places(self) -> tuple[int, NDArray[np.float64], bool]:
+        """The bits a limb, two to the exponents of the grid, and whether centres are float64."""
+        return self.grid.bits, np.ldexp(1.0, self.grid.exponents), self.dtype == np.float64
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
         """Move a block of a list of rows to their fresh labels; return how many changed."""
@@ -97,21 +97,20 @@ class Clusters(Picks):
     ) -> tuple[NDArray, tuple[int, float, float]]:
         """Return the centres that threads' sums make, and what a report says of their move.
 
-        The old ones stay where no thread touched a cluster, or it is empty, which is noted.
+        The old ones stay where no thread touched a cluster, or it is empty, which is noted; then no
+        thread has touched any.
         """
-        k, grid, double = len(old), self.grid, self.dtype == np.float64
-        new, (square, move) = np.empty_like(old), np.empty((2, k))
+        k = len(old)
+        new, square, move = np.empty(old.shape, self.dtype), np.empty(k), np.empty(k)
+        fixed = (touched, *self.places, old, new, empty, square, move)
         self.each_block(
-            lambda t, start, stop: finish(
-                parts, start, stop, touched, grid.bits, self.powers, double, old, new, empty,
-                square, move,
-            ), 2.0 * parts.size / k, k,
-        )  # fmt: skip
+            lambda t, start, stop: finish(parts, start, stop, *fixed), 2.0 * parts.size / k, k
+        )
         summary = summarise(empty, square, move)
         if math.isnan(summary[1]):
             rest = np.flatnonzero(np.isnan(square))
             total = parts[:, :, rest, : self.n_features + 1].sum(axis=0)
-            new[rest] = means(total, grid, self.dtype)
+            new[rest] = means(total, self.grid, self.dtype)
             change = new[rest].astype(np.float64) - old[rest]
             # In the order of the features.
             square[rest] = np.cumsum(np.square(change), axis=1)[:, -1]

@@ -5,6 +5,9 @@ into the scores takes four and a half.  Two sets of maxima are kept: of each *pl
 over all panels, and the largest two of all *panels*, over their places.  The best centre is where
 the best place and the best panel cross.  The second best differs from it in its place or in its
 panel, so it is the larger of the second best place and of the second best panel.
+
+To cross them costs as much as a dozen centres do, so up to FEW are looked at one after the other,
+three vectors of points side by side: d multiply-adds and five operations a centre.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from lloydia.backends.cpu.points import (
     LEAST,
     PANEL,
     VECTOR,
+    VECTORS,
     larger,
     load,
     smaller,
@@ -31,10 +35,17 @@ from lloydia.backends.cpu.points import (
     store,
 )
 
-__all__ = ["LOW", "scan_low"]
+__all__ = ["FEW", "LOW", "scan_few", "scan_low"]
 
-# Features up to which this scan is used.
-LOW = 8
+# Features up to which these scans are used, and centres up to which they are looked at in turn.
+LOW, FEW = 8, 12
+
+
+def multiply_add(builder):
+    """Return the function that emits ``a * b + c`` of vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32")
+    return lambda a, b, c: builder.call(function, [a, b, c])
 
 
 def two_largest(builder, a, b):
@@ -50,9 +61,7 @@ def _scan_low(d: int):
 
     def codegen(context, builder, sig, args):
         _, y, panels, halves, n_panels, best, second, which = args
-        muladd = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
-        )
+        muladd = multiply_add(builder)
         x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
 
         def score(panel, half):
@@ -60,7 +69,7 @@ def _scan_low(d: int):
                 total = splat(builder, load(builder, half, 4 * r, FLOAT, 4), VECTOR)
                 for f in range(d):
                     c = splat(builder, load(builder, panel, 4 * (PANEL * f + r), FLOAT, 4), VECTOR)
-                    total = builder.call(muladd, [x[f], c, total])
+                    total = muladd(x[f], c, total)
                 yield total
 
         def top(scores):
@@ -113,3 +122,55 @@ def scan_low(typingctx, axes, y, panels, halves, n_panels, best, second, which):
     """
     signature = types.void(axes, *[types.intp] * 7)
     return signature, _scan_low(len(axes))
+
+
+def _scan_few(d: int):
+    """Return the code of :func:`scan_few` for `d` features."""
+
+    def codegen(context, builder, sig, args):
+        _, y, panels, halves, k, best, second, which = args
+        muladd = multiply_add(builder)
+        x = [
+            [load(builder, y, 4 * GROUP * f + BYTES * v, VECTOR, BYTES) for f in range(d)]
+            for v in range(VECTORS)
+        ]
+
+        def scores(j):
+            half = load(builder, builder.add(halves, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
+            totals = [splat(builder, half, VECTOR)] * VECTORS
+            before = builder.mul(builder.udiv(j, ADDRESS(PANEL)), ADDRESS(4 * PANEL * d))
+            lane = builder.mul(builder.urem(j, ADDRESS(PANEL)), ADDRESS(4))
+            center = builder.add(panels, builder.add(before, lane))
+            for f in range(d):
+                c = splat(builder, load(builder, center, 4 * PANEL * f, FLOAT, 4), VECTOR)
+                totals = [muladd(x[v][f], c, total) for v, total in enumerate(totals)]
+            return totals
+
+        def places(values):
+            return [cgutils.alloca_once_value(builder, value) for value in values]
+
+        high = places(scores(ADDRESS(0)))
+        low = places([ir.Constant(VECTOR, [LEAST] * LANES)] * VECTORS)
+        name = places([ir.Constant(IVECTOR, [0] * LANES)] * VECTORS)
+        with cgutils.for_range(builder, k, start=ADDRESS(1)) as loop:
+            here = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+            for v, score in enumerate(scores(loop.index)):
+                before = builder.load(high[v])
+                loser = smaller(builder, score, before)
+                nearer = builder.fcmp_ordered(">", score, before)
+                builder.store(larger(builder, builder.load(low[v]), loser), low[v])
+                builder.store(larger(builder, score, before), high[v])
+                builder.store(builder.select(nearer, here, builder.load(name[v])), name[v])
+        for found, place in ((high, best), (low, second), (name, which)):
+            for v in range(VECTORS):
+                store(builder, builder.load(found[v]), place, BYTES * v)
+        return context.get_dummy_value()
+
+    return codegen
+
+
+@intrinsic
+def scan_few(typingctx, axes, y, panels, halves, k, best, second, which):
+    """Score a group of points against k centres; the rest is as in :func:`scan_low`."""
+    signature = types.void(axes, *[types.intp] * 7)
+    return signature, _scan_few(len(axes))

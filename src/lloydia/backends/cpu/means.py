@@ -71,7 +71,7 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
     ----------
     parts : ndarray (n_threads, n_limbs, k or more, d + 1 or more), int64
     touched : ndarray (n_threads, k or more), bool
-        Whether a thread changed a cluster's sums since its centre was computed.
+        Whether a thread changed a cluster's sums since its centre was computed; False afterwards.
     powers : ndarray (d + 1,)
         ``2.0**exponents`` of the grid.
     double : bool
@@ -90,6 +90,7 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
         changed = False
         for part in range(len(touched)):
             changed |= touched[part, j]
+            touched[part, j] = False
         if changed:
             hidden = add_limbs(parts, j, bits, digits, seen, high, low)
             square[j] = np.nan if hidden else 0.0

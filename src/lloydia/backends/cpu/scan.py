@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
 from lloydia.backends.cpu.frames import LINE, NARROW, fetch, frame_group, frame_run
-from lloydia.backends.cpu.low_points import scan_low
+from lloydia.backends.cpu.low_points import scan_few, scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
@@ -141,17 +141,37 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
 def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
     """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
 
-    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW, True
-    for more than DEEP, or None.  With each group and panel `part` bytes are asked for, from the
-    address `ahead` on.  Returns the centres that `which` counts by: with a tuple that is 1, and no
-    score holds a name.
+    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW (and
+    for up to FEW centres a pair of such a tuple and k), True for more than DEEP, or None.  With
+    each group and panel `part` bytes are asked for, from the address `ahead` on.  Returns the
+    centres that `which` counts by: with a tuple that is 1, and no score holds a name.
     """
     raise NotImplementedError("compiled code only")
 
 
 @overload(score_panels, jit_options={"nogil": True, "error_model": "numpy"})
 def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    if isinstance(shape, types.BaseTuple):
+    if isinstance(shape, types.Tuple):
+
+        def few(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
+            axes, k = shape
+            n_panels = len(halves) // PANEL
+            for g in range(groups):
+                fetch(ahead + g * n_panels * part, n_panels * part)
+                scan_few(
+                    axes,
+                    y.ctypes.data + g * y.strides[0],
+                    panels.ctypes.data,
+                    halves.ctypes.data,
+                    k,
+                    best.ctypes.data + g * GROUP * 4,
+                    second.ctypes.data + g * GROUP * 4,
+                    which.ctypes.data + g * GROUP * 4,
+                )
+            return 1
+
+        return few
+    if isinstance(shape, types.UniTuple):
 
         def low(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
             n_panels = len(halves) // PANEL

@@ -16,7 +16,7 @@ from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.coarse_scan import coarse_scan
 from lloydia.backends.cpu.held import NOT_HELD, Held
-from lloydia.backends.cpu.low_points import LOW
+from lloydia.backends.cpu.low_points import FEW, LOW
 from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scan import panel_scan
@@ -57,7 +57,7 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     held = engine.held if X is engine.X and not tiled else None
     p = engine.packed
     if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled, engine.each_block, p, held is not None)
+        p = engine.packed = pack(engine.used, tiled, engine.each_block, p, not tiled)
     whole = whole_scanner(X, p, tiled, held)
     ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
     return leading_scanner(X, p, whole) if tiled and ample else whole
@@ -72,7 +72,8 @@ def whole_scanner(
     # What a kernel must know to compile no more than it needs.
     shape: Any = True if d > DEEP else None
     if d <= LOW and not tiled:
-        shape = tuple(range(d))
+        axes, k = tuple(range(d)), len(p.given)
+        shape = (axes, k) if k <= FEW else axes
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         some = (X, rows, start, stop, p.scores)

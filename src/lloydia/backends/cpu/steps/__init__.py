@@ -33,10 +33,10 @@ class Tally:
     fresh : ndarray of shape (n_threads, block), int32
     """
 
-    def __init__(self, n_threads: int, block: int) -> None:
+    def __init__(self, fresh: NDArray[np.int32]) -> None:
         # Lists: to add to an element of an array takes longer than some blocks.
-        self.changed, self.evaluated, self.rechecked = ([0] * n_threads for _ in range(3))
-        self.fresh = np.empty((n_threads, block), dtype=np.int32)
+        self.changed, self.evaluated, self.rechecked = ([0] * len(fresh) for _ in range(3))
+        self.fresh = fresh
 
 
 @cache
