@@ -61,6 +61,8 @@ class CPU(Clusters):
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
         self.packed: Packed | None = None
+        # As last measured.
+        self.D: NDArray[np.float64] = NONE
         self.fresh: NDArray[np.int32] = np.empty((self.n_threads, 0), dtype=np.int32)
         # Whether there are labels in the order of the tiles that are not in `_assigned` yet.
         self.behind = False
@@ -272,19 +274,17 @@ class CPU(Clusters):
 
     def plain_measure(self, mean: NDArray) -> float:
         """Compute every row's D to one point; return the largest."""
-        self.D = self.own_distances(np.zeros(self.n_samples, dtype=np.int32), mean)
+        self.D = self.own_distances(np.zeros(self.n_samples, dtype=np.int32), mean, self.D)
         return float(self.D.max())
 
     def measure(self) -> float:
         """Compute every row's D to its centre; return the largest weight times D."""
-        self.D = self.own_distances(self.assigned, self.used)
+        self.D = self.own_distances(self.assigned, self.used, self.D)
         return self.largest_cost(self.D)
 
     def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
         """Return the limbs of the sum of weight times D, as measured; of D, unless weighted."""
-        limbs = self.cost_limbs(self.D, grid, self.weights if weighted else NONE)
-        del self.D
-        return limbs
+        return self.cost_limbs(self.D, grid, self.weights if weighted else NONE)
 
     def inertia(self) -> float:
         grid = exact.total_grid(self.n_samples, self.measure())

@@ -253,7 +253,7 @@ def fold_tiles(typingctx, scores, best, second, which, number):
                 rows = [load(builder, scores, place + 64 * r, VECTOR, BYTES) for r in range(TILE)]
                 name = builder.add(first, ir.Constant(INT, c))
                 fresh = anew if c == 0 else ir.Constant(ir.IntType(1), 0)
-                state = fold(builder, rows, name, fresh, *state)
+                state = fold(builder, rows, len(rows), name, fresh, *state)
             for value, address in zip(state, (best, second, which)):
                 store(builder, value, address, at)
         return context.get_dummy_value()

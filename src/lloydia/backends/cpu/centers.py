@@ -37,6 +37,8 @@ class Packed:
         Panels and starts of :mod:`tile_panels`, or its NOTHING.
     reach : float
         A bound on the norms of the framed centres.
+    place : tuple
+        What :func:`_pack` packs others into, in this frame.
     frame : tuple
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
@@ -50,59 +52,72 @@ class Packed:
     scores: tuple[Any, ...]
     tiles: tuple[Any, ...]
     reach: float
+    place: tuple[Any, ...]
     frame: tuple[Any, ...]
     errors: tuple[Any, ...]
 
+    def take(self, centers: NDArray) -> bool:
+        """Pack others of the same shape, if nothing changes but the arrays; return whether it did.
 
-def pack(
-    centers: NDArray,
-    tiles: bool,
-    each_block: Callable,
-    old: Packed | None = None,
-    keep: bool = False,
-) -> Packed:
+        Their tiles are not made.
+        """
+        _, square, kept = _pack(centers, *self.place)
+        if kept and bound_on(square, centers.shape[1]) == self.reach:
+            self.given = centers
+            return True
+        return False
+
+
+def bound_on(square: float, d: int) -> float:
+    """Return a bound on the norms of framed centres, the largest of which has that square.
+
+    It is rounded up: mostly it is that of the iteration before, whose lines still hold.
+    """
+    reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    return math.ceil(16.0 * reach) / 16.0
+
+
+def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None = None) -> Packed:
     """Centre, scale, round and pack centres of shape (k, d), of the type of the rows.
 
-    The arrays of an `old` result of the same shape are used again; with `keep` its frame too, that
-    very object, if these centres are about as far from its origin.
+    The arrays of an `old` result of the same shape are used again; without `tiles` its frame too,
+    that very object, if these centres are about as far from its origin.
     """
     k, d = centers.shape
     n_panels = -(-k // PANEL)
-    origin, frame, before = np.empty(d, dtype=centers.dtype), None, 0.0
+    own = np.empty(d, dtype=centers.dtype)
+    origin, before = own, 0.0
     if old is not None and old.given.shape == centers.shape:
-        wide, (panels, starts, columns) = old.centers, old.scores
-        if keep:
-            frame, before = old.frame, float(old.frame[1])
+        if not tiles and old.take(centers):
+            return old
+        wide, scores = old.centers, old.scores
+        if not tiles:
+            origin, before = old.frame[0], float(old.frame[1])
     else:
         wide = np.empty((k, d))
         panels = aligned((n_panels, d, PANEL))
-        starts = aligned((n_panels * PANEL,))
-        columns = np.empty((d, k), dtype=np.float32)
+        scores = panels, aligned((n_panels * PANEL,)), np.empty((d, k), dtype=np.float32)
     most = certificate.most_scale(centers.dtype)
-    given = frame[0] if frame else origin
-    scale, square, kept = _pack(centers, most, given, before, origin, wide, panels, starts, columns)
-    reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
-    # Rounded up, it is mostly that of the iteration before, whose lines are still known.
-    reach = math.ceil(16.0 * reach) / 16.0
-    if old is not None and kept and not tiles and reach == old.reach:
-        old.given = centers
-        return old
+    scale, square, kept = _pack(centers, most, origin, before, own, wide, *scores)
+    reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
     tile_line = leading_line = panel_line
     *tiled, rest = tile_panels.NOTHING
     if tiles:
-        *tiled, rest = tile_panels.pack(panels, starts, each_block)
+        *tiled, rest = tile_panels.pack(*scores[:2], each_block)
         sum_line = certificate.error_line(d, reach, scale, amx.depth_of(d), amx.BITS)
         tile_line = certificate.split_line(sum_line, reach, rest)
         leading_line = certificate.leading_line(sum_line)
+    frame = old.frame if old is not None and kept else (own, centers.dtype.type(scale))
     return Packed(
         centers,
         wide,
-        (panels, starts, columns),
+        scores,
         tuple(tiled),
         reach,
-        frame if kept else (origin, centers.dtype.type(scale)),
+        (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
+        frame,
         (certificate.FAR**2, tile_line, panel_line, line, leading_line),
     )
 

@@ -138,9 +138,11 @@ class Placed:
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         return np.flatnonzero(self.seed_weights() > 0)[:count]
 
-    def own_distances(self, labels: NDArray[np.int32], centers: NDArray) -> NDArray[np.float64]:
-        """Return the D of every row to the centre of its label: shape (n,)."""
-        D, d = np.empty(self.n_samples), self.n_features
+    def own_distances(
+        self, labels: NDArray[np.int32], centers: NDArray, D: NDArray[np.float64] = NONE
+    ) -> NDArray[np.float64]:
+        """Return the D of every row to the centre of its label, shape (n,): in `D`, if given."""
+        D, d = D if len(D) else np.empty(self.n_samples), self.n_features
         wide: NDArray = centers.astype(np.float64)
         X, own = self.X, sparse_own if self.sparse else own_distances
         if not self.sparse and d <= LOW and self.source.flags.c_contiguous:

@@ -102,14 +102,16 @@ def smaller(builder, a, b):
     return _extreme(builder, "minnum", a, b)
 
 
-def fold(builder, scores, number, anew, best, second, which):
+def fold(builder, scores, width, number, anew, best, second, which):
     """Fold vectors of scores, one a centre, into the best two; return the new three.
+
+    `width`, a power of two, is how many centres a number stands for.
 
     `anew`, if true, forgets what was there.  A knockout, not a chain, so that latencies overlap.
     """
     least = ir.Constant(VECTOR, [LEAST] * LANES)
     before = builder.select(anew, least, best)
-    keep = ir.Constant(IVECTOR, [-len(scores)] * LANES)
+    keep = ir.Constant(IVECTOR, [-width] * LANES)
     named = []
     for r, score in enumerate(scores):
         kept = builder.and_(builder.bitcast(score, IVECTOR), keep)
@@ -129,7 +131,7 @@ def fold(builder, scores, number, anew, best, second, which):
     return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
 
 
-def _multiply(builder, y, panel, first, end, total):
+def _multiply(builder, y, panel, first, end, total, width):
     """Add the products of features `first` to `end` to the totals."""
     muladd = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
@@ -138,35 +140,35 @@ def _multiply(builder, y, panel, first, end, total):
         points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
         column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
         x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
-        for r in range(PANEL):
+        for r in range(width):
             c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
             for v in range(VECTORS):
                 value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
                 builder.store(value, total[r, v])
 
 
-def panel_scores(builder, y, n_features, panel, halves, deep):
+def panel_scores(builder, y, n_features, panel, halves, deep, width=PANEL):
     """Return where the scores of a group against a panel are: a vector for (centre, vector).
 
     The arguments are those of :func:`scan_panel`; `deep` is whether to add up DEPTH features at a
-    time.
+    time, `width` how many centres are looked at.
     """
-    places = [(r, v) for r in range(PANEL) for v in range(VECTORS)]
+    places = [(r, v) for r in range(width) for v in range(VECTORS)]
     total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
-    for r in range(PANEL):
+    for r in range(width):
         start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
         for v in range(VECTORS):
             builder.store(start, total[r, v])
     zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
     if not deep:
-        _multiply(builder, y, panel, zero, n_features, total)
+        _multiply(builder, y, panel, zero, n_features, total, width)
         return total
     with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
         for p in places:
             builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
         end = builder.add(first, depth)
         end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
-        _multiply(builder, y, panel, first, end, part)
+        _multiply(builder, y, panel, first, end, part, width)
         for p in places:
             both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
             builder.store(both, total[p])
@@ -178,26 +180,37 @@ def _scan(deep: bool):
 
     All arguments are addresses or counts (intp): the group; its features; the panel; where its
     scores start (minus half the squared norms); the best two and the panel of the best; and the
-    panel's number.  Number 0 starts anew.
+    panel's number.  Number 0 starts anew.  Of a panel whose second half is empty, which its starts
+    say, the first alone is looked at.
     """
     signature = types.void(*[types.intp] * 8)
 
     def codegen(context, builder, sig, args):
         y, n_features, panel, halves, best, second, which, number = args
-        total = panel_scores(builder, y, n_features, panel, halves, deep)
         anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
         name = builder.trunc(number, INT)
-        for v in range(VECTORS):
-            at = BYTES * v
-            old = (
-                load(builder, best, at, VECTOR, BYTES),
-                load(builder, second, at, VECTOR, BYTES),
-                load(builder, which, at, IVECTOR, BYTES),
-            )
-            scores = [builder.load(total[r, v]) for r in range(PANEL)]
-            new = fold(builder, scores, name, anew, *old)
-            for value, address in zip(new, (best, second, which)):
-                store(builder, value, address, at)
+
+        def look_at(width):
+            total = panel_scores(builder, y, n_features, panel, halves, deep, width)
+            for v in range(VECTORS):
+                at = BYTES * v
+                old = (
+                    load(builder, best, at, VECTOR, BYTES),
+                    load(builder, second, at, VECTOR, BYTES),
+                    load(builder, which, at, IVECTOR, BYTES),
+                )
+                scores = [builder.load(total[r, v]) for r in range(width)]
+                new = fold(builder, scores, PANEL, name, anew, *old)
+                for value, address in zip(new, (best, second, which)):
+                    store(builder, value, address, at)
+
+        middle = load(builder, halves, 4 * (PANEL // 2), FLOAT, 4)
+        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
+        with builder.if_else(empty) as (half, whole):
+            with half:
+                look_at(PANEL // 2)
+            with whole:
+                look_at(PANEL)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -57,7 +57,7 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     held = engine.held if X is engine.X and not tiled else None
     p = engine.packed
     if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled, engine.each_block, p, not tiled)
+        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
     whole = whole_scanner(X, p, tiled, held)
     ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
     return leading_scanner(X, p, whole) if tiled and ample else whole

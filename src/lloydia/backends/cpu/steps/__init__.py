@@ -35,7 +35,8 @@ class Tally:
 
     def __init__(self, fresh: NDArray[np.int32]) -> None:
         # Lists: to add to an element of an array takes longer than some blocks.
-        self.changed, self.evaluated, self.rechecked = ([0] * len(fresh) for _ in range(3))
+        n = len(fresh)
+        self.changed, self.evaluated, self.rechecked = [0] * n, [0] * n, [0] * n
         self.fresh = fresh
 
 
