@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
@@ -122,21 +123,24 @@ def test_candidates_that_are_nearer_by_a_hair_are_found(dtype):
 
 
 def test_the_screen_leaves_few_rows_to_evaluate():
-    from lloydia.backends.cpu.screen import Screen, doubtful
+    from lloydia.backends.cpu import screen as screens
     from lloydia.backends.cpu.seeding import TILE
+
+    @njit
+    def doubtful(X, panel, starts, test, nearest, norms, limits, bits, copies, hits):
+        return screens.doubtful(
+            X, 0, TILE, panel, starts, test, nearest, norms, limits, bits, copies, hits
+        )
 
     X = np.random.default_rng(0).normal(size=(TILE, 32)).astype(np.float32)
     wide = X.astype(np.float64)
     D = ((wide[:, None] - wide[None, :40]) ** 2).sum(axis=2)
     nearest, candidates = D[:, :33].min(axis=1), wide[33:40]
-    screen = Screen(wide[0], float(np.sqrt(D[:, 0].max())), X.dtype, 7)
+    screen = screens.Screen(wide[0], float(np.sqrt(D[:, 0].max())), X.dtype, 7)
     test = screen.load(candidates)
     hits = np.empty(TILE, np.uint32)
     scratch = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16), np.zeros((8, 32), X.dtype)
-    found = doubtful(
-        X, 0, TILE, screen.panel, screen.starts, test, nearest, D[:, 0].copy(), *scratch,
-        hits,
-    )  # fmt: skip
+    found = doubtful(X, screen.panel, screen.starts, test, nearest, D[:, 0].copy(), *scratch, hits)
     lowered = {(i, j) for i, j in np.argwhere(D[:, 33:] < nearest[:, None]).tolist()}
     doubted = {(int(h) >> 16, j) for h in hits[:found] for j in range(7) if int(h) >> j & 1}
     assert lowered <= doubted

@@ -13,8 +13,8 @@ from lloydia.exact import certificate
 
 
 @njit
-def frame_rows(*args):
-    scan.frame_rows(*args)
+def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
+    scan.frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
 
 
 @njit

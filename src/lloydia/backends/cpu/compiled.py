@@ -69,7 +69,11 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 def subroutine(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function for kernels that call it: Python cannot, and it is cached in them."""
+    """Compile a function for kernels that call it: Python cannot, and it is cached in them.
+
+    What a kernel calls at one place is best compiled there and never by itself, which takes longer:
+    ``inline="always"``.
+    """
     if function is None:
         return lambda function: subroutine(function, **options)
     options = {**OPTIONS, "no_cpython_wrapper": True, **options}

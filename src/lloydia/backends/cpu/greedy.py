@@ -21,7 +21,7 @@ __all__ = ["FEW", "greedy_of"]
 FEW = 1 << 14
 
 
-@subroutine
+@subroutine(inline="always")
 def two_factors(bits, largest):
     """Return two powers of two that bring a term to the grid: see exact.sums.total_grid."""
     exponent = bits - math.frexp(largest)[1]
@@ -29,7 +29,7 @@ def two_factors(bits, largest):
     return math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)
 
 
-@subroutine
+@subroutine(inline="always")
 def fraction_of(u, total):
     """Return ``floor(u * total)`` of a total below 2**62: exact.sums.fraction_of."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -56,7 +56,7 @@ def sum_terms(near, w, low, high, totals, terms, bits):
     return total
 
 
-@subroutine
+@subroutine(inline="always")
 def largest_term(near, w):
     """Return the largest weight times D."""
     top = 0.0
@@ -70,7 +70,7 @@ def greedy_of(d: int):
     """Return the kernel for exactly `d` features."""
 
     @kernel
-    def greedy(flat, weights, first, fractions, bits, rows):
+    def greedy(flat, weights, first, fractions, bits, rows, terms, term_bits):
         """Write the rows that are chosen; return how many there are, fewer where D becomes 0.
 
         Parameters
@@ -85,13 +85,14 @@ def greedy_of(d: int):
         bits : int
             Those of a limb, see exact.sums.
         rows : ndarray (k,), int64
+        terms, term_bits : ndarray (TILE,), float64 and int64
+            The same memory.
         """
         n = len(flat) // d
         n_tiles = -(-n // TILE)
         size = n_tiles * TILE
         x, near, w, lowered = floats(size * d), floats(size), floats(size), floats(size)
-        terms, totals, spare = floats(np.int64(TILE)), integers(n_tiles), integers(n_tiles)
-        term_bits = terms.view(np.int64)
+        totals, spare = integers(n_tiles), integers(n_tiles)
         for p in range(size):
             i = min(p, n - 1)
             near[p] = 1.0

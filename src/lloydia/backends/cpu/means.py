@@ -18,7 +18,7 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-@subroutine
+@subroutine(inline="always")
 def add_limbs(parts, j, bits, digits, seen, high, low):
     """Add the threads' limbs of a cluster, carry, and add those up as two floats a number.
 
@@ -53,7 +53,7 @@ def add_limbs(parts, j, bits, digits, seen, high, low):
     return hidden
 
 
-@subroutine
+@subroutine(inline="always")
 def quotient(a, a_low, b, b_low, double):
     """Return ``(a + a_low) / (b + b_low)`` as exact.means does."""
     q = a / b

@@ -161,10 +161,10 @@ class Picks(Placed):
         few = self.n_samples <= FEW and self.n_features <= LOW
         if not few or self.sparse or not self.source.flags.c_contiguous:
             return by_steps(self, first, fractions)
-        rows = np.empty(1 + len(fractions), dtype=np.int64)
+        rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
         count = greedy_of(self.n_features)(
             self.source.reshape(-1), self.weights, float(first[0]), fractions,
-            exact.bits_a_limb(self.n_samples), rows,
+            exact.bits_a_limb(self.n_samples), rows, terms, terms.view(np.int64),
         )  # fmt: skip
         return rows[:count]
 

@@ -103,15 +103,17 @@ class Placed:
     def fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Do it for `n` rows of any shape."""
         d = self.n_features if self.sparse else X.shape[1]
-        largest = np.zeros((self.n_threads, d))
-        smallest = np.full((self.n_threads, d), np.inf)
+        # Of dense rows in their type: float32 has twice as many in a vector.
+        kind = np.float64 if self.sparse else self.dtype
+        largest = np.zeros((self.n_threads, d), kind)
+        smallest = np.full((self.n_threads, d), np.inf, kind)
         measure = sums.sparse_extent if self.sparse else sums.extent
 
         def task(thread: int, start: int, stop: int) -> None:
             measure(X, start, stop, largest[thread], smallest[thread])
 
         self.each_block(task, 1.0 + 0.3 * (self.width if self.sparse else d), n)
-        return largest.max(axis=0), smallest.min(axis=0)
+        return largest.max(axis=0).astype(float), smallest.min(axis=0).astype(float)
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)

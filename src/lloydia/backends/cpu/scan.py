@@ -86,13 +86,13 @@ def aligned(size):
     return raw[start : start + size]
 
 
-@subroutine
+@subroutine(inline="always")
 def end_to_end(X, rows):
     """Return whether a range of a list of rows is one piece of memory."""
     return len(rows) == 0 and X.strides == (X.shape[1] * X.itemsize, X.itemsize)
 
 
-@subroutine
+@subroutine(inline="always")
 def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
     """Write ``(x - origin) * scale`` of `m` rows to `y` (groups, features, GROUP).
 
@@ -211,7 +211,7 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahea
     return any_number
 
 
-@subroutine
+@subroutine(inline="always")
 def certify(m, squares, rests, high, low, which, width, line, far, labels, at, doubtful):
     """Write the labels of `m` scanned rows, and list those in doubt; the first row is `at`.
 
@@ -244,7 +244,7 @@ def certify(m, squares, rests, high, low, which, width, line, far, labels, at, d
     return n_doubtful
 
 
-@subroutine
+@subroutine(inline="always")
 def bound(m, d, squares, rests, high, low, line, unit, best, second):
     """Write bounds on the squared distances of scanned rows to the nearest and to all others."""
     shrink = 1.0 - (d + 8) * 2.0**-20
@@ -283,7 +283,7 @@ def panel_scan(
     if own:
         framed, lengths = aligned(block * d).reshape(block // GROUP, d, GROUP), aligned(block)
     # The place of `which` holds integers.
-    high, low, which = aligned(3 * block).reshape(3, block)
+    high, low, which = aligned(block), aligned(block), aligned(block)
     unit = 1.0 / np.float64(scale)
     n_doubtful = 0
     for at in range(start, stop, block):

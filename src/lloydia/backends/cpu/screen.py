@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import subroutine
 from lloydia.backends.cpu.lanes import OCTET, ROWS, above_double, above_doubles, above_single
 from lloydia.backends.cpu.seeding import MOST
 
@@ -48,23 +48,6 @@ def aligned(shape: tuple[int, int], dtype: Any) -> NDArray:
     raw = np.zeros(size + 8 * OCTET, dtype=dtype)
     start = -raw.ctypes.data % 64 // raw.itemsize
     return raw[start : start + size].reshape(shape)
-
-
-@kernel
-def shift(candidates, origin, b, starts):
-    """Write ``b = c - m`` and ``-m.b - |b|^2 / 2``; return |m|^2 and the largest |b|^2."""
-    norm = largest = 0.0
-    for f in range(len(origin)):
-        norm += origin[f] * origin[f]
-    for c in range(len(candidates)):
-        dot = square = 0.0
-        for f in range(len(origin)):
-            b[c, f] = candidates[c, f] - origin[f]
-            dot += b[c, f] * origin[f]
-            square += b[c, f] * b[c, f]
-        starts[c] = -dot - 0.5 * square
-        largest = max(largest, square)
-    return norm, largest
 
 
 class Screen:
@@ -107,9 +90,12 @@ class Screen:
         That is e, ``e (C^2 + M C)`` scaled and what underflow may cost, and the scale.
         """
         m, d = candidates.shape
-        b, starts = np.empty((m, d)), np.empty(m)
+        b = candidates - self.origin
+        squares = np.einsum("cf,cf->c", b, b)
+        starts = -np.einsum("cf,f->c", b, self.origin) - 0.5 * squares
         grow = 1.0 + 2.0**-20
-        M, C = (math.sqrt(s) * grow for s in shift(candidates, self.origin, b, starts))
+        norm = np.einsum("f,f->", self.origin, self.origin)
+        M, C = (math.sqrt(s) * grow for s in (norm, squares.max()))
         scale = math.ldexp(1.0, -min(max(math.frexp(C)[1], -1000), 1000))
         self.columns[:, :m] = candidates.T
         self.panel[:, :m] = b.T * scale
@@ -124,7 +110,7 @@ class Screen:
         return spread, spare, scale
 
 
-@kernel
+@subroutine(inline="always")
 def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits):
     """List the rows of a tile that some candidate may lower, with the bits of those; count them.
 

@@ -43,7 +43,7 @@ def fixed(D, w, low, high):
     return np.int64((w * D * low * high + ROUNDER) - ROUNDER)
 
 
-@subroutine
+@subroutine(inline="always")
 def sum_and_top(near, w, low, high, terms, bits):
     """Return the sum of :func:`fixed` over the rows of a tile, and the largest weight times D.
 
@@ -73,7 +73,7 @@ def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
             totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
 
-@subroutine
+@subroutine(inline="always")
 def find(nearest, weights, totals, low, high, rest):
     """Return the first row whose running integer sum exceeds `rest`, which is below that of all."""
     tile = 0

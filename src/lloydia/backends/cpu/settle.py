@@ -12,7 +12,7 @@ from lloydia.backends.cpu.scan import aligned
 __all__ = ["settle"]
 
 
-@subroutine
+@subroutine(inline="always")
 def next_rival(scores, j, reach):
     """Return the first score after `j` that is not below `reach`, or their number."""
     start, k = j + 1, len(scores)
@@ -30,7 +30,7 @@ def next_rival(scores, j, reach):
     return k
 
 
-@subroutine
+@subroutine(inline="always")
 def largest(scores, tops):
     """Return the largest score; a maximum in each of the lanes of `tops` at a time."""
     k = len(scores)
@@ -74,15 +74,16 @@ def settle(X, rows, start, doubtful, centers, packed, frame, errors, fresh, best
         top = largest(scores, tops)
         error = line[0] + line[1] * square if square < far else np.inf
         reach = np.float64(top) - 2.0 * error
-        label, least, rival = 0, np.inf, np.inf
-        j = next_rival(scores, np.int64(-1), reach)
-        while j < k:
+        label, least, rival, j = 0, np.inf, np.inf, -1
+        while True:
+            j = next_rival(scores, j, reach)
+            if j == k:
+                break
             D = distance(X[i], centers[j])
             if D < least:
                 label, least, rival = j, D, least
             elif D < rival:
                 rival = D
-            j = next_rival(scores, j, reach)
         fresh[entry - start] = label
         if len(best):
             best[entry - start] = least

@@ -23,20 +23,13 @@ LISTED = 1024
 
 @kernel
 def extent(X, start, stop, largest, smallest):
-    """Fold dense rows into the largest and smallest non-zero magnitudes, shape (d,)."""
-    # In X's type: float32 has twice as many in a vector.
-    high, low = np.empty_like(X[0]), np.empty_like(X[0])
-    for f in range(len(high)):
-        high[f], low[f] = 0.0, np.inf
+    """Fold dense rows into the largest and smallest non-zero magnitudes, (d,), in X's type."""
     for i in range(start, stop):
-        row = X[i]
-        for f in range(len(high)):
-            magnitude = abs(row[f])
-            high[f] = magnitude if magnitude > high[f] else high[f]
-            low[f] = magnitude if (magnitude < low[f]) & (magnitude > 0) else low[f]
-    for f in range(len(high)):
-        largest[f] = high[f] if high[f] > largest[f] else largest[f]
-        smallest[f] = low[f] if low[f] < smallest[f] else smallest[f]
+        for f in range(len(largest)):
+            magnitude = abs(X[i, f])
+            high, low = largest[f], smallest[f]
+            largest[f] = magnitude if magnitude > high else high
+            smallest[f] = magnitude if (magnitude < low) & (magnitude > 0) else low
 
 
 @kernel
@@ -70,7 +63,7 @@ def rounded(y):
     return (y + 1.5 * 2.0**52) - 1.5 * 2.0**52
 
 
-@subroutine
+@subroutine(inline="always")
 def list_changed(rows, start, stop, fresh, first, labels, changed):
     """List the entries from `start` to `stop` whose label changes, less `start`; return how many.
 
@@ -184,7 +177,7 @@ def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
         limb += 1
 
 
-@subroutine
+@subroutine(inline="always")
 def cut(rest, step):
     """Return the integer nearest to ``rest * step``, and what is left."""
     scaled = rest * step

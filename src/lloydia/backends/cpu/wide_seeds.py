@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WideSeeds"]
 
 
-@subroutine
+@subroutine(inline="always")
 def squares(x, columns, D):
     """Write the canonical D of ROWS rows `x` to one octet of candidates or two: (ROWS, lanes)."""
     if columns.shape[1] == OCTET:
