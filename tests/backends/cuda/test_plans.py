@@ -35,6 +35,16 @@ def test_addresses_are_those_in_the_other_memory():
     assert found.kept is after
 
 
+def test_what_is_empty_stays_where_it_was():
+    before, after = memory(), memory()
+    none = torch.empty(0)
+    launch = Launch(
+        SimpleNamespace(run=None), (1, 1, 1), [before[0].data_ptr(), 0], (before[0], none)
+    )
+    (found,) = Plan([launch], before).launches(after)
+    assert found.places == [after[0].data_ptr(), none.data_ptr()]
+
+
 def test_memory_that_is_no_part_is_noticed():
     before = memory()
     with pytest.raises(IndexError):

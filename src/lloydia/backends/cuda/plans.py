@@ -91,7 +91,8 @@ class Plan:
         for launch in launches:
             moved = []
             for i, argument in enumerate(launch.kept):
-                if isinstance(argument, torch.Tensor):
+                # What is empty is nowhere.
+                if isinstance(argument, torch.Tensor) and argument.numel():
                     at = launch.places[i]
                     within = [p for p, end in enumerate(ends) if begins[p] <= at < end]
                     moved.append((i, within[0], at - begins[within[0]]))
