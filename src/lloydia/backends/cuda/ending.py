@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -9,6 +11,7 @@ from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.totals import cost_limbs, join_cost
 
 __all__ = ["Ending"]
@@ -31,10 +34,11 @@ class Ending:
     def __init__(self, rows: Placed, labels: torch.Tensor, centers: torch.Tensor) -> None:
         self.n, self.k = rows.n_samples, len(centers)
         found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
-        largest = found[LIMBS : LIMBS + 1].view(torch.float64)
-        seen = found[LIMBS + 1 :].view(torch.int32)[: self.k]
-        D = own_distances(rows, labels, centers, largest=largest, seen=seen)
-        cost_limbs(D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen)
+        D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
+        parts = [x for x in (labels, centers, found, D, rows.weights) if x is not None]
+        layout = Layout.of("ending", rows.X, more=(self.k, rows.weights is None))
+        work = partial(queue_ending, rows, labels, centers, found, D)
+        planned(work, rows.device, layout._replace(parts=[rows.X, *parts]))
         self.found = Fetched(found)
 
     def __float__(self) -> float:
@@ -43,3 +47,13 @@ class Ending:
     def full(self) -> bool:
         """Return whether every cluster has a row."""
         return int(np.count_nonzero(self.found.numpy()[LIMBS + 1 :].view(np.int32))) == self.k
+
+
+def queue_ending(
+    rows: Placed, labels: torch.Tensor, centers: torch.Tensor, found: torch.Tensor, D: torch.Tensor
+) -> None:
+    """Queue what :class:`Ending` asks for; `found` are zeros, D has room for that of each row."""
+    largest = found[LIMBS : LIMBS + 1].view(torch.float64)
+    seen = found[LIMBS + 1 :].view(torch.int32)[: len(centers)]
+    own_distances(rows, labels, centers, out=D, largest=largest, seen=seen)
+    cost_limbs(D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen)
