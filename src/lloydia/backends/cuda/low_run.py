@@ -40,12 +40,12 @@ from lloydia.exact import sums as exact
 __all__ = ["LIMBS", "SPARE", "LowEnding", "LowRun"]
 
 # Programs that a multiprocessor holds.
-PROGRAMS = 3
+PROGRAMS = 2
 # Rows that a program looks at together, and the products of clusters and columns whose means it
 # computes together.
 LEAST_ROWS, ROWS, MEANS = 128, 512, 256
 # Replicas of sums that every program adds to once.
-FEW_REPLICAS = 16
+FEW_REPLICAS = 64
 # Centres that are tabulated together.
 CENTERS = 128
 # More than the entries of lists that stay unused.
