@@ -206,6 +206,8 @@ def sort_kernel(
                 many = place - start + 1
                 first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
                 starts = scratch + PASSES % 2 * ROWS
+                # Where blocks' entries start has been read.
+                tl.debug_barrier()
                 tl.store(starts + start, first, mask=ends)
                 tl.debug_barrier()
                 first = tl.load(starts + start, mask=there, other=0)

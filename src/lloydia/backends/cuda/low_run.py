@@ -58,10 +58,10 @@ class LowEnding:
     """The inertia that a run ends with, and which labels occur, when someone asks for them."""
 
     def __init__(self, run: LowRun) -> None:
-        self.run = run
+        self.run, self.n = run, run.rows.n_samples
 
     def __float__(self) -> float:
-        return join_cost(self.run.read()[2][:4].tolist(), self.run.rows.n_samples)
+        return join_cost(self.run.read()[2][:4].tolist(), self.n)
 
     def full(self) -> bool:
         """Return whether every cluster has a row."""

@@ -127,7 +127,7 @@ class TensorRun:
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
         rows = self.rows
-        layout = Layout.of("scan", rows.X, rows.halves, self, more=self.current.shape)
+        layout = Layout.of("scan", rows.X, rows.halves, self, more=self.history.shape)
         return layout._replace(scratch=self._scratch)
 
     def _scratch(self) -> list[torch.Tensor]:
