@@ -22,9 +22,7 @@ def device_sheets(rows: list[Row]) -> list[Sheet]:
     found = []
     if iterations:
         found.append(_timed(ITERATION, iterations, _iterations_notes()))
-        if twins := {
-            name: case for name, case in iterations.items() if f"{name},f64" in iterations
-        }:
+        if twins := {name: case for name, case in iterations.items() if _twin(name, iterations)}:
             found.append(_twins(twins, iterations))
     if fits:
         found.append(_timed("Whole fits", fits, _fits_notes()))
@@ -81,6 +79,12 @@ def _fits_notes() -> list[str]:
         "Lloydia's whole fit to tol = 1e-4 from the same start; the others do as many iterations, "
         "Lloydia CPU the same fit to the same bits."
     ]
+
+
+def _twin(name: str, iterations: Cases) -> Row | None:
+    """Return the row of a case in float64, if it is of the same run."""
+    found = iterations.get(f"{name},f64")
+    return found[0] if found and found[0]["run"] == iterations[name][0]["run"] else None
 
 
 def _twins(twins: Cases, iterations: Cases) -> Sheet:
