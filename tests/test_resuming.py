@@ -288,7 +288,7 @@ def test_how_often(path, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
-        (lambda X: X[:-1], r"shape \[599, 3\].*\[600, 3\]"),
+        (lambda X: X[:-1], r"shape \(599, 3\).*\(600, 3\)"),
         (lambda X: X.astype(np.float64), "dtype float64.*float32"),
         (lambda X: X[::-1], "other values"),
         (lambda X: X * 2, "other values"),

@@ -126,9 +126,10 @@ def known_by(engine: Engine) -> dict[str, Any]:
 def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
     for name in ("shape", "dtype"):
         if given[name] != before[name]:
+            own, first = (tuple(x) if name == "shape" else x for x in (given[name], before[name]))
             raise OtherDataError(
-                f"The rows have the {name} {given[name]}, and the fit was begun with "
-                f"{before[name]}: give the same rows and weights."
+                f"The rows have the {name} {own}, and the fit that the checkpoint is of was begun "
+                f"with {first}: give the same rows and weights, or name another checkpoint."
             )
     if given["digest"] != before["digest"]:
         raise OtherDataError(

@@ -108,6 +108,11 @@ TEXTS = {
     "output is a folder": (GOOD, (*FIT, "--plot", "sub.png"), "exists and is not a file"),
     "output is the input": (GOOD, (*FIT[:4], "--labels", "data.csv"), "uses that file already"),
     "same output twice": (GOOD, (*FIT[:6], "--centers", "labels.csv"), "uses that file already"),
+    "a picture": (
+        b"\xff\xd8\xff\xe0 and more",
+        FIT,
+        "is a JPEG picture, not text; lloydia",
+    ),
     "not UTF-8": ("größe\n1\n".encode("latin-1"), FIT, "is not UTF-8 text"),
     "not a model": (
         GOOD,

@@ -93,7 +93,7 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
             f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu' "
             "or 'cuda'."
         )
-    blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept, X.spill)
+    blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept, plan.spill)
     if gpu:
         with _extra(device):
             return _out_of_core(load("lloydia.backends.cuda.devices").find(gpu, X), blocks, weights)

@@ -34,7 +34,7 @@ TAKES = {
     "ladder report": "options alone",
     "ladder dump": "options alone",
 }
-SPELLED = re.compile(r"\b(algorithm|device|empty|init|memory|stop)='([^']*)'")
+SPELLED = re.compile(r"\b(algorithm|columns|device|empty|init|memory|stop)='([^']*)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _pipe_closed()
         raise
     except OSError as error:
-        what = (error.strerror or str(error)).lower()
-        print("lloydia:", _sentence(f"{what}: {error.filename or 'output'}"), file=sys.stderr)
+        # Without the system's words it is a sentence of ours, or of a library.
+        what = f"{error.strerror.lower()}: {error.filename or 'output'}" if error.strerror else ""
+        print("lloydia:", _sentence(what or str(error)), file=sys.stderr)
     except (ValueError, ImportError, MemoryError) as error:
         text = SPELLED.sub(r"--\1 \2", str(error) or type(error).__name__)
         print("lloydia:", _sentence(text), file=sys.stderr)

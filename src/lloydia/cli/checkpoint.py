@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Checkpoints:
         if self.resume and self.checkpoint.exists():
             estimator = type(estimator).resume(self.checkpoint).set_params(**estimator.get_params())
         elif self.resume:
-            warnings.warn(f"{self.checkpoint} is not there: the fit begins anew.", stacklevel=2)
+            print(f"lloydia: {self.checkpoint} is not there: the fit begins.", file=sys.stderr)
         return estimator.set_callbacks(Checkpoint(self.checkpoint, every=self.every))
 
     @contextmanager

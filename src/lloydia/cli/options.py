@@ -69,7 +69,7 @@ class Reading:
     """How DATA is read."""
 
     columns: Annotated[
-        str | None, Parameter(help="Columns to use, by name, number or range: a,b,3-5.")
+        str | None, Parameter(help="Columns to use, by name, number (from 1) or range: a,b,3-5.")
     ] = None
     header: Annotated[
         bool | None, Parameter(help="Whether the first row is a header; found out by default.")

@@ -31,6 +31,8 @@ _NO_TEXT = {
     b"PK\x03\x04": "a zip archive, not text; name it .npz if NumPy wrote it, else extract it",
     b"\x93NUMPY": "a NumPy array, not text; name it .npy",
     b"PAR1": "a Parquet file, not text; name it .parquet",
+    b"\xff\xd8\xff": "a JPEG picture, not text; lloydia segment and quantize take pictures",
+    b"\x89PNG": "a PNG picture, not text; lloydia segment and quantize take pictures",
 }
 
 
@@ -235,7 +237,7 @@ def _parquet(
         file = parquet.ParquetFile(stream)
         chosen = parquet_columns(file.schema_arrow, wanted, where)
         table = file.read(columns=list(chosen.names or ()))
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
     for j, column in enumerate(table.columns):
         if column.null_count:
@@ -254,8 +256,7 @@ def parquet_columns(schema: Any, wanted: str | Sequence[str] | None, where: str)
     DataError
         One of them holds no numbers, or a name stands twice.
     """
-    # pandas stores an index as a column of this name; it is no feature.
-    names = [name for name in schema.names if not name.startswith("__index_level_")]
+    names = feature_names(schema)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
@@ -264,6 +265,11 @@ def parquet_columns(schema: Any, wanted: str | Sequence[str] | None, where: str)
     numeric = [place for place, kind in enumerate(kinds) if not kind]
     refuse_text(chosen, [kinds[place] for place in chosen.places], numeric, where)
     return chosen
+
+
+def feature_names(schema: Any) -> list[str]:
+    """Return the names of a schema's columns but pandas' index, which is no feature."""
+    return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def _not_numbers(kind: Any) -> str:

@@ -10,6 +10,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
 from lloydia.data.arrays import on_host
+from lloydia.data.chunks.source import Chunks
 from lloydia.exact.distance import check_magnitudes
 
 __all__ = ["Partition", "partition"]
@@ -75,8 +76,12 @@ def partition(X: Any, labels: Any, *, accept_sparse: str | bool = False) -> Part
         Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
         magnitudes whose squared distances overflow float64.
     TypeError
-        Sparse X where it is not accepted.
+        Sparse X where it is not accepted, or X that is read by blocks.
     """
+    if isinstance(X, Chunks):
+        raise TypeError(
+            f"scores take rows in memory, and X is read by blocks, {X!r}: give an array."
+        )
     X, labels = check_X_y(on_host(X), on_host(labels), accept_sparse=accept_sparse)
     encoder = LabelEncoder()
     codes = encoder.fit_transform(labels)

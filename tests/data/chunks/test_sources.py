@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ import lloydia
 from lloydia import KMeans, MiniBatchKMeans
 from lloydia.data.chunks.reader import Reader
 from lloydia.data.columns import DataError
+from lloydia.metrics import silhouette_score
 from tight import for_fit, tight
 
 pa = pytest.importorskip("pyarrow")
@@ -194,7 +196,24 @@ def other_columns(folder):
     return path
 
 
+def more_columns(folder):
+    path = parquet_folder(folder)
+    pq.write_table(table(X).append_column("z", [X[:, 0]]), path / "part-3.parquet")
+    return path
+
+
+def no_zarr(folder):
+    pytest.importorskip("zarr")
+    (folder / "x.zarr").mkdir()
+    return folder / "x.zarr"
+
+
 OPENING = [
+    (
+        more_columns,
+        "part-3.parquet has a column 'z', and .*part-0.parquet has not: .*columns='a,b,c'",
+    ),
+    (no_zarr, "x.zarr is damaged or no Zarr array"),
     (other_type, "part-3.parquet holds double in column 'a', and .*part-0.parquet holds float"),
     (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has"),
     (lambda f: f, "is a folder without .parquet files"),
@@ -215,6 +234,12 @@ OPENING = [
 def test_what_cannot_be_read_is_refused(made, message, tmp_path):
     with pytest.raises(DataError, match=message):
         lloydia.chunks(made(tmp_path), memory="2GB")
+
+
+def test_columns_beside_what_is_chosen_may_differ(tmp_path):
+    source = lloydia.chunks(more_columns(tmp_path), columns=NAMES, memory="2GB")
+    np.testing.assert_array_equal(np.concatenate([*source.rows_from(0)])[400:1400], X)
+    assert repr(source).endswith(f"parts: {source.shape[0]:,} rows of 3 features, float32>")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +350,19 @@ def test_mini_batches_refuse_chunks_and_predict_them():
     assert one_by_one.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
 
 
-@pytest.mark.parametrize("text", ["much", "", "0", "-1GB", True])
+def test_scores_refuse_chunks():
+    with pytest.raises(TypeError, match=r"rows in memory, and X is read by blocks, <Slices the ar"):
+        silhouette_score(lloydia.chunks(X, memory="2GB"), np.arange(1000) % 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [(10**9, 10**9), ("1e9", 10**9), ("1.5e3 kB", 1_500_000), ("2 GiB", 2**31)]
+)
+def test_amounts_of_memory(text, count):
+    assert lloydia.chunks(X, memory=text).memory == count
+
+
+@pytest.mark.parametrize("text", ["much", "", "0", "-1GB", "1e", True])
 def test_amounts_of_memory_that_mean_nothing(text):
     with pytest.raises(ValueError, match="is no amount of memory"):
         lloydia.chunks(X, memory=text)
@@ -346,6 +383,22 @@ def test_results_are_written_block_by_block(tmp_path):
     assert not (tmp_path / "x.npy").exists()
 
 
+def test_results_of_a_model_that_knows_names(tmp_path):
+    model = KMeans(3, random_state=0).fit(lloydia.chunks(parquet(tmp_path), memory="2GB"))
+    assert model.feature_names_in_.tolist() == NAMES
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source = lloydia.chunks(parquet(tmp_path), memory="2GB", block=97)
+        source.write(model.predict, tmp_path / "labels.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), model.labels_)
+    turned = lloydia.chunks(parquet(tmp_path), columns="c,b,a", memory="2GB")
+    with pytest.raises(ValueError, match="feature names should match those of the fit, a, b, c"):
+        turned.write(model.predict, tmp_path / "turned.npy")
+    with pytest.raises(TypeError, match=r"takes a function of rows, .* was given ndarray"):
+        turned.write(model.labels_, tmp_path / "turned.npy")
+    assert not (tmp_path / "turned.npy").exists()
+
+
 def test_nothing_is_kept_of_the_rows_that_results_are_made_of(tmp_path):
     n = 10**10
     rows = np.broadcast_to(np.float32(1), (n, 32))
@@ -354,7 +407,7 @@ def test_nothing_is_kept_of_the_rows_that_results_are_made_of(tmp_path):
         source.meant_for(KMeans(3), reset=True).plan(False, 1)
     plan = source.block_by_block().plan(False, 1)
     assert plan.peak < 2e9
-    assert str(plan).endswith("0 kB rows): the data are read once")
+    assert str(plan).endswith("0 bytes rows): the data are read once")
     # 112 MB would be kept of all of them.
     source = lloydia.chunks(rows[: 4 * 10**6, :1], memory=550_000_000)
     source.write(lambda some: some[:, 0], tmp_path / "one.npy")

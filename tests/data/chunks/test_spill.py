@@ -49,6 +49,17 @@ def test_a_fit_reads_its_source_once(kept, init, reads, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_nothing_is_written_where_all_blocks_stay(reads, tmp_path):
+    given, _ = reads
+    model = KMeans(5, random_state=0, max_iter=7)
+    source = tight(given, for_fit(model), 10, block=100, spill=tmp_path)
+    plan = source.meant_for(model, reset=True).plan(False, None)
+    assert (plan.n_kept, plan.n_blocks, plan.whole, plan.spill) == (10, 10, False, None)
+    (tmp_path / "more").mkdir()
+    source.spill = tmp_path / "gone"
+    assert answer(model.fit(source)) == answer(KMeans(5, random_state=0, max_iter=7).fit(X))
+
+
 def test_blocks_in_any_order(reads, tmp_path):
     given, asked = reads
     source = lloydia.chunks(given, memory="1TB", block=130)

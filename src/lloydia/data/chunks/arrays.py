@@ -112,10 +112,13 @@ def zarr_array(path: Path, wanted: str | Sequence[str] | None) -> Chunks:
     Raises
     ------
     DataError
-        zarr is not installed, or there is no such array.
+        zarr is not installed, or it is damaged, or there is no such array.
     """
     zarr = _library("zarr", path)
-    found = zarr.open(str(path), mode="r")
+    try:
+        found = zarr.open(str(path), mode="r")
+    except DAMAGE:
+        raise DataError(f"{path} is damaged or no Zarr array.") from None
     if isinstance(found, zarr.Group):
         found = found[_only(sorted(found.array_keys()), path)]
     return Slices(found, wanted, str(path))

@@ -100,7 +100,7 @@ class Plan:
         Bytes: of the process as such, of what is kept of rows and clusters, of blocks on their way,
         and of rows that stay.
     spill : Path or None
-        The folder that blocks which do not stay are written to.
+        The folder that blocks which do not stay are written to, if there are any.
     """
 
     memory: int
@@ -143,7 +143,8 @@ class Plan:
         kept = min((source.memory - needed) // (rows * d * size), n_blocks)
         held = min(kept * rows, n) * d * size
         sizes = PROGRAM, state, flow, held
-        return cls(source.memory, rows, n_blocks, kept, False, *sizes, source.spill)
+        spill = source.spill if kept < n_blocks else None
+        return cls(source.memory, rows, n_blocks, kept, False, *sizes, spill)
 
     @property
     def peak(self) -> int:
@@ -175,7 +176,7 @@ def parse_bytes(text: int | str) -> int:
     ValueError
         It means none.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d\d?)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
     if isinstance(text, bool) or found is None or not float(found[1]):
         raise ValueError(f"memory={text!r} is no amount of memory: write 2GB, 500MB or 1.5GiB.")
     return int(float(found[1]) * UNITS[found[2]])
@@ -186,7 +187,7 @@ def spell(count: int) -> str:
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
         if count >= unit:
             return f"{count / unit:.2f} {name}"
-    return f"{count / 1000:.0f} kB"
+    return f"{count / 1000:.0f} kB" if count >= 1000 else f"{count} bytes"
 
 
 def available() -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
-from lloydia.data.files import parquet_columns, pyarrow_parquet
+from lloydia.data.files import feature_names, parquet_columns, pyarrow_parquet
 
 __all__ = ["Parquet"]
 
@@ -52,6 +52,8 @@ class Parquet(Chunks):
                 kinds = [schema.field(name).type for name in names]
                 self.buffer = max(min(BUFFERS // len(names), MOST), LEAST)
             self._compare(number, schema, names, kinds)
+            if wanted is None:
+                self._same_width(number, schema, names)
             found = file.metadata
             self.groups += [(number, group) for group in range(found.num_row_groups)]
             lengths += [found.row_group(group).num_rows for group in range(found.num_row_groups)]
@@ -80,6 +82,15 @@ class Parquet(Chunks):
                 raise DataError(
                     f"{self.files[number]} holds {own} in column {name!r}, and {self.files[0]} "
                     f"holds {kind}."
+                )
+
+    def _same_width(self, number: int, schema: Any, names: Sequence[str]) -> None:
+        """Refuse a file that has more columns than the first, of which all were wanted."""
+        for name in feature_names(schema):
+            if name not in names:
+                raise DataError(
+                    f"{self.files[number]} has a column {name!r}, and {self.files[0]} has not: "
+                    f"choose those that both have, columns={','.join(names)!r}."
                 )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -84,6 +85,10 @@ class Chunks(ABC):
         self.dtype = stored_type(raw, where)
         self.lengths = lengths
         self.purpose = Purpose()
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"<{type(self).__name__} {self.where}: {n:,} rows of {d} features, {self.dtype}>"
 
     @abstractmethod
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -250,7 +255,8 @@ class Chunks(ABC):
         Parameters
         ----------
         function : callable
-            Takes an array of shape (m, d), returns one of m rows.
+            Takes an array of shape (m, d), returns one of m rows.  If it is a method of an
+            estimator that was fitted with names of features, the columns must have these names.
         path : str or Path
             .npy, .parquet, .csv, .tsv or .txt.
 
@@ -261,12 +267,27 @@ class Chunks(ABC):
             part of it.
         OSError
             The file cannot be written.
+        TypeError
+            `function` is none.
+        ValueError
+            The names of the columns are not those of the fit.
         """
         from lloydia.data.chunks.reader import Reader
         from lloydia.data.chunks.writing import write_blocks
 
+        if not callable(function):
+            raise TypeError(
+                f"write takes a function of rows, such as model.predict, and was given "
+                f"{type(function).__name__}: numpy.save writes an array."
+            )
+        owner = getattr(function, "__self__", None)
+        if hasattr(owner, "cluster_centers_"):
+            self.meant_for(owner, reset=False)
         reader = Reader(self, self.block_by_block().plan(False, 1).rows)
-        write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
+        with warnings.catch_warnings():
+            # The names were compared here; blocks have none.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
 
 
 def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
