@@ -196,7 +196,7 @@ def test_the_plan_is_said(memory, capsys):
     memory(X, 25, k=2)
     KMeans(2, init="first", max_iter=1, device="cuda", verbose=1).fit(X)
     said = capsys.readouterr().out
-    assert "out of core on cuda:0: 0 kB of rows" in said
+    assert "out of core on cuda:0: 320 bytes of rows" in said
     assert "of 2 blocks of 25 rows stay on the GPU" in said
 
 
