@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +33,24 @@ from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
-from lloydia.backends.cpu import amx, oversampling
+from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.clusters import Clusters
-from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.held import Held
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import Tally, maker
-from lloydia.backends.cpu.tiles import Tiles
 from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import sums as exact
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.tiles import Tiles
 
 __all__ = ["CPU"]
+
+# k-means||, imported when it is first used.
+OVERSAMPLING = "lloydia.backends.cpu.oversampling"
 
 
 class CPU(Clusters):
@@ -61,6 +66,8 @@ class CPU(Clusters):
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
         self.packed: Packed | None = None
+        # The scan of these rows with those centres' place.
+        self.scan: tuple[Any, Any, Any] = None, None, None
         # As last measured.
         self.D: NDArray[np.float64] = NONE
         self.fresh: NDArray[np.int32] = np.empty((self.n_threads, 0), dtype=np.int32)
@@ -94,11 +101,11 @@ class CPU(Clusters):
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
     ) -> NDArray[np.int64]:
         """Choose rows, each on its own; `before` rows of other parts come first."""
-        return oversampling.sample(self, key, factor, total, before, grid)
+        return load(OVERSAMPLING).sample(self, key, factor, total, before, grid)
 
     def seed_spread(self, centers: NDArray) -> float:
         """Make several rows, dense, seeds; return the largest weight times D."""
-        oversampling.extend(self, np.ascontiguousarray(centers, dtype=self.dtype))
+        load(OVERSAMPLING).extend(self, np.ascontiguousarray(centers, dtype=self.dtype))
         return self.look()
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
@@ -109,7 +116,7 @@ class CPU(Clusters):
         self.seed_spread(self.rows(rows))
 
     def seed_loads(self) -> NDArray[np.int64]:
-        return oversampling.loads(self)
+        return load(OVERSAMPLING).loads(self)
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CPU:
         return CPU(self.source[rows], weights, self.n_threads)
@@ -121,7 +128,7 @@ class CPU(Clusters):
             raise ValueError(
                 "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
             )
-        return Tiles.of(self)
+        return load("lloydia.backends.cpu.tiles").Tiles.of(self)
 
     @property
     def assigned(self) -> NDArray[np.int32]:
@@ -129,8 +136,9 @@ class CPU(Clusters):
         if self.behind:
             self.behind = False
             tiles, b = self.tiles, self.bounds
+            write = load("lloydia.backends.cpu.filtering").labels_by_row
             self.each_block(
-                lambda t, start, stop: labels_by_row(
+                lambda t, start, stop: write(
                     tiles.levels, b.owner, b.held, tiles.order, start, stop, self._assigned
                 ), 5.0,
             )  # fmt: skip
@@ -150,8 +158,11 @@ class CPU(Clusters):
         if algorithm == "auto":
             units = amx.AVAILABLE and d >= amx.COARSE
             ordered = "tiles" in self.__dict__
-            self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
-        self.algorithm = self.auto.using if self.auto else algorithm
+            auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
+            algorithm = auto.using
+            # If there are no others it has nothing to choose.
+            self.auto = auto if auto.others else None
+        self.algorithm = algorithm
         self.initial = centers
         self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
@@ -225,9 +236,12 @@ class CPU(Clusters):
 
     def assign_and_choose(self) -> None:
         """Assign every row, and choose how the next time."""
+        if self.auto is None:
+            self._assign()
+            return
         began = time.perf_counter()
         self._assign()
-        if self.auto and self.auto.after(time.perf_counter() - began) != self.algorithm:
+        if self.auto.after(time.perf_counter() - began) != self.algorithm:
             self.change(self.auto.using)
 
     def iterate(self, inertia: bool) -> Ready:
