@@ -158,11 +158,8 @@ class CPU(Clusters):
         if algorithm == "auto":
             units = amx.AVAILABLE and d >= amx.COARSE
             ordered = "tiles" in self.__dict__
-            auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
-            algorithm = auto.using
-            # If there are no others it has nothing to choose.
-            self.auto = auto if auto.others else None
-        self.algorithm = algorithm
+            self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
+        self.algorithm = self.auto.using if self.auto else algorithm
         self.initial = centers
         self.bounds: Any = self.new_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
@@ -236,12 +233,9 @@ class CPU(Clusters):
 
     def assign_and_choose(self) -> None:
         """Assign every row, and choose how the next time."""
-        if self.auto is None:
-            self._assign()
-            return
         began = time.perf_counter()
         self._assign()
-        if self.auto.after(time.perf_counter() - began) != self.algorithm:
+        if self.auto and self.auto.after(time.perf_counter() - began) != self.algorithm:
             self.change(self.auto.using)
 
     def iterate(self, inertia: bool) -> Ready:
