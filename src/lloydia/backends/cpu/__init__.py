@@ -7,7 +7,7 @@ Where to look:
   :mod:`compiled` (how kernels are compiled).
 * Every distance: :mod:`frames` puts rows into lanes (:mod:`held` keeps few there),
   :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx` (matrix units)
-  score, :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
+  score, :mod:`panel_scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
   :mod:`rivals` evaluate what they leave in doubt, :mod:`centers` and :mod:`tile_panels` pack;
   :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,

@@ -16,9 +16,9 @@ from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
+from lloydia.backends.cpu.panel_scan import panel_scan, room_for
 from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import panel_scan, room_for
 from lloydia.backends.cpu.settle import settle
 from lloydia.imports import load
 
