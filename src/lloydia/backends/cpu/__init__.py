@@ -66,7 +66,7 @@ class CPU(Clusters):
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
         self.packed: Packed | None = None
-        # The scan of these rows with those centres' place.
+        # The scan of the rows that are held, and what centres are packed into for it.
         self.scan: tuple[Any, Any, Any] = None, None, None
         # As last measured.
         self.D: NDArray[np.float64] = NONE
@@ -204,8 +204,16 @@ class CPU(Clusters):
         changing = 0.0 if self.last else self.n_changed / self.n_samples
         cost = 1.0 + 0.2 * self.width + len(self.used) * (0.02 + 0.012 * self.width)
         cost += changing * (8.0 + self.width)
-        tally = Tally(self.room(min(self.block(cost), self.n_samples)))
+        n = self.n_samples
+        block = min(self.block(cost), n)
+        tally = Tally(self.room(block))
         step = maker(self.algorithm)(self, before, tally)
+        if block == n:
+            # Few rows take less time than what follows.
+            self.n_changed = step(0, 0, n)
+            self.n_distances += tally.evaluated[0]
+            self.n_rechecked += tally.rechecked[0]
+            return
 
         def task(thread: int, start: int, stop: int) -> None:
             tally.changed[thread] += step(thread, start, stop)

@@ -63,7 +63,9 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
         scan = whole_scanner(X, p, tiled, held)
         if tiled and engine.n_features >= amx.COARSE and p.given.size >= AMPLE:
             scan = leading_scanner(X, p, scan)
-        engine.scan = X, p, scan
+        if held:
+            # Other rows may be let go.
+            engine.scan = X, p, scan
     return scan
 
 
