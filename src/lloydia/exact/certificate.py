@@ -86,7 +86,9 @@ def frame(centers: NDArray) -> tuple[NDArray, float]:
 def scale_of(reach: float, most: int) -> float:
     """Return the power of two that brings `reach` near 1, of an exponent of at most `most`."""
     exponent = math.frexp(reach)[1] if reach > 0 else 0
-    return math.ldexp(1.0, -min(max(exponent, -most), most))
+    if abs(exponent) > most:
+        exponent = most if exponent > 0 else -most
+    return math.ldexp(1.0, -exponent)
 
 
 def most_scale(dtype: np.dtype) -> int:

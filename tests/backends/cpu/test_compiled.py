@@ -24,3 +24,27 @@ def test_a_kernel_on_disk_needs_no_declarations(tmp_path):
         for _ in range(2)
     ]  # fmt: skip
     assert told == ["(0, 3.0, 1.0) True", "(0, 3.0, 1.0) False"]
+
+
+FIT = """
+import sys
+import numpy as np
+from numba.core.runtime import rtsys
+from lloydia import KMeans
+rng = np.random.default_rng(0)
+for n, d, dtype, k in ((150, 4, "f8", 3), (2_000, 16, "f4", 32)):
+    KMeans(k, random_state=0).fit(rng.normal(size=(n, d)).astype(dtype))
+print("numba.np.arrayobj" in sys.modules, rtsys._init)
+"""
+
+
+def test_a_fit_with_its_kernels_on_disk_needs_nothing_of_numba_that_makes_arrays(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", FIT],
+            env=environment, capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert told == ["True True", "False False"]

@@ -25,13 +25,13 @@ import numpy as np
 from numba.core.codegen import CPUCodeLibrary
 
 # Before code is made of them.
-texts = {}
+texts = []
 optimize = CPUCodeLibrary._optimize_final_module
 
 
 def noting(library):
     optimize(library)
-    texts[library.name] = str(library._final_module)
+    texts.append(str(library._final_module))
 
 
 CPUCodeLibrary._optimize_final_module = noting
@@ -53,7 +53,7 @@ llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 arm = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine("generic", opt=2)
 fused = 0
-for text in texts.values():
+for text in texts:
     # Numba's counting of references has been made for this processor: not ours.
     text = text.replace("llvm.x86.atomic", "x86.atomic")
     text = re.sub(r'target triple = ".*"', f'target triple = "{arm.triple}"', text)

@@ -8,13 +8,14 @@ from numba import njit
 
 from lloydia.backends.cpu import amx, points, scan
 from lloydia.backends.cpu.centers import aligned, pack
+from lloydia.backends.cpu.low_points import LOW
 from lloydia.backends.cpu.rivals import list_rivals
 from lloydia.exact import certificate
 
 
 @njit
-def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
-    scan.frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
+def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
+    scan.frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part)
 
 
 @njit
@@ -36,7 +37,8 @@ def framed(n, d, k, tiles, dtype="float32"):
     y[:] = 0.0
     squares = aligned((groups * points.GROUP,))
     rows = np.empty(0, dtype=np.int64)
-    frame_rows(X, rows, 0, n, *packed.frame, y, squares, 0, 0)
+    shape = tuple(range(d)) if d <= LOW else None
+    frame_rows(X, rows, 0, n, shape, *packed.frame, y, squares, 0, 0)
     flat = y[:, :d].transpose(0, 2, 1).reshape(-1, d)[:n]
     origin, scale = packed.frame
     assert (flat == ((X - origin) * scale).astype(np.float32)).all()
@@ -125,7 +127,8 @@ def test_rows_are_framed_alike_in_any_layout_and_order(d, dtype):
         (every, wide[:, ::2]),
     ):
         y, squares = aligned((2, d, points.GROUP)), aligned((2 * points.GROUP,))
-        frame_rows(given, rows, 0, n, origin, scale, y, squares, 0, 0)
+        shape = tuple(range(d)) if d <= LOW else None
+        frame_rows(given, rows, 0, n, shape, origin, scale, y, squares, 0, 0)
         flat = y.transpose(0, 2, 1).reshape(-1, d)[:n]
         expected = ((X - origin) * scale).astype(np.float32)[rows if len(rows) else slice(None)]
         assert (flat == expected).all()

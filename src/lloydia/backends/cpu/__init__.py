@@ -7,7 +7,7 @@ Where to look:
   :mod:`compiled` (how kernels are compiled).
 * Every distance: :mod:`frames` puts rows into lanes (:mod:`held` keeps few there),
   :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx` (matrix units)
-  score, :mod:`scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
+  score, :mod:`panel_scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
   :mod:`rivals` evaluate what they leave in doubt, :mod:`centers` and :mod:`tile_panels` pack;
   :mod:`sparse_scan`; :mod:`scanners` chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +33,24 @@ from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
-from lloydia.backends.cpu import amx, oversampling
+from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.clusters import Clusters
-from lloydia.backends.cpu.filtering import labels_by_row
 from lloydia.backends.cpu.held import Held
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.steps import Tally, maker
-from lloydia.backends.cpu.tiles import Tiles
 from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import sums as exact
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.tiles import Tiles
 
 __all__ = ["CPU"]
+
+# k-means||, imported when it is first used.
+OVERSAMPLING = "lloydia.backends.cpu.oversampling"
 
 
 class CPU(Clusters):
@@ -61,6 +66,8 @@ class CPU(Clusters):
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
         self.packed: Packed | None = None
+        # The scan of the rows that are held, and what centres are packed into for it.
+        self.scan: tuple[Any, Any, Any] = None, None, None
         # As last measured.
         self.D: NDArray[np.float64] = NONE
         self.fresh: NDArray[np.int32] = np.empty((self.n_threads, 0), dtype=np.int32)
@@ -94,11 +101,11 @@ class CPU(Clusters):
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
     ) -> NDArray[np.int64]:
         """Choose rows, each on its own; `before` rows of other parts come first."""
-        return oversampling.sample(self, key, factor, total, before, grid)
+        return load(OVERSAMPLING).sample(self, key, factor, total, before, grid)
 
     def seed_spread(self, centers: NDArray) -> float:
         """Make several rows, dense, seeds; return the largest weight times D."""
-        oversampling.extend(self, np.ascontiguousarray(centers, dtype=self.dtype))
+        load(OVERSAMPLING).extend(self, np.ascontiguousarray(centers, dtype=self.dtype))
         return self.look()
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
@@ -109,7 +116,7 @@ class CPU(Clusters):
         self.seed_spread(self.rows(rows))
 
     def seed_loads(self) -> NDArray[np.int64]:
-        return oversampling.loads(self)
+        return load(OVERSAMPLING).loads(self)
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CPU:
         return CPU(self.source[rows], weights, self.n_threads)
@@ -121,7 +128,7 @@ class CPU(Clusters):
             raise ValueError(
                 "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
             )
-        return Tiles.of(self)
+        return load("lloydia.backends.cpu.tiles").Tiles.of(self)
 
     @property
     def assigned(self) -> NDArray[np.int32]:
@@ -129,8 +136,9 @@ class CPU(Clusters):
         if self.behind:
             self.behind = False
             tiles, b = self.tiles, self.bounds
+            write = load("lloydia.backends.cpu.filtering").labels_by_row
             self.each_block(
-                lambda t, start, stop: labels_by_row(
+                lambda t, start, stop: write(
                     tiles.levels, b.owner, b.held, tiles.order, start, stop, self._assigned
                 ), 5.0,
             )  # fmt: skip
@@ -196,8 +204,16 @@ class CPU(Clusters):
         changing = 0.0 if self.last else self.n_changed / self.n_samples
         cost = 1.0 + 0.2 * self.width + len(self.used) * (0.02 + 0.012 * self.width)
         cost += changing * (8.0 + self.width)
-        tally = Tally(self.room(min(self.block(cost), self.n_samples)))
+        n = self.n_samples
+        block = min(self.block(cost), n)
+        tally = Tally(self.room(block))
         step = maker(self.algorithm)(self, before, tally)
+        if block == n:
+            # Few rows take less time than what follows.
+            self.n_changed = step(0, 0, n)
+            self.n_distances += tally.evaluated[0]
+            self.n_rechecked += tally.rechecked[0]
+            return
 
         def task(thread: int, start: int, stop: int) -> None:
             tally.changed[thread] += step(thread, start, stop)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import amx, tile_panels
-from lloydia.backends.cpu.compiled import floats, kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
 from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
 from lloydia.exact import certificate
 
@@ -20,7 +20,7 @@ __all__ = ["Packed", "aligned", "pack"]
 
 @dataclass
 class Packed:
-    """What :func:`lloydia.backends.cpu.scan.panel_scan` and :mod:`tile_scan` take.
+    """What :func:`lloydia.backends.cpu.panel_scan.panel_scan` and :mod:`tile_scan` take.
 
     The arrays are written again for the next centres; where nothing else changes, so is `given`.
 
@@ -98,7 +98,8 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         panels = aligned((n_panels, d, PANEL))
         scores = panels, aligned((n_panels * PANEL,)), np.empty((d, k), dtype=np.float32)
     most = certificate.most_scale(centers.dtype)
-    scale, square, kept = _pack(centers, most, origin, before, own, wide, *scores)
+    mean = np.empty(d)
+    scale, square, kept = _pack(centers, most, origin, before, own, mean, wide, *scores)
     reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
@@ -116,7 +117,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         scores,
         tuple(tiled),
         reach,
-        (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
+        (most, frame[0], float(scale), np.empty_like(own), mean, wide, *scores),
         frame,
         (certificate.FAR**2, tile_line, panel_line, line, leading_line),
     )
@@ -129,33 +130,33 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
     return np.ndarray(shape, dtype, raw, -raw.ctypes.data % 64)
 
 
-scale_of = subroutine(certificate.scale_of)
+scale_of = subroutine(certificate.scale_of, inline="always")
 
 # A frame is kept where all centres are nearer to its origin than FARTHEST, and some farther from
 # their own mean than NEAREST: its errors are then not much larger than in a frame of their own.
 NEAREST, FARTHEST = 0.25, 2.0
 
 
-@subroutine
+@subroutine(**LEAN)
 def reach_of(wide, origin):
     """Return the largest difference of a coordinate to the origin's."""
     reach = 0.0
     for j in range(len(wide)):
         for f in range(len(origin)):
-            reach = max(reach, abs(wide[j, f] - np.float64(origin[f])))
+            reach = maximum(reach, abs(wide[j, f] - np.float64(origin[f])))
     return reach
 
 
-@kernel
-def _pack(centers, most, given, before, own, wide, panels, starts, columns):
+@kernel(**LEAN)
+def _pack(centers, most, given, before, own, mean, wide, panels, starts, columns):
     """Write the centres in float64 and their mean, panels, where their scores start, and columns.
 
     The frame is that of the origin `given` and the scale `before` if that is not 0 and they may be
-    kept, else that of the mean, `own`.  Returns the scale, of an exponent of at most `most`, the
-    largest squared norm, and whether the frame was kept.
+    kept, else that of the mean, `own`, which `mean` is in float64.  Returns the scale, of an
+    exponent of at most `most`, the largest squared norm, and whether the frame was kept.
     """
     k, d = centers.shape
-    mean, squares = floats(d), floats(np.int64(PANEL))
+    squares = local(np.float64, PANEL)
     mean[:] = 0.0
     for j in range(k):
         for f in range(d):
@@ -172,7 +173,7 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
             squares[lane] = 0.0
         for f in range(d):
             for lane in range(PANEL):
-                j = min(first + lane, k - 1)
+                j = minimum(first + lane, k - 1)
                 value = np.float32((wide[j, f] - np.float64(origin[f])) * scale)
                 panels[number, f, lane] = value
                 columns[f, j] = value
@@ -180,5 +181,5 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
         for lane in range(PANEL):
             half = np.float32(-0.5 * squares[lane])
             starts[first + lane] = half if first + lane < k else np.float32(LEAST)
-            largest = max(largest, squares[lane])
+            largest = maximum(largest, squares[lane])
     return scale, largest, kept

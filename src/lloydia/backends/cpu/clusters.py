@@ -84,6 +84,12 @@ class Clusters(Picks):
             self.sums[thread], self.touched[thread],
         )  # fmt: skip
 
+    @cached_property
+    def scratch(self) -> list[tuple[NDArray, NDArray]]:
+        """Each thread's scratch for means."""
+        shape = 2, self.n_features + 1
+        return [(np.empty(shape, np.int64), np.empty(shape)) for _ in range(self.n_threads)]
+
     def integers(self) -> NDArray[np.int64]:
         """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
         return self.sums.sum(axis=0)[:, :, : self.n_features + 1]
@@ -102,10 +108,11 @@ class Clusters(Picks):
         """
         k = len(old)
         new, square, move = np.empty(old.shape, self.dtype), np.empty(k), np.empty(k)
-        fixed = (touched, *self.places, old, new, empty, square, move)
+        scratch, fixed = self.scratch, (touched, *self.places, old, new, empty, square, move)
         self.each_block(
-            lambda t, start, stop: finish(parts, start, stop, *fixed), 2.0 * parts.size / k, k
-        )
+            lambda t, start, stop: finish(parts, start, stop, *fixed, *scratch[t]),
+            2.0 * parts.size / k, k,
+        )  # fmt: skip
         summary = summarise(empty, square, move)
         if math.isnan(summary[1]):
             rest = np.flatnonzero(np.isnan(square))

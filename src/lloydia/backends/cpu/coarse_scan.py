@@ -53,7 +53,7 @@ def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
     names = tiles.view(np.int32)
     for first in range(0, m, PAIR):
         n = min(PAIR, m - first)
-        frame_rows(X, rows, at + first, n, frame[0], frame[1], y, squares[first:], 0, 0)
+        frame_rows(X, rows, at + first, n, None, frame[0], frame[1], y, squares[first:], 0, 0)
         for v in range(2 * VECTORS):
             points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
             vector = first // TILE + v

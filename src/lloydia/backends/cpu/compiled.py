@@ -9,13 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
+from numba.core import cgutils, types
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
+from numba.extending import intrinsic
 
 from lloydia.imports import uncollected
 
-__all__ = ["floats", "integers", "kernel", "subroutine"]
+__all__ = [
+    "LEAN",
+    "OVERLOAD",
+    "floats",
+    "integers",
+    "kernel",
+    "local",
+    "maximum",
+    "minimum",
+    "shaped",
+    "subroutine",
+]
 
 
 def _digest() -> str:
@@ -34,6 +48,13 @@ DIGEST = _digest()
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
+# For what makes no arrays, and calls nothing that does: they need not be counted, which would be a
+# quarter of the code.
+LEAN: dict[str, Any] = {"_nrt": False}
+
+# The same, for overloads.
+OVERLOAD: Any = {"nogil": True, "error_model": "numpy", **LEAN}
+
 
 class Cache(FunctionCache):
     """Kernels on disk, read without what only a compiler needs.
@@ -42,9 +63,13 @@ class Cache(FunctionCache):
     them; it does so as well before it compiles one that is not there.
     """
 
+    # Whether kernels count references to arrays: what counts them is compiled in every process.
+    counts = True
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled kernel for these types, or None."""
-        rtsys.initialize(target_context)
+        if self.counts:
+            rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
@@ -63,6 +88,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     # Where there is no locator, neither the package nor a home is writeable.
     with suppress(RuntimeError):
         compiled._cache = Cache(function)
+        compiled._cache.counts = options.get("_nrt", True)
     # Compiling makes many objects and hardly any garbage.
     compiled.compile = uncollected(compiled.compile)
     return compiled
@@ -78,6 +104,78 @@ def subroutine(function: Callable | None = None, **options: Any) -> Any:
         return lambda function: subroutine(function, **options)
     options = {**OPTIONS, "no_cpython_wrapper": True, **options}
     return njit(**options)(function)
+
+
+@intrinsic(prefer_literal=True)
+def local(typingctx, kind, size):
+    """Return an array of a number of elements that is known when it is compiled: on the stack.
+
+    It has what was there before, starts at a multiple of 64 bytes, and is gone when the kernel
+    returns.
+    """
+    array = types.Array(kind.instance_type, 1, "C")
+
+    def codegen(context, builder, sig, args):
+        element = context.get_data_type(array.dtype)
+        room = cgutils.alloca_once(builder, ir.ArrayType(element, size.literal_value))
+        room.align = 64
+        data = builder.bitcast(room, element.as_pointer())
+        return _array_at(context, builder, array, data, [ir.IntType(64)(size.literal_value)])
+
+    return array(kind, size), codegen
+
+
+def _array_at(context, builder, array, data, shape):
+    """Emit an array of a type, in C order and of that shape, of memory that something else owns."""
+    # What only compiling needs takes long to be imported.
+    from numba.np.arrayobj import populate_array
+
+    itemsize = ir.IntType(64)(context.get_abi_sizeof(context.get_data_type(array.dtype)))
+    strides = [itemsize]
+    for length in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    out = context.make_array(array)(context, builder)
+    populate_array(out, data, shape, strides, itemsize, meminfo=None)
+    return out._getvalue()
+
+
+@intrinsic
+def shaped(typingctx, flat, shape):
+    """Return the beginning of a contiguous array in another shape, a tuple, without counting it."""
+    array = types.Array(flat.dtype, len(shape), "C")
+
+    def codegen(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        lengths = [builder.extract_value(args[1], axis) for axis in range(len(shape))]
+        return _array_at(context, builder, array, data, lengths)
+
+    return array(flat, types.UniTuple(types.int64, len(shape))), codegen
+
+
+def _chosen(a, b, sign: str):
+    """Return the code of ``b if b SIGN a else a`` for two integers, or two numbers."""
+    whole = isinstance(a, types.Integer) and isinstance(b, types.Integer)
+    kind: Any = types.int64 if whole else types.float64
+
+    def codegen(context, builder, sig, args):
+        a, b = args
+        compare = builder.icmp_signed if whole else builder.fcmp_ordered
+        return builder.select(compare(sign, b, a), b, a)
+
+    return kind(kind, kind), codegen
+
+
+# Python's own are functions to Numba, compiled for each pair of types and once more in each kernel.
+@intrinsic
+def minimum(typingctx, a, b):
+    """Return min(a, b)."""
+    return _chosen(a, b, "<")
+
+
+@intrinsic
+def maximum(typingctx, a, b):
+    """Return max(a, b)."""
+    return _chosen(a, b, ">")
 
 
 # np.empty itself is compiled anew for each kernel that calls it.

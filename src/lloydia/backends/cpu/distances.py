@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import floats, integers, kernel
+from lloydia.backends.cpu.compiled import LEAN, floats, kernel, local, minimum
 from lloydia.backends.cpu.row_lanes import LANES, add_squares
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row
@@ -17,18 +17,18 @@ __all__ = ["own_distances", "own_of", "sparse_own", "squared_distances"]
 TILE = 256
 
 
-@kernel
+@kernel(**LEAN)
 def own_distances(X, start, stop, labels, centers, D):
     """Write D of dense rows `start` to `stop` to the centre of their label.
 
     `centers`, float64, lie end to end.
     """
-    rows, own = integers(np.int64(LANES)), integers(np.int64(LANES))
-    found = floats(np.int64(LANES))
+    rows, own = local(np.int64, LANES), local(np.int64, LANES)
+    found = local(np.float64, LANES)
     for at in range(start, stop, LANES):
-        m = min(LANES, stop - at)
+        m = minimum(LANES, stop - at)
         for p in range(LANES):
-            i = at + min(p, m - 1)
+            i = at + minimum(p, m - 1)
             rows[p] = X.ctypes.data + i * X.strides[0]
             own[p] = centers.ctypes.data + labels[i] * centers.strides[0]
         add_squares(
@@ -54,11 +54,11 @@ def own_of(d: int):
     It takes rows and centres end to end, (n * d,) and (k * d,).
     """
 
-    @kernel
+    @kernel(**LEAN)
     def own(flat, start, stop, labels, centers, D):
-        near = floats(np.int64(TILE))
+        near = local(np.float64, TILE)
         for at in range(start, stop, TILE):
-            m = min(TILE, stop - at)
+            m = minimum(TILE, stop - at)
             rows, names = flat[at * d : (at + m) * d], labels[at : at + m]
             for p in range(m):
                 # Unsigned: an index that counts from the end would take a test.

@@ -26,7 +26,7 @@ from lloydia.backends.cpu.points import (
     store,
 )
 
-__all__ = ["NARROW", "fetch", "frame_group", "frame_run"]
+__all__ = ["fetch", "frame_group", "frame_run", "is_narrow"]
 
 # Features up to which rows that lie end to end are put in lanes by shuffles.
 NARROW = 4
@@ -149,70 +149,97 @@ def fetch(typingctx, address, size):
     return types.void(types.intp, types.intp), codegen
 
 
+def axes_of(shape):
+    """Return how many features a type of :func:`lloydia.backends.cpu.scan.score_panels` names.
+
+    0 is more than those.
+    """
+    if isinstance(shape, types.UniTuple):
+        return shape.count
+    return shape[0].count if isinstance(shape, types.Tuple) else 0
+
+
 @intrinsic
-def frame_group(typingctx, addresses, stride, n_features, origin, scale, y, squares):
+def is_narrow(typingctx, shape):
+    """Return whether rows of that shape may go to :func:`frame_run`: known when compiled."""
+    narrow = 0 < axes_of(shape) <= NARROW
+
+    def codegen(context, builder, sig, args):
+        return ir.Constant(ir.IntType(1), narrow)
+
+    return types.boolean(shape), codegen
+
+
+@intrinsic
+def frame_group(typingctx, shape, addresses, stride, n_features, origin, scale, y, squares):
     """Write ``(x - origin) * scale`` of a group of rows to `y`, and bounds on their squared norms.
 
     `addresses` points to the GROUP addresses of the rows' first values, `stride` is the bytes from
-    one value to the next; the type of the rows is that of `scale`.  The rest are addresses.
+    one value to the next; the type of the rows is that of `scale`, `shape` says how many features
+    there are.  The rest are addresses.
     """
-    signature = types.void(*[types.intp] * 4, scale, *[types.intp] * 2)
-    double = scale == types.float64
+    signature = types.void(shape, *[types.intp] * 4, scale, *[types.intp] * 2)
+    double, short = scale == types.float64, 0 < axes_of(shape) < PIECE
 
     def codegen(context, builder, sig, args):
-        addresses, stride, n_features, origin, scale, y, squares = args
+        _, addresses, stride, n_features, origin, scale, y, squares = args
         kind = ir.DoubleType() if double else FLOAT
         beside = builder.icmp_signed("==", stride, ir.Constant(ADDRESS, size_of(kind)))
         n_pieces = builder.udiv(n_features, ir.Constant(ADDRESS, PIECE))
         n_pieces = builder.select(beside, n_pieces, ir.Constant(ADDRESS, 0))
+        n_pieces = ADDRESS(0) if short else n_pieces
         span = builder.mul(n_pieces, ir.Constant(ADDRESS, PIECE)), n_features
-        for v in range(VECTORS):
-            table = 8 * LANES * v
-            rows = load(builder, addresses, table, ir.VectorType(ADDRESS, LANES), 8)
-            each = [load(builder, addresses, table + 8 * i, ADDRESS, 8) for i in range(LANES)]
-            total = cgutils.alloca_once(builder, VECTOR)
+        total = cgutils.alloca_once(builder, VECTOR)
+        with cgutils.for_range(builder, ADDRESS(VECTORS)) as loop:
+            offset = builder.mul(loop.index, ADDRESS(BYTES))
+            table = builder.add(addresses, builder.mul(loop.index, ADDRESS(8 * LANES)))
+            to = builder.add(y, offset)
             builder.store(ir.Constant(VECTOR, [0.0] * LANES), total)
 
-            def out(value, feature, v=v, total=total):
-                place = builder.add(y, builder.mul(feature, ir.Constant(ADDRESS, 4 * GROUP)))
-                store(builder, value, place, BYTES * v)
+            def out(value, feature):
+                place = builder.add(to, builder.mul(feature, ir.Constant(ADDRESS, 4 * GROUP)))
+                store(builder, value, place, 0)
                 square = builder.fadd(builder.load(total), builder.fmul(value, value))
                 builder.store(square, total)
 
-            turned(builder, kind, each, n_pieces, (origin, scale), out)
+            if not short:
+                each = [load(builder, table, 8 * i, ADDRESS, 8) for i in range(LANES)]
+                turned(builder, kind, each, n_pieces, (origin, scale), out)
+            rows = load(builder, table, 0, ir.VectorType(ADDRESS, LANES), 8)
             gathered(builder, kind, rows, stride, span, (origin, scale), out)
-            store(builder, grown(builder, builder.load(total), n_features), squares, BYTES * v)
+            square = grown(builder, builder.load(total), n_features)
+            store(builder, square, builder.add(squares, offset), 0)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def frame_run(typingctx, address, n_features, origin, scale, y, squares):
-    """Do the same for a group of rows of 1 to NARROW features, end to end from `address`."""
-    signature = types.void(*[types.intp] * 3, scale, *[types.intp] * 2)
-    double = scale == types.float64
+def frame_run(typingctx, shape, address, origin, scale, y, squares):
+    """Do the same for a group of rows that are narrow and end to end from `address`.
+
+    For others there is no code: ask :func:`is_narrow` first.
+    """
+    signature = types.void(shape, *[types.intp] * 2, scale, *[types.intp] * 2)
+    double, d = scale == types.float64, axes_of(shape)
 
     def codegen(context, builder, sig, args):
-        address, n_features, origin, scale, y, squares = args
+        _, address, origin, scale, y, squares = args
         kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
-        wide = ir.VectorType(kind, LANES)
-        for d in range(1, NARROW + 1):
-            here = builder.icmp_signed("==", n_features, ir.Constant(ADDRESS, d))
-            with builder.if_then(here):
-                m = [splat(builder, load(builder, origin, size * f, kind, size), wide)
-                     for f in range(d)]  # fmt: skip
-                rows = ir.VectorType(kind, LANES * d)
-                for v in range(VECTORS):
-                    run = load(builder, address, size * LANES * d * v, rows, size)
-                    total = ir.Constant(VECTOR, [0.0] * LANES)
-                    for f in range(d):
-                        lanes = [lane * d + f for lane in range(LANES)]
-                        x = builder.shuffle_vector(run, run, ir.Constant(IVECTOR, lanes))
-                        value = framed(builder, x, m[f], scale)
-                        store(builder, value, y, 4 * GROUP * f + BYTES * v)
-                        total = builder.fadd(total, builder.fmul(value, value))
-                    store(builder, grown(builder, total, n_features), squares, BYTES * v)
+        if not 0 < d <= NARROW:
+            return context.get_dummy_value()
+        wide, rows = ir.VectorType(kind, LANES), ir.VectorType(kind, LANES * d)
+        m = [splat(builder, load(builder, origin, size * f, kind, size), wide) for f in range(d)]
+        for v in range(VECTORS):
+            run = load(builder, address, size * LANES * d * v, rows, size)
+            total = ir.Constant(VECTOR, [0.0] * LANES)
+            for f in range(d):
+                lanes = [lane * d + f for lane in range(LANES)]
+                x = builder.shuffle_vector(run, run, ir.Constant(IVECTOR, lanes))
+                value = framed(builder, x, m[f], scale)
+                store(builder, value, y, 4 * GROUP * f + BYTES * v)
+                total = builder.fadd(total, builder.fmul(value, value))
+            store(builder, grown(builder, total, ADDRESS(d)), squares, BYTES * v)
         return context.get_dummy_value()
 
     return signature, codegen

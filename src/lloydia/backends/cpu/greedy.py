@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, subroutine
 from lloydia.backends.cpu.seeding import ROUNDER, ROUNDER_BITS, TILE, find
 
 __all__ = ["FEW", "greedy_of"]
@@ -41,7 +41,7 @@ def fraction_of(u, total):
     return np.int64(high << np.uint64(11) | low >> np.uint64(53))
 
 
-@subroutine
+@subroutine(**LEAN)
 def sum_terms(near, w, low, high, totals, terms, bits):
     """Write the integer sum of the terms of each tile, and return that of all."""
     total = np.int64(0)
@@ -61,7 +61,7 @@ def largest_term(near, w):
     """Return the largest weight times D."""
     top = 0.0
     for p in range(len(near)):
-        top = max(top, w[p] * near[p])
+        top = maximum(top, w[p] * near[p])
     return top
 
 
@@ -69,8 +69,8 @@ def largest_term(near, w):
 def greedy_of(d: int):
     """Return the kernel for exactly `d` features."""
 
-    @kernel
-    def greedy(flat, weights, first, fractions, bits, rows, terms, term_bits):
+    @kernel(**LEAN)
+    def greedy(flat, weights, first, fractions, bits, rows, terms, term_bits, room, totals, spare):
         """Write the rows that are chosen; return how many there are, fewer where D becomes 0.
 
         Parameters
@@ -87,18 +87,19 @@ def greedy_of(d: int):
         rows : ndarray (k,), int64
         terms, term_bits : ndarray (TILE,), float64 and int64
             The same memory.
+        room : ndarray (d + 3, size), float64
+        totals, spare : ndarray (n_tiles,), int64
+            Scratch; `size` is that of all tiles.
         """
         n = len(flat) // d
-        n_tiles = -(-n // TILE)
-        size = n_tiles * TILE
-        x, near, w, lowered = floats(size * d), floats(size), floats(size), floats(size)
-        totals, spare = integers(n_tiles), integers(n_tiles)
+        size = room.shape[1]
+        near, w, lowered = room[d], room[d + 1], room[d + 2]
         for p in range(size):
-            i = min(p, n - 1)
+            i = p if p < n else n - 1
             near[p] = 1.0
             w[p] = 0.0 if p >= n else weights[i] if len(weights) else 1.0
             for f in range(d):
-                x[f * size + p] = flat[i * d + f]
+                room[f, p] = flat[i * d + f]
         for seed in range(len(rows)):
             low, high = two_factors(bits, largest_term(near, w))
             total = sum_terms(near, w, low, high, totals, terms, term_bits)
@@ -118,7 +119,7 @@ def greedy_of(d: int):
                 for p in range(size):
                     D = 0.0
                     for f in range(d):
-                        difference = x[f * size + p] - x[f * size + i]
+                        difference = room[f, p] - room[f, i]
                         D += difference * difference
                     lowered[p] = D if D < near[p] else near[p]
                 if trial < n_trials:

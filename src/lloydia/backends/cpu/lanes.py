@@ -5,28 +5,18 @@ which are one register of AVX-512, two of AVX, four of NEON.  A kernel handles R
 so that as many sums are on their way as hide an addition's latency.
 
 Arguments are addresses and counts (intp): `rows` holds ROWS rows of `n_features` values, end to
-end; `panel` holds the candidates feature-major, ``panel[f, lane]``: 16 lanes of float32, or 8 or 16
-of float64 (one octet or two), from a multiple of 64 bytes on.
+end; `panel` holds a vector of candidates for each feature, `pitch` bytes apart, from a multiple of
+64 bytes on.
 """
 
 from __future__ import annotations
-
-from itertools import chain
 
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = [
-    "OCTET",
-    "ROWS",
-    "above_double",
-    "above_doubles",
-    "above_single",
-    "squares_one",
-    "squares_two",
-]
+__all__ = ["OCTET", "ROWS", "above", "squares"]
 
 OCTET = 8
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
@@ -63,117 +53,88 @@ def _prefetch(builder, address):
     builder.call(fetch, [builder.inttoptr(address, byte), _INT(0), _INT(3), _INT(1)])
 
 
-def _each_feature(builder, rows, n_features, panel, kind, sums, add, ahead=0):
-    """Emit ``sums[r][v] = add(x, c, sums[r][v])`` for every feature, row and vector.
+def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, ahead=0):
+    """Emit ``sums[r] = add(x, c, sums[r])`` for every feature and row.
 
     The rows that come `ahead` times ROWS later are fetched meanwhile, a feature at a time.
     """
     size = _BYTES // kind.count
-    pitch = builder.mul(n_features, _ADDRESS(size))
-    row = [builder.add(rows, builder.mul(pitch, _ADDRESS(r))) for r in range(ROWS)]
-    vectors = len(sums[0])
+    length = builder.mul(n_features, _ADDRESS(size))
+    row = [builder.add(rows, builder.mul(length, _ADDRESS(r))) for r in range(ROWS)]
     with cgutils.for_range(builder, n_features) as loop:
         at = builder.mul(loop.index, _ADDRESS(size))
-        column = builder.add(panel, builder.mul(loop.index, _ADDRESS(_BYTES * vectors)))
         if ahead:
-            start = builder.add(rows, builder.mul(pitch, _ADDRESS(ROWS * ahead)))
+            start = builder.add(rows, builder.mul(length, _ADDRESS(ROWS * ahead)))
             _prefetch(builder, builder.add(start, builder.mul(at, _ADDRESS(ROWS))))
-        c = [_vector(builder, column, _BYTES * v, kind) for v in range(vectors)]
+        c = _vector(builder, builder.add(panel, builder.mul(loop.index, pitch)), 0, kind)
         for r in range(ROWS):
             x = _splat(builder, builder.add(row[r], at), 0, kind)
-            for v in range(vectors):
-                builder.store(add(x, c[v], builder.load(sums[r][v])), sums[r][v])
+            builder.store(add(x, c, builder.load(sums[r])), sums[r])
 
 
-def _above(kind, vectors: int):
-    """Return the code that compares the scores of ROWS rows with a limit a row.
+@intrinsic
+def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, bits):
+    """Compare the scores of ROWS rows, in the type of `X`, with a limit a row.
 
     A score is the value in `starts` plus the products, fused or not.  Bit j of the row's uint16 in
-    `bits` says that candidate j's score is not at most the row's limit.
+    `bits` says that candidate j's score is not at most the row's limit; the vector is that of the
+    candidates from `first` on, and if that is 0 there are no bits before.
     """
-    signature = types.void(*[types.intp] * 6)
+    signature = types.void(X, *[types.intp] * 8)
+    kind = _SINGLES if X.dtype == types.float32 else _DOUBLES
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, starts, limits, bits = args
+        _, rows, n_features, panel, pitch, starts, first, limits, bits = args
         name = f"llvm.fmuladd.v{kind.count}f{8 * _BYTES // kind.count}"
         muladd = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(kind, [kind] * 3), name
         )
-        sums = [[cgutils.alloca_once(builder, kind) for _ in range(vectors)] for _ in range(ROWS)]
-        for v in range(vectors):
-            start = _vector(builder, starts, _BYTES * v, kind)
-            for r in range(ROWS):
-                builder.store(start, sums[r][v])
+        start = _vector(builder, starts, 0, kind)
+        sums = [cgutils.alloca_once(builder, kind) for _ in range(ROWS)]
+        for r in range(ROWS):
+            builder.store(start, sums[r])
         _each_feature(
-            builder, rows, n_features, panel, kind, sums,
+            builder, rows, n_features, panel, pitch, kind, sums,
             lambda x, c, total: builder.call(muladd, [x, c, total]), ahead=2,
         )  # fmt: skip
+        anew = builder.icmp_signed("==", first, _ADDRESS(0))
+        shift = builder.trunc(first, _SHORT)
         for r in range(ROWS):
             limit = _splat(builder, limits, _BYTES // kind.count * r, kind)
-            found = _SHORT(0)
-            for v in range(vectors):
-                above = builder.fcmp_unordered(">", builder.load(sums[r][v]), limit)
-                mask = builder.bitcast(above, ir.IntType(kind.count))
-                mask = mask if kind.count == 16 else builder.zext(mask, _SHORT)
-                found = builder.or_(found, builder.shl(mask, _SHORT(OCTET * v)))
-            builder.store(found, _pointer(builder, bits, 2 * r, _SHORT))
+            over = builder.fcmp_unordered(">", builder.load(sums[r]), limit)
+            mask = builder.bitcast(over, ir.IntType(kind.count))
+            mask = mask if kind.count == 16 else builder.zext(mask, _SHORT)
+            to = _pointer(builder, bits, 2 * r, _SHORT)
+            before = builder.select(anew, _SHORT(0), builder.load(to))
+            builder.store(builder.or_(before, builder.shl(mask, shift)), to)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _squares(vectors: int):
-    """Return the code that writes the canonical D of ROWS rows to `out`, (ROWS, 8 * vectors)."""
-    signature = types.void(*[types.intp] * 4)
+@intrinsic
+def squares(typingctx, rows, n_features, panel, pitch, out):
+    """Write the canonical D of ROWS rows, float64, to an octet of candidates.
+
+    Those of a row lie side by side in `out`, `pitch` bytes after those of the row before.
+    """
+    signature = types.void(*[types.intp] * 5)
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, out = args
-        sums = [
-            [cgutils.alloca_once(builder, _DOUBLES) for _ in range(vectors)] for _ in range(ROWS)
-        ]
-        for total in chain.from_iterable(sums):
+        rows, n_features, panel, pitch, out = args
+        sums = [cgutils.alloca_once(builder, _DOUBLES) for _ in range(ROWS)]
+        for total in sums:
             builder.store(ir.Constant(_DOUBLES, [0.0] * OCTET), total)
 
         def add(x, c, total):
             difference = builder.fsub(x, c)
             return builder.fadd(total, builder.fmul(difference, difference))
 
-        _each_feature(builder, rows, n_features, panel, _DOUBLES, sums, add)
+        _each_feature(builder, rows, n_features, panel, pitch, _DOUBLES, sums, add)
         for r in range(ROWS):
-            for v in range(vectors):
-                to = _pointer(builder, out, _BYTES * (r * vectors + v), _DOUBLES)
-                builder.store(builder.load(sums[r][v]), to).align = _BYTES // OCTET
+            to = builder.add(out, builder.mul(pitch, _ADDRESS(r)))
+            value = builder.load(sums[r])
+            builder.store(value, _pointer(builder, to, 0, _DOUBLES)).align = _BYTES // OCTET
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
-@intrinsic
-def above_single(typingctx, rows, n_features, panel, starts, limits, bits):
-    """Compare the float32 scores of 16 candidates with the rows' limits."""
-    return _above(_SINGLES, 1)
-
-
-@intrinsic
-def above_double(typingctx, rows, n_features, panel, starts, limits, bits):
-    """Compare the float64 scores of one octet of candidates with the rows' limits."""
-    return _above(_DOUBLES, 1)
-
-
-@intrinsic
-def above_doubles(typingctx, rows, n_features, panel, starts, limits, bits):
-    """Compare those of two octets."""
-    return _above(_DOUBLES, 2)
-
-
-@intrinsic
-def squares_one(typingctx, rows, n_features, panel, out):
-    """Write the canonical D of ROWS rows to one octet of candidates."""
-    return _squares(1)
-
-
-@intrinsic
-def squares_two(typingctx, rows, n_features, panel, out):
-    """Write those to two octets."""
-    return _squares(2)

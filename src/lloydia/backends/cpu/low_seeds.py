@@ -15,10 +15,7 @@ from lloydia.backends.cpu.seeding import MOST, ROUNDER, TILE, sum_and_top
 if TYPE_CHECKING:
     from lloydia.backends.cpu.picks import Picks
 
-__all__ = ["LOW", "LowSeeds"]
-
-# Features up to which all distances are canonical from the start.
-LOW = 8
+__all__ = ["LowSeeds"]
 
 
 @lru_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import floats, integers, kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, minimum, subroutine
 from lloydia.backends.cpu.sums import product_error
 
 __all__ = ["finish", "summarise"]
@@ -28,14 +28,15 @@ def add_limbs(parts, j, bits, digits, seen, high, low):
     half, shift = np.int64(1) << np.int64(bits - 1), np.int64(bits)
     small = 2.0 ** -np.float64(bits)
     n_limbs, hidden = parts.shape[1], False
-    begin = min(-(-120 // bits), n_limbs - 1)
+    begin = minimum(-(-120 // bits), n_limbs - 1)
     for f in range(len(high)):
         digits[f] = seen[f] = 0
     for limb in range(n_limbs - 1, -1, -1):
         # On what the limb after this one carried.
         for part in range(len(parts)):
+            own = parts[part, limb, j]
             for f in range(len(high)):
-                digits[f] += parts[part, limb, j, f]
+                digits[f] += own[f]
         if limb == begin:
             for f in range(len(high)):
                 high[f] = low[f] = 0.0
@@ -63,8 +64,11 @@ def quotient(a, a_low, b, b_low, double):
     return q
 
 
-@kernel
-def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, square, move):
+@kernel(**LEAN)
+def finish(
+    parts, start, stop, touched, bits, powers, double, old, new, empty, square, move,
+    digits, numbers,
+):  # fmt: skip
     """Turn sums into centres ``start`` to ``stop``; those of weight 0 stay.
 
     Parameters
@@ -81,9 +85,11 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
     square, move : ndarray (k,), float64
         D between a centre's old and new place, and its largest coordinate's change.  A square of
         NaN says that the limbs hide a number: such a centre is left to exact.means.
+    digits, numbers : ndarray (2, d + 1), int64 and float64
+        Scratch.
     """
     d = old.shape[1]
-    digits, seen, high, low = integers(d + 1), integers(d + 1), floats(d + 1), floats(d + 1)
+    high, low = numbers[0], numbers[1]
     for j in range(start, stop):
         square[j] = 0.0
         move[j] = 0.0
@@ -92,7 +98,7 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
             changed |= touched[part, j]
             touched[part, j] = False
         if changed:
-            hidden = add_limbs(parts, j, bits, digits, seen, high, low)
+            hidden = add_limbs(parts, j, bits, digits[0], digits[1], high, low)
             square[j] = np.nan if hidden else 0.0
             empty[j] = high[d] == 0.0 and square[j] == 0.0
         if empty[j] or not changed:
@@ -104,10 +110,10 @@ def finish(parts, start, stop, touched, bits, powers, double, old, new, empty, s
         for f in range(d):
             difference = np.float64(new[j, f]) - np.float64(old[j, f])
             square[j] += difference * difference
-            move[j] = max(move[j], abs(difference))
+            move[j] = maximum(move[j], abs(difference))
 
 
-@kernel
+@kernel(**LEAN)
 def summarise(empty, square, move):
     """Return the empty clusters, the squares added in order, and the largest move."""
     n_empty = 0
@@ -115,5 +121,5 @@ def summarise(empty, square, move):
     for j in range(len(empty)):
         n_empty += empty[j]
         shift += square[j]
-        largest = max(largest, move[j])
+        largest = maximum(largest, move[j])
     return n_empty, shift, largest

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import seeding
 from lloydia.backends.cpu.greedy import FEW, greedy_of
-from lloydia.backends.cpu.low_seeds import LOW, LowSeeds
 from lloydia.backends.cpu.placed import NONE, Placed
-from lloydia.backends.cpu.seeding import MOST, TILE
-from lloydia.backends.cpu.sparse_seeds import SparseSeeds
-from lloydia.backends.cpu.wide_seeds import WideSeeds
+from lloydia.backends.cpu.seeding import LOW, MOST, TILE
 from lloydia.exact import sums as exact
+from lloydia.imports import load
 from lloydia.seeding.plusplus import by_steps
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.low_seeds import LowSeeds
+    from lloydia.backends.cpu.sparse_seeds import SparseSeeds
+    from lloydia.backends.cpu.wide_seeds import WideSeeds
 
 __all__ = ["Picks"]
 
@@ -126,11 +129,12 @@ class Picks(Placed):
     def seed_first(self, values: Any) -> float:
         """Make a candidate the only seed; return the largest weight times D."""
         if self.sparse:
-            self.rivals = SparseSeeds(self)
+            self.rivals = load("lloydia.backends.cpu.sparse_seeds").SparseSeeds(self)
+        elif self.n_features <= LOW and self.source.flags.c_contiguous:
+            # They are taken end to end.
+            self.rivals = load("lloydia.backends.cpu.low_seeds").LowSeeds(self)
         else:
-            # Those of few features are taken end to end.
-            low = self.n_features <= LOW and self.source.flags.c_contiguous
-            self.rivals = LowSeeds(self) if low else WideSeeds(self)
+            self.rivals = load("lloydia.backends.cpu.wide_seeds").WideSeeds(self)
         self.rivals.first(values)
         self.n_seeds = 1
         return self.look()
@@ -162,9 +166,12 @@ class Picks(Placed):
         if not few or self.sparse or not self.source.flags.c_contiguous:
             return by_steps(self, first, fractions)
         rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
+        n_tiles = -(-self.n_samples // TILE)
+        room = np.empty((self.n_features + 3, n_tiles * TILE))
         count = greedy_of(self.n_features)(
             self.source.reshape(-1), self.weights, float(first[0]), fractions,
-            exact.bits_a_limb(self.n_samples), rows, terms, terms.view(np.int64),
+            exact.bits_a_limb(self.n_samples), rows, terms, terms.view(np.int64), room,
+            *np.empty((2, n_tiles), dtype=np.int64),
         )  # fmt: skip
         return rows[:count]
 

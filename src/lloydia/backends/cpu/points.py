@@ -181,7 +181,7 @@ def _scan(deep: bool):
     All arguments are addresses or counts (intp): the group; its features; the panel; where its
     scores start (minus half the squared norms); the best two and the panel of the best; and the
     panel's number.  Number 0 starts anew.  Of a panel whose second half is empty, which its starts
-    say, the first alone is looked at.
+    say, the first alone is looked at, and of that again.
     """
     signature = types.void(*[types.intp] * 8)
 
@@ -204,13 +204,19 @@ def _scan(deep: bool):
                 for value, address in zip(new, (best, second, which)):
                     store(builder, value, address, at)
 
-        middle = load(builder, halves, 4 * (PANEL // 2), FLOAT, 4)
-        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
-        with builder.if_else(empty) as (half, whole):
-            with half:
-                look_at(PANEL // 2)
-            with whole:
-                look_at(PANEL)
+        def look_at_part(width):
+            if width == 2:
+                look_at(width)
+                return
+            middle = load(builder, halves, 4 * (width // 2), FLOAT, 4)
+            empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
+            with builder.if_else(empty) as (half, whole):
+                with half:
+                    look_at_part(width // 2)
+                with whole:
+                    look_at(width)
+
+        look_at_part(PANEL)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from lloydia.backends.cpu.compiled import subroutine
+from lloydia.backends.cpu.compiled import LEAN, subroutine
 
 __all__ = ["EVERY", "distance", "load"]
 
@@ -38,7 +38,7 @@ def _load(X, i, out):
     return sparse
 
 
-@subroutine
+@subroutine(**LEAN)
 def distance(x, center):
     """Return the canonical D of a row (d,) to a centre (d,), float64."""
     total = 0.0

@@ -17,8 +17,14 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from lloydia.backends.cpu.compiled import integers, kernel, subroutine
-from lloydia.backends.cpu.frames import LINE, NARROW, fetch, frame_group, frame_run
+from lloydia.backends.cpu.compiled import (
+    OVERLOAD,
+    local,
+    maximum,
+    minimum,
+    subroutine,
+)
+from lloydia.backends.cpu.frames import fetch, frame_group, frame_run, is_narrow
 from lloydia.backends.cpu.low_points import scan_few, scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
@@ -36,7 +42,6 @@ __all__ = [
     "canonical_row",
     "certify",
     "frame_rows",
-    "panel_scan",
     "score_panels",
     "two_nearest",
 ]
@@ -47,10 +52,6 @@ BLOCK_BYTES = 800_000
 # Bytes of the longest rows that are asked for ahead; where they are longer, the processor itself
 # finds out which come next.
 FETCHED = 128
-
-# What a block of such rows, as they are and framed, should fill with the next one: most of the
-# first-level cache.
-NEAR_BYTES = 36_000
 
 
 @subroutine
@@ -93,24 +94,25 @@ def end_to_end(X, rows):
 
 
 @subroutine(inline="always")
-def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
+def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
     """Write ``(x - origin) * scale`` of `m` rows to `y` (groups, features, GROUP).
 
     `squares` receives upper bounds on the squared norms, of a relative error below
     ``(d + 8) 2**-21``.  The last row fills up the last group.  With each group `part` bytes are
-    asked for, from the address `ahead` on; if that is 0, the rows of the next group.
+    asked for, from the address `ahead` on; if that is 0, the rows of the next group.  `shape` is
+    that of :func:`score_panels`.
     """
     d = X.shape[1]
-    addresses = integers(np.int64(GROUP))
+    addresses = local(np.int64, GROUP)
     size = d * X.itemsize if d * X.itemsize <= FETCHED and part == 0 else 0
-    one_run = end_to_end(X, rows) and d <= NARROW
+    one_run = is_narrow(shape) and end_to_end(X, rows)
     for g in range(-(-m // GROUP)):
         first = g * GROUP
         fetch(ahead + g * part, part)
         if one_run and first + GROUP <= m:
             frame_run(
+                shape,
                 X.ctypes.data + (at + first) * X.strides[0],
-                d,
                 origin.ctypes.data,
                 scale,
                 y.ctypes.data + g * y.strides[0],
@@ -118,16 +120,17 @@ def frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part):
             )
             continue
         for p in range(GROUP):
-            addresses[p] = at + min(first + p, m - 1)
+            addresses[p] = at + minimum(first + p, m - 1)
         for p in range(GROUP if len(rows) else 0):
             addresses[p] = rows[addresses[p]]
         for p in range(GROUP):
             addresses[p] = X.ctypes.data + addresses[p] * X.strides[0]
         for p in range(GROUP if size else 0):
-            entry = at + min(first + GROUP + p, m - 1)
+            entry = at + minimum(first + GROUP + p, m - 1)
             i = rows[entry] if len(rows) else entry
             fetch(X.ctypes.data + i * X.strides[0], size)
         frame_group(
+            shape,
             addresses.ctypes.data,
             X.strides[1],
             d,
@@ -149,7 +152,7 @@ def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead
     raise NotImplementedError("compiled code only")
 
 
-@overload(score_panels, jit_options={"nogil": True, "error_model": "numpy"})
+@overload(score_panels, jit_options=OVERLOAD)
 def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
     if isinstance(shape, types.Tuple):
 
@@ -253,58 +256,4 @@ def bound(m, d, squares, rests, high, low, line, unit, best, second):
         error = line[0] + line[1] * square + line[2] * np.float64(rests[p])
         best[p] = max(0.0, square - 2.0 * (np.float64(high[p]) - error)) * unit * unit
         least = square * shrink - 2.0 * (np.float64(low[p]) + error)
-        second[p] = max(0.0, least) * unit * unit
-
-
-@kernel
-def panel_scan(
-    X, rows, start, stop, packed, frame, errors, shape, held, fresh, best, second, doubtful
-):  # fmt: skip
-    """Scan dense rows; see the module for what it writes.
-
-    `packed`, `frame` and `errors` are those of :class:`lloydia.backends.cpu.centers.Packed`;
-    `shape` is that of :func:`score_panels`; `held` that of :class:`lloydia.backends.cpu.held.Held`
-    or its NOT_HELD.
-    """
-    if stop <= start:
-        return 0
-    panels, starts, _ = packed
-    origin, scale = frame
-    far, d = errors[0], X.shape[1]
-    n_panels, size = len(starts) // PANEL, d * X.itemsize
-    most = BLOCK_BYTES // (4 * GROUP * d)
-    if size <= FETCHED:
-        most = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
-    most = max(2, min(16, most)) * GROUP
-    asked = end_to_end(X, rows) and size <= FETCHED
-    block = min(most, -(-(stop - start) // GROUP) * GROUP)
-    framed, lengths, known = held
-    own = len(framed) == 0
-    if own:
-        framed, lengths = aligned(block * d).reshape(block // GROUP, d, GROUP), aligned(block)
-    # The place of `which` holds integers.
-    high, low, which = aligned(block), aligned(block), aligned(block)
-    unit = 1.0 / np.float64(scale)
-    n_doubtful = 0
-    for at in range(start, stop, block):
-        m = min(block, stop - at)
-        skipped = 0 if own else at - start
-        y, squares = framed[skipped // GROUP :], lengths[skipped:]
-        # While this block is looked at, memory sends the next one.
-        groups, ahead = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
-        left = min(block, stop - at - m) * size if asked else 0
-        part = -(-left // (groups * (1 + n_panels) * LINE)) * LINE
-        if not known:
-            frame_rows(X, rows, at, m, origin, scale, y, squares, ahead, part)
-        ahead += groups * part
-        width = score_panels(y, d, groups, panels, starts, high, low, which, shape, ahead, part)
-        line = errors[3] if width == 1 else errors[2]
-        labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
-        places = doubtful[n_doubtful:]
-        # Panels' errors do not depend on what is in the place of `rests`.
-        n_doubtful += certify(
-            m, squares, squares, high, low, which, width, line, far, labels, at, places
-        )
-        if len(best):
-            bound(m, d, squares, squares, high, low, line, unit, upper, lower)
-    return n_doubtful
+        second[p] = maximum(0.0, least) * unit * unit

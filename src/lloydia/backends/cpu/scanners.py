@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cpu import amx
 from lloydia.backends.cpu.centers import Packed, pack
-from lloydia.backends.cpu.coarse_scan import coarse_scan
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
+from lloydia.backends.cpu.panel_scan import panel_scan, room_for
 from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import panel_scan
 from lloydia.backends.cpu.settle import settle
-from lloydia.backends.cpu.sparse_scan import sparse_scan
-from lloydia.backends.cpu.tile_scan import tile_scan
+from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
@@ -46,6 +44,7 @@ def scanner(engine: CPU) -> Callable[..., int]:
     columns = np.ascontiguousarray(wide.T)
     squares = np.square(wide).sum(axis=1)
     halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
+    sparse_scan = load("lloydia.backends.cpu.sparse_scan").sparse_scan
     return lambda rows, start, stop, *out: sparse_scan(
         X, rows, start, stop, columns, halves, reach, *out
     )
@@ -58,9 +57,16 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     p = engine.packed
     if p is None or p.given is not engine.used:
         p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
-    whole = whole_scanner(X, p, tiled, held)
-    ample = engine.n_features >= amx.COARSE and p.given.size >= AMPLE
-    return leading_scanner(X, p, whole) if tiled and ample else whole
+    rows, place, scan = engine.scan
+    # Mostly it is what the centres before were packed into.
+    if rows is not X or place is not p:
+        scan = whole_scanner(X, p, tiled, held)
+        if tiled and engine.n_features >= amx.COARSE and p.given.size >= AMPLE:
+            scan = leading_scanner(X, p, scan)
+        if held:
+            # Other rows may be let go.
+            engine.scan = X, p, scan
+    return scan
 
 
 def whole_scanner(
@@ -75,17 +81,29 @@ def whole_scanner(
         axes, k = tuple(range(d)), len(p.given)
         shape = (axes, k) if k <= FEW else axes
 
+    def tile_by_tile(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
+        return tile_scan(
+            X, rows, start, stop, p.scores, p.tiles, p.centers, lead, p.frame, p.errors, shape, *out
+        )
+
+    if tiled:
+        tile_scan = load("lloydia.backends.cpu.tile_scan").tile_scan
+        return tile_by_tile
+    # What a scan of all rows at once needs, which is never done twice at a time.
+    ready = (room_for(n, d, X.itemsize, True), np.empty(n, np.int64)) if held else None
+
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
-        some = (X, rows, start, stop, p.scores)
-        if tiled:
-            return tile_scan(*some, p.tiles, p.centers, lead, p.frame, p.errors, shape, *out)
-        doubtful = np.empty(stop - start, dtype=np.int64)
-        whole = held and rows is EVERY and stop - start == n
-        framed = held.rows(p.frame) if held and whole else NOT_HELD
-        found = panel_scan(*some, p.frame, p.errors, shape, framed, *out, doubtful)
+        framed = NOT_HELD
+        if held and ready and rows is EVERY and stop - start == n:
+            framed, (room, doubtful) = held.rows(p.frame), ready
+        else:
+            room = room_for(stop - start, d, X.itemsize, False)
+            doubtful = np.empty(stop - start, np.int64)
+        some = (p.scores, p.frame, p.errors)
+        found = panel_scan(X, rows, start, stop, *some, shape, framed, room, *out, doubtful)
         if found:
-            left = doubtful[:found]
-            settle(X, rows, start, left, p.centers, p.scores, p.frame, p.errors, *out)
+            left, scores = doubtful[:found], np.empty(len(p.given), np.float32)
+            settle(X, rows, start, left, p.centers, *some, *out, scores)
         return found
 
     return scan
@@ -94,6 +112,7 @@ def whole_scanner(
 def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callable[..., int]:
     """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
     lead = amx.lead(X.shape[1])
+    coarse_scan = load("lloydia.backends.cpu.coarse_scan").coarse_scan
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         left = np.empty(stop - start, dtype=np.int64)

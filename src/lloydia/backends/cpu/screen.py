@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import subroutine
-from lloydia.backends.cpu.lanes import OCTET, ROWS, above_double, above_doubles, above_single
+from lloydia.backends.cpu.compiled import minimum, subroutine
+from lloydia.backends.cpu.lanes import OCTET, ROWS, above
 from lloydia.backends.cpu.seeding import MOST
 
 __all__ = ["Screen", "aligned", "doubtful"]
@@ -125,21 +125,18 @@ def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, 
     # Addresses: a slice of an array costs as much as its comparison.
     d, size = X.shape[1], X.itemsize
     base, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
-    first, to = starts.ctypes.data, panel.ctypes.data
+    pitch, vector = panel.shape[1] * size, 8 * OCTET
     in_place = X.strides == (d * size, size)
     for p in range(0, stop - start, ROWS):
         rows = base + p * d * size
         if not in_place or start + p + ROWS > len(X):
-            for r in range(min(ROWS, stop - start - p)):
+            for r in range(minimum(ROWS, stop - start - p)):
                 for f in range(d):
                     copies[r, f] = X[start + p + r, f]
             rows = copies.ctypes.data
-        if size == 4:
-            above_single(rows, d, to, first, limit, bit)
-        elif starts.shape[1] == OCTET:
-            above_double(rows, d, to, first, limit, bit)
-        else:
-            above_doubles(rows, d, to, first, limit, bit)
+        for at in range(0, pitch, vector):
+            some, begin = panel.ctypes.data + at, starts.ctypes.data + at
+            above(X, rows, d, some, pitch, begin, at // size, limit, bit)
         limit += ROWS * size
         bit += ROWS * 2
     count = 0

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, subroutine
 
 __all__ = [
+    "LOW",
     "MOST",
     "ROUNDER",
     "TILE",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 TILE = 256
+
+# Features up to which all distances are canonical from the start.
+LOW = 8
 
 # Candidates that are weighed at a time.  A hit is a row that some of them lower: its number in the
 # tile, then a bit a candidate.
@@ -63,7 +67,7 @@ def sum_and_top(near, w, low, high, terms, bits):
     return total, terms[0]
 
 
-@kernel
+@kernel(**LEAN)
 def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
     """Write the integer sums and the largest terms of the tiles whose largest is NaN."""
     for tile in range(first, last):
@@ -88,7 +92,7 @@ def find(nearest, weights, totals, low, high, rest):
         i += 1
 
 
-@kernel
+@kernel(**LEAN)
 def draw(nearest, weights, totals, low, high, targets, rows):
     """Write for each target the first row whose running integer sum exceeds it."""
     for t in range(len(targets)):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
 from lloydia.backends.cpu.points import LANES
 from lloydia.backends.cpu.rows import distance
-from lloydia.backends.cpu.scan import aligned
 
 __all__ = ["settle"]
 
@@ -17,7 +16,7 @@ def next_rival(scores, j, reach):
     """Return the first score after `j` that is not below `reach`, or their number."""
     start, k = j + 1, len(scores)
     while start < k:
-        stop = min(start + 32, k)
+        stop = minimum(start + 32, k)
         found = False
         for j in range(start, stop):
             # Not "at least": a score that is not a number proves nothing.
@@ -35,7 +34,7 @@ def largest(scores, tops):
     """Return the largest score; a maximum in each of the lanes of `tops` at a time."""
     k = len(scores)
     for lane in range(LANES):
-        tops[lane] = scores[min(lane, k - 1)]
+        tops[lane] = scores[minimum(lane, k - 1)]
     for start in range(0, k - LANES + 1, LANES):
         for lane in range(LANES):
             score = scores[start + lane]
@@ -48,18 +47,21 @@ def largest(scores, tops):
     return top
 
 
-@kernel
-def settle(X, rows, start, doubtful, centers, packed, frame, errors, fresh, best, second):
+@kernel(**LEAN)
+def settle(
+    X, rows, start, doubtful, centers, packed, frame, errors, fresh, best, second, scores
+):  # fmt: skip
     """Settle the list's entries in doubt: evaluate D for the centres whose scores may be the best.
 
     A score that is below the best one by twice its error is that of a centre farther away.
+    `scores` is scratch, float32, for all of them.
     """
     _, starts, columns = packed
     origin, scale = frame
     far, line = errors[0], errors[3]
     d, k = X.shape[1], len(centers)
     unit = 1.0 / np.float64(scale)
-    scores, tops = aligned(k), aligned(LANES)
+    tops = local(np.float32, LANES)
     for entry in doubtful:
         i = rows[entry] if len(rows) else entry
         for j in range(k):
@@ -88,4 +90,4 @@ def settle(X, rows, start, doubtful, centers, packed, frame, errors, fresh, best
         if len(best):
             best[entry - start] = least
             others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
-            second[entry - start] = min(rival, max(0.0, others) * unit * unit)
+            second[entry - start] = minimum(rival, maximum(0.0, others) * unit * unit)

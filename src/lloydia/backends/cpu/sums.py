@@ -11,17 +11,18 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.changes import WIDTH, list_differing
-from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, subroutine
 from lloydia.backends.cpu.limbs import move_rows
 from lloydia.exact.sums import DEKKER
 
 __all__ = ["accumulate", "extent", "total_terms"]
 
-# Rows whose changes are listed at a time.
+# Rows whose changes are listed at a time, and the room that listing them takes.
 LISTED = 1024
+ROOM = LISTED + WIDTH
 
 
-@kernel
+@kernel(**LEAN)
 def extent(X, start, stop, largest, smallest):
     """Fold dense rows into the largest and smallest non-zero magnitudes, (d,), in X's type."""
     for i in range(start, stop):
@@ -85,7 +86,7 @@ def list_changed(rows, start, stop, fresh, first, labels, changed):
     return n_changed
 
 
-@kernel
+@kernel(**LEAN)
 def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched):
     """Move rows to their fresh clusters.
 
@@ -111,10 +112,10 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
     scale, quantum, inverse, step, recover = grid
     lattice = (scale.ctypes.data, quantum.ctypes.data, inverse.ctypes.data, step, recover)
     totals = (sums.ctypes.data, len(sums), sums.strides[0], sums.strides[1])
-    listed = np.empty(LISTED + WIDTH, np.int32)
+    listed = local(np.int32, ROOM)
     changed = 0
     for first in range(start, stop, LISTED):
-        n = list_changed(rows, first, min(first + LISTED, stop), fresh, start, labels, listed)
+        n = list_changed(rows, first, minimum(first + LISTED, stop), fresh, start, labels, listed)
         changed += n
         move_rows(
             X,
@@ -185,7 +186,7 @@ def cut(rest, step):
     return np.int64(v), scaled - v
 
 
-@kernel
+@kernel(**LEAN)
 def total_terms(D, weights, start, stop, low, high, step, limbs):
     """Add the limbs of ``weights * D`` to `limbs` (TOTAL_LIMBS,); see exact.sums.total.
 

@@ -135,7 +135,10 @@ def rescore(
             for e in range(n_doubtful):
                 doubtful[e] = places[first + doubtful[e]]
             entries = doubtful[:n_doubtful]
-            settle(X, rows, at, entries, centers, packed, frame, errors, labels, best, second)
+            scores = aligned(len(centers))
+            settle(
+                X, rows, at, entries, centers, packed, frame, errors, labels, best, second, scores
+            )
     return settled
 
 
@@ -169,7 +172,7 @@ def tile_scan(
     places, settled = np.empty(block, np.int64), 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
-        frame_rows(X, rows, at, m, origin, scale, y, squares, 0, 0)
+        frame_rows(X, rows, at, m, deep, origin, scale, y, squares, 0, 0)
         score_tiles(
             y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
         )

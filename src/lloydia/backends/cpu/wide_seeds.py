@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import integers, kernel, subroutine
-from lloydia.backends.cpu.lanes import OCTET, ROWS, squares_one, squares_two
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, shaped
+from lloydia.backends.cpu.lanes import OCTET, ROWS, squares
 from lloydia.backends.cpu.screen import Screen, aligned, doubtful
 from lloydia.backends.cpu.seeding import MOST, TILE, everywhere, fixed
 
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WideSeeds"]
 
 
-@subroutine(inline="always")
-def squares(x, columns, D):
-    """Write the canonical D of ROWS rows `x` to one octet of candidates or two: (ROWS, lanes)."""
-    if columns.shape[1] == OCTET:
-        squares_one(x.ctypes.data, x.shape[1], columns.ctypes.data, D.ctypes.data)
-    else:
-        squares_two(x.ctypes.data, x.shape[1], columns.ctypes.data, D.ctypes.data)
-
-
-@kernel
+@kernel(**LEAN)
 def weigh(
     X, first, last, m, panel, starts, columns, test, nearest, norms, weights, low, high,
     room, hits, counts, reductions,
@@ -43,20 +34,22 @@ def weigh(
     """
     n, d = X.shape
     limits, bits, copies, x, squared = room
-    D = squared[: ROWS * columns.shape[1]].reshape(ROWS, columns.shape[1])
+    D, pitch = shaped(squared, (ROWS, columns.shape[1])), 8 * columns.shape[1]
     for tile in range(first, last):
-        start, stop = tile * TILE, min((tile + 1) * TILE, n)
+        start, stop = tile * TILE, minimum((tile + 1) * TILE, n)
         found = doubtful(
             X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
         )
         kept = 0
         for at in range(0, found, ROWS):
-            here = min(ROWS, found - at)
+            here = minimum(ROWS, found - at)
             for p in range(here):
                 i = start + (hits[start + at + p] >> MOST)
                 for f in range(d):
                     x[p, f] = X[i, f]
-            squares(x, columns, D)
+            for octet in range(0, pitch, 8 * OCTET):
+                some = columns.ctypes.data + octet
+                squares(x.ctypes.data, d, some, pitch, D.ctypes.data + octet)
             for p in range(here):
                 hit = hits[start + at + p]
                 i = start + (hit >> MOST)
@@ -74,15 +67,14 @@ def weigh(
         counts[tile] = kept
 
 
-@kernel
+@kernel(**LEAN)
 def adopt(
     X, first, last, columns, j, nearest, weights, low, high, room, hits, counts, totals, tops
 ):  # fmt: skip
     """Lower the rows that candidate `j` of those weighed last is nearer to."""
     d, lanes = columns.shape
-    x, squared = room[3:]
-    D = squared[: ROWS * lanes].reshape(ROWS, lanes)
-    rows = integers(np.int64(ROWS))
+    x, D = room[3:]
+    rows, octet, lane = local(np.int64, ROWS), j // OCTET * 8 * OCTET, j % OCTET
     for tile in range(first, last):
         start, m = tile * TILE, 0
         for at in range(counts[tile]):
@@ -95,15 +87,16 @@ def adopt(
                     i = rows[p]
                     for f in range(d):
                         x[p, f] = X[i, f]
-                squares(x, columns, D)
+                some = columns.ctypes.data + octet
+                squares(x.ctypes.data, d, some, 8 * lanes, D.ctypes.data)
                 for p in range(m):
-                    i = rows[p]
+                    i, near = rows[p], D[p * lanes + lane]
                     w = weights[i] if len(weights) else 1.0
                     # The largest term of the tile must be looked for where it may be this row's.
                     tops[tile] = np.nan if w * nearest[i] >= tops[tile] else tops[tile]
-                    change = fixed(nearest[i], w, low, high) - fixed(D[p, j], w, low, high)
+                    change = fixed(nearest[i], w, low, high) - fixed(near, w, low, high)
                     totals[tile] -= change
-                    nearest[i] = D[p, j]
+                    nearest[i] = near
                 m = 0
 
 
