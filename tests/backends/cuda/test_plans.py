@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda import plans
+from lloydia.backends.cuda import plans, series
 from lloydia.backends.cuda.launching import Launch
-from lloydia.backends.cuda.plans import Layout, Plan
+from lloydia.backends.cuda.plans import ALIGNED, Layout, Plan
+from lloydia.backends.cuda.series import series_of
 
 
 def memory():
@@ -21,34 +22,61 @@ def launch_in(parts):
     """Return a launch with views, numbers and nothing among its arguments."""
     rows, first, second = parts
     args = rows[3:], 7, first.view(torch.int32)[5:], None, second, 0.5
+    return launch_of(args, ("*fp32", "i32", "*i32", "constexpr", "*i64", "fp32", "constexpr"))
+
+
+def launch_of(args, kinds):
+    about = SimpleNamespace(
+        launch_cooperative_grid=False, launch_pdl=False, num_ctas=1, num_warps=4, shared=9,
+        global_scratch_size=0, profile_scratch_size=0,
+    )  # fmt: skip
+    source = SimpleNamespace(signature=dict(enumerate(kinds)))
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    return Launch(SimpleNamespace(run=None), (3, 2, 1), [*places, 64], args)
+    compiled = SimpleNamespace(metadata=about, src=source, function=11)
+    return Launch(compiled, (3, 2, 1), [*places, 64], args)
+
+
+@pytest.fixture(autouse=True)
+def no_driver(monkeypatch):
+    monkeypatch.setattr(series, "function", lambda name: 99)
 
 
 def test_addresses_are_those_in_the_other_memory():
     before, after = memory(), memory()
-    (found,) = Plan([launch_in(before)], before).launches(after)
-    expected = launch_in(after)
-    assert found.places == expected.places
-    assert found.places != launch_in(before).places
-    assert found.grid == expected.grid
+    found = Plan([launch_in(before)] * 2, before).launches(after)
+    expected = series_of([launch_in(after)] * 2)
+    assert found.values.tolist() == expected.values.tolist()
+    assert found.values.tolist() != series_of([launch_in(before)] * 2).values.tolist()
+    assert found.heads.tolist() == expected.heads.tolist()
     assert found.kept is after
+
+
+def test_scratch_is_of_one_piece_of_its_own():
+    parts, scratch = memory(), [torch.ones(3), torch.ones(5)]
+    launch = launch_of((*scratch, parts[0]), ("*fp32",) * 3)
+    found = Plan([launch], parts, scratch).launches(parts)
+    first, second, rows = found.values[:3].tolist()
+    piece = found.kept[-1]
+    assert (first, second, rows) == (piece.data_ptr(), first + ALIGNED, parts[0].data_ptr())
+    assert not piece.any()
 
 
 def test_what_is_empty_stays_where_it_was():
     before, after = memory(), memory()
     none = torch.empty(0)
-    launch = Launch(
-        SimpleNamespace(run=None), (1, 1, 1), [before[0].data_ptr(), 0], (before[0], none)
-    )
-    (found,) = Plan([launch], before).launches(after)
-    assert found.places == [after[0].data_ptr(), none.data_ptr()]
+    found = Plan([launch_of((before[0], none), ("*fp32", "*fp32"))], before).launches(after)
+    assert found.values.tolist() == [after[0].data_ptr(), none.data_ptr(), 0, 0]
 
 
 def test_memory_that_is_no_part_is_noticed():
     before = memory()
     with pytest.raises(IndexError):
         Plan([launch_in(before)], before[:2])
+
+
+def test_a_plan_keeps_no_memory():
+    before = memory()
+    assert Plan([launch_in(before)], before).series.kept is None
 
 
 def test_only_so_many_are_kept(monkeypatch):

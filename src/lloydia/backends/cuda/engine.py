@@ -225,8 +225,14 @@ class CUDA(Picks):
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
         cost = self.watch() if inertia else None
-        if not (inertia or self.low):
-            self.launch(self.queued, ends=self.queued == self.max_iter)
+        if not inertia and isinstance(self.run, TensorRun):
+            # The first at once, then several together, which takes the host less time.
+            many, last = (
+                self.queued - self.launched >= self.run.together,
+                self.queued == self.max_iter,
+            )
+            if self.queued == 1 or many or last:
+                self.launch(self.queued, ends=last)
         return Queued(self, self.queued, cost)
 
     def watch(self) -> Cost:

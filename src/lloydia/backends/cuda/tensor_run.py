@@ -71,7 +71,9 @@ class TensorRun:
         self.report = zeros[:-SIZE].view(n_slots, size)
         self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
         self.scanning, self.updating = Recording(), Recording()
-        self.reports = Reports(self.report, max(1, lag // 2))
+        # Iterations that are queued together, and whose reports come together.
+        self.together = max(1, lag // 2)
+        self.reports = Reports(self.report, self.together)
         self.ending: Ending | None = None
 
     # What plans have memory of their own for.
@@ -102,9 +104,14 @@ class TensorRun:
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
-        for _ in range(first, last + 1):
+        device, left = self.rows.device, last - first + 1
+        if self.updating.times == 0:
+            # The device is busy while the host waits for the grid.
             self.assign()
-            self.updating.do(self._update, self.rows.device, self._updating)
+            self.updating.do(self._update, device, self._updating)
+            self.iterating = self.scanning.then(self.updating)
+            left -= 1
+        self.iterating.do(self._iterate, device, times=left)
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
@@ -160,6 +167,11 @@ class TensorRun:
         """Queue what follows an assignment: sums and centres."""
         self.move()
         queue_finish(self.sums, self.rows.lattice, self, members=1)
+
+    def _iterate(self) -> None:
+        """Queue an iteration."""
+        self._scan()
+        self._update()
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
