@@ -126,7 +126,7 @@ def exponents_of(largest: NDArray[np.float64]) -> NDArray[np.int64]:
 def span_of(largest: NDArray[np.float64], smallest: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the binary places that the values of a feature span, of the feature with the most."""
     places = np.frexp(largest)[1].astype(np.int64) - (np.frexp(smallest)[1] - 1)
-    return places.max(axis=-1, where=largest > 0, initial=0)
+    return np.where(largest > 0, places, 0).max(axis=-1)
 
 
 def limbs_for(span: NDArray[np.int64] | int, bits: int, dtype: np.dtype) -> NDArray[np.int64]:

@@ -47,7 +47,7 @@ def test_addresses_are_those_in_the_other_memory():
     expected = series_of([launch_in(after)] * 2)
     assert found.values.tolist() == expected.values.tolist()
     assert found.values.tolist() != series_of([launch_in(before)] * 2).values.tolist()
-    assert found.heads.tolist() == expected.heads.tolist()
+    assert found.heads.table.tolist() == expected.heads.table.tolist()
     assert found.kept is after
 
 

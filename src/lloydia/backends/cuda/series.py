@@ -8,8 +8,9 @@ needed, hands it over.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from ctypes import CDLL, CFUNCTYPE, byref, c_char_p, c_int64, c_void_p, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import CDLL, CFUNCTYPE, addressof, byref, c_char_p, c_int64, c_void_p, cast
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,25 +34,32 @@ HIDDEN = 2
 FLOATS = {"fp32": "<f", "fp64": "<d"}
 
 
+class Heads:
+    """What the driver is told of launches, but for parameters: int64 of shape (count, HEAD)."""
+
+    __slots__ = "at", "count", "table"
+
+    def __init__(self, table: NDArray[np.int64]) -> None:
+        self.table, self.count, self.at = table, len(table), address(table)
+
+
 class Series:
     """Some launches, as numbers.
 
     Parameters
     ----------
-    heads : int64 ndarray of shape (m, HEAD)
+    heads : Heads
     values : int64 ndarray
         The parameters of all, one after the other.
     kept : sequence
         What they are launched with stays while it is here.
     """
 
-    __slots__ = "at", "heads", "kept", "places", "values"
+    __slots__ = "at", "heads", "kept", "values"
 
-    def __init__(self, heads: NDArray[np.int64], values: NDArray[np.int64], kept: Any) -> None:
+    def __init__(self, heads: Heads, values: NDArray[np.int64], kept: Any) -> None:
         self.heads, self.values, self.kept = heads, values, kept
-        # The driver is told where each parameter is.
-        self.places = np.arange(0, SLOT * len(values), SLOT) + address(values)
-        self.at = address(heads), address(self.places)
+        self.at = address(values)
 
     def with_values(self, values: NDArray[np.int64], kept: Any) -> Series:
         """Return the same launches with other parameters."""
@@ -59,15 +67,17 @@ class Series:
 
     def then(self, other: Series) -> Series:
         """Return these launches, and those of another series after them."""
-        heads = np.concatenate([self.heads, other.heads])
-        heads[len(self.heads) :, -1] += len(self.values)
-        return Series(heads, np.concatenate([self.values, other.values]), (self.kept, other.kept))
+        table = np.concatenate([self.heads.table, other.heads.table])
+        table[len(self.heads.table) :, -1] += len(self.values)
+        values = np.concatenate([self.values, other.values])
+        return Series(Heads(table), values, (self.kept, other.kept))
 
     def queue(self, stream: int, times: int = 1) -> None:
         """Queue all of it so many times on the stream of this handle."""
-        if len(self.heads) == 0:
+        heads = self.heads
+        if heads.count == 0:
             return
-        failed = compiled()(*self.at, len(self.heads), stream, times)
+        failed = compiled()(heads.at, heads.count, self.at, len(self.values), stream, times)
         if failed:
             raise RuntimeError(f"The GPU's driver refused to launch a kernel: {reason(failed)}.")
 
@@ -109,7 +119,7 @@ def series_of(launches: Sequence[Launch]) -> Series | Apart:
         values += [0] * HIDDEN
     kept = [launch.kept for launch in launches]
     table = np.array(heads, dtype=np.int64).reshape(-1, HEAD)
-    return Series(table, np.array(values, dtype=np.int64), kept)
+    return Series(Heads(table), np.array(values, dtype=np.int64), kept)
 
 
 def is_plain(launch: Launch) -> bool:
@@ -134,9 +144,9 @@ def number(value: Any, kind: str) -> int:
     return int(value or 0)
 
 
-def address(array: NDArray) -> int:
+def address(array: NDArray[np.int64]) -> int:
     """Return where an array is."""
-    return array.__array_interface__["data"][0]
+    return addressof(c_int64.from_buffer(array)) if len(array) else 0
 
 
 # -- the driver ------------------------------------------------------------------------------------
@@ -166,7 +176,7 @@ def reason(failed: int) -> str:
 
 @cache
 def compiled() -> Callable[..., int]:
-    """Return a function of where heads and places are, how many heads, the stream, and how often.
+    """Return a function of heads and how many, parameters and how many, the stream, and how often.
 
     It returns the first error, 0 if there is none.  Python's lock is free meanwhile.
     """
@@ -175,48 +185,66 @@ def compiled() -> Callable[..., int]:
     machine = binding.Target.from_default_triple().create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module())), machine)
     engine.finalize_object()
-    out = CFUNCTYPE(c_int64, *[c_int64] * 5)(engine.get_function_address("queue"))
+    out = CFUNCTYPE(c_int64, *[c_int64] * 6)(engine.get_function_address("queue"))
     # What it is compiled to stays as long as it does.
     out.engine = engine
     return out
 
 
+LONG, SHORT = ir.IntType(64), ir.IntType(32)
+# A kernel; the axes of its grid and of its programs, and shared memory; the stream, where its
+# parameters are, and nothing.  Addresses are integers, as processors have them.
+LAUNCH = ir.FunctionType(SHORT, [LONG, *[SHORT] * 7, LONG, LONG, LONG])
+
+
 def module() -> ir.Module:
-    """Return the code of that function: addresses are integers, as processors have them."""
-    number, short = ir.IntType(64), ir.IntType(32)
-    launches = ir.FunctionType(
-        short, [number, *[short] * 7, number, number, number]
-    )  # a kernel, the axes of its grid and of its programs, memory, stream, parameters, nothing
+    """Return the code of that function."""
     out = ir.Module("series")
-    queue = ir.Function(out, ir.FunctionType(number, [number] * 5), "queue")
-    heads, places, count, stream, times = queue.args
-    begin, each, end = map(queue.append_basic_block, ("begin", "each", "end"))
-    builder = ir.IRBuilder(begin)
-    total = builder.mul(count, times)
-    builder.cbranch(builder.icmp_signed(">", total, number(0)), each, end)
-    builder.position_at_end(each)
-    i = builder.phi(number)
-    at = builder.add(heads, builder.mul(builder.urem(i, count), number(HEAD * 8)))
-    head = [
-        builder.load(builder.inttoptr(builder.add(at, number(8 * j)), number.as_pointer()))
-        for j in range(HEAD)
-    ]
-    grid, threads, memory = head[2:5], head[5], head[6]
-    shape = [builder.trunc(x, short) for x in (*grid, threads)]
-    first = builder.add(places, builder.mul(head[7], number(8)))
-    failed = builder.call(
-        builder.inttoptr(head[0], launches.as_pointer()),
-        [head[1], *shape, short(1), short(1), builder.trunc(memory, short), stream, first,
-         number(0)],
-    )  # fmt: skip
-    following = builder.add(i, number(1))
-    fine = builder.icmp_signed("==", failed, short(0))
-    builder.cbranch(builder.and_(fine, builder.icmp_signed("<", following, total)), each, end)
-    i.add_incoming(number(0), begin)
-    i.add_incoming(following, each)
-    builder.position_at_end(end)
-    found = builder.phi(short)
-    found.add_incoming(short(0), begin)
-    found.add_incoming(failed, each)
-    builder.ret(builder.zext(found, number))
+    queue = ir.Function(out, ir.FunctionType(LONG, [LONG] * 6), "queue")
+    heads, count, values, n_values, stream, times = queue.args
+    builder = ir.IRBuilder(queue.append_basic_block("begin"))
+    # The driver wants to know where each parameter is.
+    places = builder.ptrtoint(builder.alloca(LONG, n_values), LONG)
+    with each(builder, n_values) as i:
+        builder.store(number_at(builder, values, i), pointer(builder, places, i))
+    with each(builder, builder.mul(count, times)) as i:
+        at = builder.mul(builder.urem(i, count), LONG(HEAD))
+        head = [
+            builder.load(pointer(builder, heads, builder.add(at, LONG(j)))) for j in range(HEAD)
+        ]
+        *grid, threads, memory = (builder.trunc(x, SHORT) for x in head[2:-1])
+        failed = builder.call(
+            builder.inttoptr(head[0], LAUNCH.as_pointer()),
+            [head[1], *grid, threads, SHORT(1), SHORT(1), memory, stream,
+             number_at(builder, places, head[-1]), LONG(0)],
+        )  # fmt: skip
+        with builder.if_then(builder.icmp_signed("!=", failed, SHORT(0))):
+            builder.ret(builder.zext(failed, LONG))
+    builder.ret(LONG(0))
     return out
+
+
+def number_at(builder: ir.IRBuilder, base: ir.Value, i: ir.Value) -> ir.Value:
+    """Return the address of number i of those that begin at `base`."""
+    return builder.add(base, builder.mul(i, LONG(SLOT)))
+
+
+def pointer(builder: ir.IRBuilder, base: ir.Value, i: ir.Value) -> ir.Value:
+    """Return it as a pointer."""
+    return builder.inttoptr(number_at(builder, base, i), LONG.as_pointer())
+
+
+@contextmanager
+def each(builder: ir.IRBuilder, count: ir.Value) -> Iterator[ir.Value]:
+    """Have what is built in this context done for each i from 0 to `count`, exclusive."""
+    before = builder.block
+    body, after = (builder.append_basic_block(name) for name in ("body", "after"))
+    builder.cbranch(builder.icmp_signed(">", count, LONG(0)), body, after)
+    builder.position_at_end(body)
+    i = builder.phi(LONG)
+    i.add_incoming(LONG(0), before)
+    yield i
+    following = builder.add(i, LONG(1))
+    i.add_incoming(following, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, count), body, after)
+    builder.position_at_end(after)
