@@ -174,6 +174,13 @@ class Grid:
         return cls(bits, n_limbs, exponents, weight_exponent, double and weighted)
 
     @property
+    def columns(self) -> NDArray[np.float64]:
+        """The scale, the quantum and its inverse of each column: shape (3 (d + 1),)."""
+        raised = self._raised()
+        step = self.exponents + raised - self.bits
+        return np.ldexp(1.0, np.concatenate([raised, step, -step]))
+
+    @property
     def scale(self) -> NDArray[np.float64]:
         """Powers of two that bring each column towards ``2**HEADROOM``: shape (d + 1,)."""
         return np.ldexp(1.0, self._raised())

@@ -52,13 +52,14 @@ def test_addresses_are_those_in_the_other_memory():
 
 
 def test_scratch_is_of_one_piece_of_its_own():
-    parts, scratch = memory(), [torch.ones(3), torch.ones(5)]
-    launch = launch_of((*scratch, parts[0]), ("*fp32",) * 3)
-    found = Plan([launch], parts, scratch).launches(parts)
-    first, second, rows = found.values[:3].tolist()
-    piece = found.kept[-1]
-    assert (first, second, rows) == (piece.data_ptr(), first + ALIGNED, parts[0].data_ptr())
-    assert not piece.any()
+    parts, (first, second) = memory(), [torch.ones(3), torch.ones(5)]
+    launch = launch_of((first, second, parts[0]), ("*fp32",) * 3)
+    plan = Plan([launch], parts, [first, second], [second])
+    found = plan.launches(parts)
+    piece, begin = found.kept[-1], found.kept[-1].data_ptr()
+    assert found.values[:3].tolist() == [begin + ALIGNED, begin, parts[0].data_ptr()]
+    assert (plan.clean, len(piece)) == (ALIGNED, 2 * ALIGNED)
+    assert not piece[: plan.clean].any()
 
 
 def test_what_is_empty_stays_where_it_was():

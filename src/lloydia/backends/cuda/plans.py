@@ -18,7 +18,7 @@ import torch
 from lloydia.backends.cuda.launching import Launch, ceil_div, noted, stream_of
 from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
 
-__all__ = ["Layout", "Plan", "planned", "tensors_of"]
+__all__ = ["Layout", "Plan", "Scratch", "planned", "tensors_of"]
 
 # Bytes that torch's tensors begin at multiples of.
 ALIGNED = 512
@@ -28,6 +28,9 @@ MOST = 128
 PLAIN = int, float, bool, str, tuple, type(None)
 
 _plans: dict[Hashable, Plan] = {}
+
+# Parts of memory, and those of them that begin with zeros.
+Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
 
 
 class Layout(NamedTuple):
@@ -41,13 +44,13 @@ class Layout(NamedTuple):
     parts : sequence of torch.Tensor
         The memory: each tensor that is launched with is, or is a view of, one of them.
     scratch : callable
-        Returns further parts, which nothing but this work uses, and which may begin with zeros.  It
-        is asked where there is no plan; a plan takes them of one piece.
+        Returns further parts, which nothing but this work uses, and those of them that are to begin
+        with zeros.  It is asked where there is no plan; a plan takes them of one piece.
     """
 
     key: Hashable
     parts: Sequence[torch.Tensor]
-    scratch: Callable[[], Sequence[torch.Tensor]] = tuple
+    scratch: Callable[[], Scratch] = lambda: ((), ())
 
     @classmethod
     def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
@@ -73,7 +76,7 @@ class Plan:
     ----------
     launches : sequence of Launch
         Plain ones.
-    parts, scratch : sequence of torch.Tensor
+    parts, scratch, zeros : sequence of torch.Tensor
         See :class:`Layout`.
     """
 
@@ -82,10 +85,14 @@ class Plan:
         launches: Sequence[Launch],
         parts: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor] = (),
+        zeros: Sequence[torch.Tensor] = (),
     ) -> None:
         # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
+        clean = {id(part) for part in zeros}
+        scratch = [*zeros, *(part for part in scratch if id(part) not in clean)]
         sizes = [ceil_div(part.nbytes, ALIGNED) * ALIGNED for part in scratch]
         self.offsets, self.size = [0, *accumulate(sizes)][:-1], sum(sizes)
+        self.clean = sum(sizes[: len(zeros)])
         found = series_of(launches)
         assert isinstance(found, Series)
         # Of what was launched with nothing stays.
@@ -111,7 +118,8 @@ class Plan:
         """Return the launches in other memory, with scratch of their own."""
         begins = [part.data_ptr() for part in parts]
         if self.offsets:
-            piece = parts[0].new_zeros(self.size, dtype=torch.uint8)
+            piece = parts[0].new_empty(self.size, dtype=torch.uint8)
+            piece[: self.clean].zero_()
             first, parts = piece.data_ptr(), (*parts, piece)
             begins = [first + offset for offset in self.offsets] + begins
         slots, part, offsets = self.moved
@@ -133,7 +141,7 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> S
         return found
     launches = noted(work)
     if launches and all(map(is_plain, launches)):
-        remember(key, Plan(launches, layout.parts, layout.scratch()))
+        remember(key, Plan(launches, layout.parts, *layout.scratch()))
     return series_of(launches)
 
 
