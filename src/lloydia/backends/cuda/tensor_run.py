@@ -15,7 +15,7 @@ from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout, Scratch, tensors_of
+from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -135,13 +135,7 @@ class TensorRun:
         """Return what the launches of an assignment depend on."""
         rows = self.rows
         layout = Layout.of("scan", rows.X, rows.halves, self, more=self.history.shape)
-        return layout._replace(scratch=self._scratch)
-
-    def _scratch(self) -> Scratch:
-        """Return what the scan needs, and what of it begins with zeros."""
-        scan, centers, settle = self.scan, self.scan.centers, self.scan.settle
-        zeros = centers.partial, centers.tickets, settle.tickets
-        return tensors_of(scan, centers, settle), zeros
+        return layout._replace(scratch=lambda: self.scan.memory)
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
@@ -149,11 +143,7 @@ class TensorRun:
         numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
         layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
         parts = [self.sums, *layout.parts]
-        return layout._replace(parts=parts, scratch=self._sorting)
-
-    def _sorting(self) -> Scratch:
-        """Return what sorting needs, and what of it begins with zeros."""
-        return tensors_of(self.entries), [self.entries.counts]
+        return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
