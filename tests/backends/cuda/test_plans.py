@@ -9,7 +9,8 @@ import torch
 
 from lloydia.backends.cuda import plans, series
 from lloydia.backends.cuda.launching import Launch
-from lloydia.backends.cuda.plans import ALIGNED, Layout, Plan
+from lloydia.backends.cuda.pieces import ALIGNED
+from lloydia.backends.cuda.plans import Layout, Plan
 from lloydia.backends.cuda.series import series_of
 
 

@@ -16,12 +16,11 @@ import numpy as np
 import torch
 
 from lloydia.backends.cuda.launching import Launch, ceil_div, noted, stream_of
+from lloydia.backends.cuda.pieces import ALIGNED
 from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
 
 __all__ = ["Layout", "Plan", "Scratch", "planned", "tensors_of"]
 
-# Bytes that torch's tensors begin at multiples of.
-ALIGNED = 512
 # Plans that are kept.
 MOST = 128
 # Types of values that are part of a key.
@@ -65,8 +64,12 @@ class Layout(NamedTuple):
 
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
-    """Return the tensors that some objects have."""
-    return [x for owner in owners for x in vars(owner).values() if isinstance(x, torch.Tensor)]
+    """Return the tensors that some objects have, or the pieces that those are cut of."""
+    out: list[torch.Tensor] = []
+    for owner in owners:
+        own = getattr(owner, "pieces", None) or vars(owner).values()
+        out += [x for x in own if isinstance(x, torch.Tensor)]
+    return out
 
 
 class Plan:

@@ -8,6 +8,7 @@ one address, there are replicas of the sums, which :mod:`means` adds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,8 +18,10 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import sums as exact
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.placed import Placed
 
 __all__ = ["Lattice", "gather", "replicas"]
 

@@ -92,7 +92,7 @@ class TensorRun:
     def sums(self) -> torch.Tensor:
         """The sums of the clusters: int64 (1, n_limbs, k, d + 1)."""
         k, d = self.current.shape
-        shape = 1, self.rows.grid.n_limbs, k, d + 1
+        shape = 1, self.rows.lattice.grid.n_limbs, k, d + 1
         return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
 
     def begin_again(self, centers: NDArray) -> None:
