@@ -10,7 +10,7 @@ import torch
 from lloydia.backends.cuda import plans, series
 from lloydia.backends.cuda.launching import Launch
 from lloydia.backends.cuda.pieces import ALIGNED
-from lloydia.backends.cuda.plans import Layout, Plan
+from lloydia.backends.cuda.plans import CLEAN, Layout, Plan
 from lloydia.backends.cuda.series import series_of
 
 
@@ -49,7 +49,7 @@ def test_addresses_are_those_in_the_other_memory():
     assert found.values.tolist() == expected.values.tolist()
     assert found.values.tolist() != series_of([launch_in(before)] * 2).values.tolist()
     assert found.heads.table.tolist() == expected.heads.table.tolist()
-    assert found.kept is after
+    assert found.kept == after
 
 
 def test_scratch_is_of_one_piece_of_its_own():
@@ -57,10 +57,23 @@ def test_scratch_is_of_one_piece_of_its_own():
     launch = launch_of((first, second, parts[0]), ("*fp32",) * 3)
     plan = Plan([launch], parts, [first, second], [second])
     found = plan.launches(parts)
-    piece, begin = found.kept[-1], found.kept[-1].data_ptr()
-    assert found.values[:3].tolist() == [begin + ALIGNED, begin, parts[0].data_ptr()]
-    assert (plan.clean, len(piece)) == (ALIGNED, 2 * ALIGNED)
-    assert not piece[: plan.clean].any()
+    rest, zeros = found.kept[-2:]
+    places = [rest.data_ptr(), zeros.data_ptr(), parts[0].data_ptr()]
+    assert found.values[:3].tolist() == places
+    assert (len(rest), len(zeros)) == (ALIGNED, ALIGNED)
+    assert not zeros.any()
+    # Zeros that are there already are taken.
+    given = plan.launches(parts, zeros=1 << 20)
+    assert given.values[1] == 1 << 20
+    assert len(given.kept) == len(parts) + 1
+
+
+def test_more_zeros_than_there_are_are_made():
+    parts, (first, second) = memory(), [torch.ones(CLEAN // 4), torch.ones(5)]
+    launch = launch_of((first, second), ("*fp32",) * 2)
+    found = Plan([launch], parts, [first, second], [first, second]).launches(parts, zeros=1 << 20)
+    begin = found.kept[-1].data_ptr()
+    assert found.values[:2].tolist() == [begin, begin + CLEAN]
 
 
 def test_what_is_empty_stays_where_it_was():

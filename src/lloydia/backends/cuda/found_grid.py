@@ -25,7 +25,7 @@ from lloydia.exact import sums as exact
 if TYPE_CHECKING:
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["found_lattice", "queue_grid", "remember_limbs"]
+__all__ = ["found_lattice", "limbs_before", "queue_grid", "remember_limbs"]
 
 COLUMNS = 256
 NOT_KNOWN = np.zeros(0, dtype=np.int64)
@@ -42,12 +42,17 @@ def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
     _limbs[X.shape, X.dtype] = n_limbs
 
 
+def limbs_before(X: torch.Tensor) -> int | None:
+    """Return how many limbs others of the shape needed last; None if none are known."""
+    return _limbs.get((X.shape, X.dtype))
+
+
 def found_lattice(X: torch.Tensor, numbers: torch.Tensor) -> Lattice | None:
     """Return the grid of rows as :func:`queue_grid` writes it; None if none of the shape are known.
 
     It has as many limbs as others of the shape needed last, and no exponents for the host.
     """
-    n_limbs = _limbs.get((X.shape, X.dtype))
+    n_limbs = limbs_before(X)
     if n_limbs is None:
         return None
     m = X.shape[1] + 1

@@ -13,10 +13,15 @@ import torch
 
 from lloydia.backends.cuda.launching import ceil_div
 
-__all__ = ["ALIGNED", "Piece"]
+__all__ = ["ALIGNED", "Piece", "aligned"]
 
 # Bytes that torch's tensors begin at multiples of, and so do parts.
 ALIGNED = 512
+
+
+def aligned(size: int) -> int:
+    """Return the bytes that a part of this size takes."""
+    return ceil_div(size, ALIGNED) * ALIGNED
 
 
 class Piece:
@@ -34,10 +39,14 @@ class Piece:
         self, device: torch.device, zeros: bool, **parts: tuple[torch.dtype, tuple[int, ...]]
     ) -> None:
         sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
-        *begins, size = accumulate((ceil_div(size, ALIGNED) * ALIGNED for size in sizes), initial=0)
+        *begins, size = accumulate(map(aligned, sizes), initial=0)
         self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
         new = torch.zeros if zeros else torch.empty
         self.whole = new(size, dtype=torch.uint8, device=device)
+
+    def address(self, name: str) -> int:
+        """Return where a part begins."""
+        return self.whole.data_ptr() + self._cuts[name][0]
 
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]

@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from lloydia.backends.cuda.launching import Launch, ceil_div, noted, stream_of
-from lloydia.backends.cuda.pieces import ALIGNED
+from lloydia.backends.cuda.launching import Launch, noted, stream_of
+from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
 
-__all__ = ["Layout", "Plan", "Scratch", "planned", "tensors_of"]
+__all__ = ["CLEAN", "Layout", "Plan", "Scratch", "planned", "tensors_of"]
 
+# Bytes that hold, mostly, what of a plan's scratch begins with zeros.
+CLEAN = 1 << 14
 # Plans that are kept.
 MOST = 128
 # Types of values that are part of a key.
@@ -50,6 +52,7 @@ class Layout(NamedTuple):
     key: Hashable
     parts: Sequence[torch.Tensor]
     scratch: Callable[[], Scratch] = lambda: ((), ())
+    zeros: int = 0
 
     @classmethod
     def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
@@ -92,15 +95,13 @@ class Plan:
     ) -> None:
         # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
         clean = {id(part) for part in zeros}
-        scratch = [*zeros, *(part for part in scratch if id(part) not in clean)]
-        sizes = [ceil_div(part.nbytes, ALIGNED) * ALIGNED for part in scratch]
-        self.offsets, self.size = [0, *accumulate(sizes)][:-1], sum(sizes)
-        self.clean = sum(sizes[: len(zeros)])
+        rest = [part for part in scratch if id(part) not in clean]
+        self.zeros, self.rest = offsets_of(zeros), offsets_of(rest)
         found = series_of(launches)
         assert isinstance(found, Series)
         # Of what was launched with nothing stays.
         self.series = found.with_values(found.values, None)
-        every = [*scratch, *parts]
+        every = [*zeros, *rest, *parts]
         begins = [part.data_ptr() for part in every]
         ends = [begin + part.nbytes for begin, part in zip(begins, every)]
         # Of each parameter that is an address: which it is, the part it lies in, and how far in.
@@ -117,18 +118,28 @@ class Plan:
             first += len(taken) + HIDDEN
         self.moved = np.array(moved, dtype=np.int64).reshape(-1, 3).T
 
-    def launches(self, parts: Sequence[torch.Tensor]) -> Series:
+    def launches(self, parts: Sequence[torch.Tensor], zeros: int = 0) -> Series:
         """Return the launches in other memory, with scratch of their own."""
         begins = [part.data_ptr() for part in parts]
-        if self.offsets:
-            piece = parts[0].new_empty(self.size, dtype=torch.uint8)
-            piece[: self.clean].zero_()
-            first, parts = piece.data_ptr(), (*parts, piece)
-            begins = [first + offset for offset in self.offsets] + begins
+        kept = [*parts]
+        if self.rest:
+            kept.append(parts[0].new_empty(self.rest[-1], dtype=torch.uint8))
+            first = kept[-1].data_ptr()
+            begins = [first + offset for offset in self.rest[:-1]] + begins
+        if self.zeros:
+            if not (zeros and self.zeros[-1] <= CLEAN):
+                kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
+                zeros = kept[-1].data_ptr()
+            begins = [zeros + offset for offset in self.zeros[:-1]] + begins
         slots, part, offsets = self.moved
         values = self.series.values.copy()
         values[slots] = np.array(begins)[part] + offsets
-        return self.series.with_values(values, parts)
+        return self.series.with_values(values, kept)
+
+
+def offsets_of(parts: Sequence[torch.Tensor]) -> list[int]:
+    """Return where each part is in a piece, aligned as torch aligns tensors, and the size of it."""
+    return [*accumulate((aligned(part.nbytes) for part in parts), initial=0)] if parts else []
 
 
 def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> Series | Apart:
@@ -139,7 +150,7 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> S
     key = device.index, layout.key
     plan = _plans.get(key)
     if plan is not None:
-        found = plan.launches(layout.parts)
+        found = plan.launches(layout.parts, layout.zeros)
         found.queue(stream_of(device.index))
         return found
     launches = noted(work)

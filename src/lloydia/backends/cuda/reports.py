@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -53,20 +52,11 @@ class Reports:
         # Iterations whose reports were asked for and are not on their way.
         self.due: list[int] = []
         self.come: list[torch.cuda.Event | None] = [None] * len(source)
+        self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
+        self.rows = self.host.numpy()
         # What those that came together tell, by slot, once one of them was asked for.
         self.told: dict[int, Told] = {}
         self.others: list[list[int]] = [[]] * len(source)
-
-    @cached_property
-    def host(self) -> torch.Tensor:
-        """Where they come to, made when the device has work."""
-        source = self.source
-        return torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
-
-    @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """The same as an array."""
-        return self.host.numpy()
 
     def ask(self, first: int, last: int) -> None:
         """Queue the copy of the reports of some iterations, or leave it until there are more."""

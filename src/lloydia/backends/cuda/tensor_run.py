@@ -15,7 +15,8 @@ from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout
+from lloydia.backends.cuda.pieces import Piece
+from lloydia.backends.cuda.plans import CLEAN, Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -64,17 +65,42 @@ class TensorRun:
         put(centers, self.current)
         self.history[0] = self.current
         self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
-        self.changed_rows, self.changed_old = torch.empty((2, n), dtype=torch.int32, device=device)
-        # All that starts at zero.
-        size = HEAD.value + k
-        zeros = torch.zeros(n_slots * size + SIZE, dtype=torch.int64, device=device)
-        self.report = zeros[:-SIZE].view(n_slots, size)
-        self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
+        whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
+        self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
+        self.zeros = Piece(
+            device, True, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
+            scan=clean, update=clean,
+        )  # fmt: skip
         self.scanning, self.updating = Recording(), Recording()
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
-        self.reports = Reports(self.report, self.together)
         self.ending: Ending | None = None
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory that recordings need, but for what follows."""
+        return [self.current, self.history, self.labels, self.lists.whole, self.zeros.whole]
+
+    @cached_property
+    def changed_rows(self) -> torch.Tensor:
+        return self.lists.rows
+
+    @cached_property
+    def changed_old(self) -> torch.Tensor:
+        return self.lists.old
+
+    @cached_property
+    def report(self) -> torch.Tensor:
+        return self.zeros.report
+
+    @cached_property
+    def flow(self) -> torch.Tensor:
+        return self.zeros.flow
+
+    @cached_property
+    def reports(self) -> Reports:
+        """The reports on their way to the host."""
+        return Reports(self.report, self.together)
 
     # What plans have memory of their own for.
 
@@ -135,7 +161,8 @@ class TensorRun:
         """Return what the launches of an assignment depend on."""
         rows = self.rows
         layout = Layout.of("scan", rows.X, rows.halves, self, more=self.history.shape)
-        return layout._replace(scratch=lambda: self.scan.memory)
+        zeros = self.zeros.address("scan")
+        return layout._replace(scratch=lambda: self.scan.memory, zeros=zeros)
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
@@ -143,7 +170,8 @@ class TensorRun:
         numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
         layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
         parts = [self.sums, *layout.parts]
-        return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
+        zeros = self.zeros.address("update")
+        return layout._replace(parts=parts, scratch=lambda: self.entries.memory, zeros=zeros)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
