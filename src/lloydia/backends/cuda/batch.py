@@ -55,7 +55,7 @@ class Batch:
     def __init__(self, rows: BatchRows, k: int, settles: bool) -> None:
         self.rows = rows
         self.run = BatchRun(rows, k, SLOTS, settles)
-        self.k = k
+        self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.members
         # Iterations that a member asked for, and those that the device was told of.
@@ -123,7 +123,8 @@ class Batch:
         X, lattice = self.rows.X, self.rows.lattice
         more = self.k, lattice.grid.bits, lattice.grid.n_limbs
         layout = Layout.of("update of all", X, lattice, self.run, more=more)
-        return layout._replace(scratch=lambda: self.entries.memory)
+        parts = [self.run.sums, *layout.parts]
+        return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
@@ -219,8 +220,8 @@ def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[i
     for first in range(0, len(X) if size > 1 else 0, size):
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
-        for numbers, own in alike(rows):
-            yield [first + i for i in numbers], Batch(own, k, settles)
+        for numbers, own in alike(rows, lambda own: Batch(own, k, settles)):
+            yield [first + i for i in numbers], own
 
 
 def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:

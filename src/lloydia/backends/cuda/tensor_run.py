@@ -136,6 +136,9 @@ class TensorRun:
             self.assign()
             self.updating.do(self._update, device, self._updating)
             self.iterating = self.scanning.then(self.updating)
+            if self.rows.unchecked:
+                # On its way to the host before what follows.
+                self.rows.ask()
             left -= 1
         self.iterating.do(self._iterate, device, times=left)
         self.reports.ask(first, last)
