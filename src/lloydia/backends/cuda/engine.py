@@ -14,7 +14,7 @@ from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.found_grid import remember_limbs
+from lloydia.backends.cuda.found_grid import limbs_before, remember_limbs
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
@@ -137,11 +137,18 @@ class CUDA(Picks):
         self.run.launch(1, self.launched, ends)
 
     @property
+    def expected(self) -> int | None:
+        """How many limbs the sums will probably have, if that is all that is known of the grid."""
+        if self._extent is not None or self.weights is not None or self.measured is None:
+            return None
+        return limbs_before(self.X)
+
+    @property
     def lattice(self) -> Lattice:
         """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
-        if self._lattice is None and self._extent is None and self.weights is None:
-            self._lattice = self.halves and self.halves.lattice()
-            self.unchecked = self._lattice is not None
+        if self._lattice is None and self.expected:
+            assert self.halves is not None
+            self._lattice, self.unchecked = self.halves.lattice(self.expected), True
         if not self.unchecked and (self._lattice is None or self._lattice.grid is not self.grid):
             self._lattice = Lattice.of(self, self.grid, self.weights)
             remember_limbs(self.X, self.grid.n_limbs)

@@ -47,14 +47,8 @@ def limbs_before(X: torch.Tensor) -> int | None:
     return _limbs.get((X.shape, X.dtype))
 
 
-def found_lattice(X: torch.Tensor, numbers: torch.Tensor) -> Lattice | None:
-    """Return the grid of rows as :func:`queue_grid` writes it; None if none of the shape are known.
-
-    It has as many limbs as others of the shape needed last, and no exponents for the host.
-    """
-    n_limbs = limbs_before(X)
-    if n_limbs is None:
-        return None
+def found_lattice(X: torch.Tensor, numbers: torch.Tensor, n_limbs: int) -> Lattice:
+    """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
     m = X.shape[1] + 1
     grid = exact.Grid(exact.bits_a_limb(len(X)), n_limbs, NOT_KNOWN, 0, False)
     columns = numbers[: 3 * m].view(torch.float64)

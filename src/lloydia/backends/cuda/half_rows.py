@@ -219,9 +219,9 @@ class HalfRows:
             assert bounds is not None
             queue_grid(rows, bounds, self.piece.grid)
 
-    def lattice(self) -> Lattice | None:
-        """Return the grid of rows that were measured as they were stored, if it can be guessed."""
-        return found_lattice(self.rows.X, self.piece.grid) if self.measured else None
+    def lattice(self, n_limbs: int) -> Lattice:
+        """Return the grid of rows that were measured as they were stored, of so many limbs."""
+        return found_lattice(self.rows.X, self.piece.grid, n_limbs)
 
     @property
     def pieces(self) -> list[torch.Tensor]:

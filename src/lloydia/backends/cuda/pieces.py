@@ -48,6 +48,10 @@ class Piece:
         """Return where a part begins."""
         return self.whole.data_ptr() + self._cuts[name][0]
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a part."""
+        return self._cuts[name][2][1]
+
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]
         part = self.whole[begin : begin + size].view(dtype).view(shape)

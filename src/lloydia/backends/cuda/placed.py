@@ -100,7 +100,8 @@ class Placed:
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.halves = HalfRows(self, bounds=self.measured)
         # Where the grid can be guessed, what was measured is looked at later.
-        if self.measured is not None and limbs_before(self.X) is None:
+        guessed = self.weights is None and limbs_before(self.X) is not None
+        if self.measured is not None and not guessed:
             self.ask()
 
     def extent(self) -> exact.Extent:

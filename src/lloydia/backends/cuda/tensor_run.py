@@ -69,7 +69,7 @@ class TensorRun:
         self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
         self.zeros = Piece(
             device, True, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
-            scan=clean, update=clean,
+            scan=clean, update=clean, sums=(long, (1, rows.expected or 0, k, d + 1)),
         )  # fmt: skip
         self.scanning, self.updating = Recording(), Recording()
         # Iterations that are queued together, and whose reports come together.
@@ -116,9 +116,11 @@ class TensorRun:
 
     @cached_property
     def sums(self) -> torch.Tensor:
-        """The sums of the clusters: int64 (1, n_limbs, k, d + 1)."""
+        """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
         k, d = self.current.shape
         shape = 1, self.rows.lattice.grid.n_limbs, k, d + 1
+        if self.zeros.shape("sums") == shape:
+            return self.zeros.sums
         return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
 
     def begin_again(self, centers: NDArray) -> None:
