@@ -138,11 +138,11 @@ class TensorRun:
             self.assign()
             self.updating.do(self._update, device, self._updating)
             self.iterating = self.scanning.then(self.updating)
-            if self.rows.unchecked:
-                # On its way to the host before what follows.
-                self.rows.ask()
             left -= 1
         self.iterating.do(self._iterate, device, times=left)
+        if left and self.rows.unchecked:
+            # On its way to the host, now that the device has work, before what follows.
+            self.rows.ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
