@@ -126,7 +126,7 @@ def exponents_of(largest: NDArray[np.float64]) -> NDArray[np.int64]:
 def span_of(largest: NDArray[np.float64], smallest: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the binary places that the values of a feature span, of the feature with the most."""
     places = np.frexp(largest)[1].astype(np.int64) - (np.frexp(smallest)[1] - 1)
-    return places.max(axis=-1, where=largest > 0, initial=0)
+    return np.where(largest > 0, places, 0).max(axis=-1)
 
 
 def limbs_for(span: NDArray[np.int64] | int, bits: int, dtype: np.dtype) -> NDArray[np.int64]:
@@ -172,6 +172,13 @@ class Grid:
             span += weight_exponent - math.frexp(extent.smallest_weight)[1] + 1
         n_limbs = int(limbs_for(span, bits, dtype))
         return cls(bits, n_limbs, exponents, weight_exponent, double and weighted)
+
+    @property
+    def columns(self) -> NDArray[np.float64]:
+        """The scale, the quantum and its inverse of each column: shape (3 (d + 1),)."""
+        raised = self._raised()
+        step = self.exponents + raised - self.bits
+        return np.ldexp(1.0, np.concatenate([raised, step, -step]))
 
     @property
     def scale(self) -> NDArray[np.float64]:

@@ -58,6 +58,7 @@ def test_too_little_memory_names_both_numbers(monkeypatch):
 )
 def test_what_is_free_heeds_what_a_process_may_take(share, needed, found, monkeypatch):
     monkeypatch.setattr(devices, "INTERPRETED", False)
+    monkeypatch.setattr(devices, "_answers", {})
     for name, value in (
         ("mem_get_info", (600, 1000)),
         ("get_per_process_memory_fraction", share),
@@ -66,6 +67,29 @@ def test_what_is_free_heeds_what_a_process_may_take(share, needed, found, monkey
     ):
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
     assert devices.free_bytes(torch.device("cuda", 0), needed) == found
+
+
+@pytest.mark.parametrize(
+    ("needed", "share", "later", "times"),
+    [(150, 1.0, 0.05, 1), (150, 1.0, 0.2, 2), (151, 1.0, 0.05, 2), (150, 0.9, 0.05, 3)],
+)
+def test_the_driver_is_not_asked_again_at_once(needed, share, later, times, monkeypatch):
+    device, asked, shares, now = torch.device("cuda", 0), [], [1.0], [5.0]
+    monkeypatch.setattr(devices, "INTERPRETED", False)
+    monkeypatch.setattr(devices, "_answers", {})
+    monkeypatch.setattr(devices.time, "monotonic", lambda: now[0])
+    for name, found in (
+        ("mem_get_info", lambda device: asked.append(device) or (600, 1000)),
+        ("get_per_process_memory_fraction", lambda device: shares[0]),
+        ("memory_reserved", lambda device: 0),
+        ("memory_allocated", lambda device: 0),
+    ):
+        monkeypatch.setattr(torch.cuda, name, found)
+    assert devices.free_bytes(device, 500) == 600
+    now[0] += later
+    shares[0] = share
+    assert devices.free_bytes(device, needed) == 600
+    assert len(asked) == times
 
 
 @pytest.mark.parametrize("missing", ["torch", "triton"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.batch_rows import BatchRows
-from lloydia.backends.cuda.half_frame import RADIUS, new_frame, queue_frame
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.launching import place
 from table import blobs
 
@@ -63,7 +63,10 @@ def test_frames_are_those_of_numpy(kind, n, d, dtype):
     # Of a batch: every member has its own.
     X = np.stack([kind(n, d, dtype), np.full((n, d), 5, dtype)])
     members = BatchRows(torch.from_numpy(X).to(place("cuda")))
-    numbers, origin, offsets = room = new_frame(members)
+    new = {"dtype": torch.float64, "device": members.device}
+    numbers = torch.empty((len(X), NUMBERS.value), **new)
+    origin, offsets = torch.empty((2, len(X), d), **new)
+    room = numbers, origin, offsets
     queue_frame(members, room)
     for b, rows in enumerate(X):
         offset, scale, radius = frame(rows)

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda import plans
+from lloydia.backends.cuda import plans, series
 from lloydia.backends.cuda.launching import Launch
-from lloydia.backends.cuda.plans import Layout, Plan
+from lloydia.backends.cuda.pieces import ALIGNED
+from lloydia.backends.cuda.plans import CLEAN, Layout, Plan
+from lloydia.backends.cuda.series import series_of
 
 
 def memory():
@@ -21,34 +23,75 @@ def launch_in(parts):
     """Return a launch with views, numbers and nothing among its arguments."""
     rows, first, second = parts
     args = rows[3:], 7, first.view(torch.int32)[5:], None, second, 0.5
+    return launch_of(args, ("*fp32", "i32", "*i32", "constexpr", "*i64", "fp32", "constexpr"))
+
+
+def launch_of(args, kinds):
+    about = SimpleNamespace(
+        launch_cooperative_grid=False, launch_pdl=False, num_ctas=1, num_warps=4, shared=9,
+        global_scratch_size=0, profile_scratch_size=0,
+    )  # fmt: skip
+    source = SimpleNamespace(signature=dict(enumerate(kinds)))
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    return Launch(SimpleNamespace(run=None), (3, 2, 1), [*places, 64], args)
+    compiled = SimpleNamespace(metadata=about, src=source, function=11)
+    return Launch(compiled, (3, 2, 1), [*places, 64], args)
+
+
+@pytest.fixture(autouse=True)
+def no_driver(monkeypatch):
+    monkeypatch.setattr(series, "function", lambda name: 99)
 
 
 def test_addresses_are_those_in_the_other_memory():
     before, after = memory(), memory()
-    (found,) = Plan([launch_in(before)], before).launches(after)
-    expected = launch_in(after)
-    assert found.places == expected.places
-    assert found.places != launch_in(before).places
-    assert found.grid == expected.grid
-    assert found.kept is after
+    found = Plan([launch_in(before)] * 2, before).launches(after)
+    expected = series_of([launch_in(after)] * 2)
+    assert found.values.tolist() == expected.values.tolist()
+    assert found.values.tolist() != series_of([launch_in(before)] * 2).values.tolist()
+    assert found.heads.table.tolist() == expected.heads.table.tolist()
+    assert found.kept == after
+
+
+def test_scratch_is_of_one_piece_of_its_own():
+    parts, (first, second) = memory(), [torch.ones(3), torch.ones(5)]
+    launch = launch_of((first, second, parts[0]), ("*fp32",) * 3)
+    plan = Plan([launch], parts, [first, second], [second])
+    found = plan.launches(parts)
+    rest, zeros = found.kept[-2:]
+    places = [rest.data_ptr(), zeros.data_ptr(), parts[0].data_ptr()]
+    assert found.values[:3].tolist() == places
+    assert (len(rest), len(zeros)) == (ALIGNED, ALIGNED)
+    assert not zeros.any()
+    # Zeros that are there already are taken.
+    given = plan.launches(parts, zeros=1 << 20)
+    assert given.values[1] == 1 << 20
+    assert len(given.kept) == len(parts) + 1
+
+
+def test_more_zeros_than_there_are_are_made():
+    parts, (first, second) = memory(), [torch.ones(CLEAN // 4), torch.ones(5)]
+    launch = launch_of((first, second), ("*fp32",) * 2)
+    found = Plan([launch], parts, [first, second], [first, second]).launches(parts, zeros=1 << 20)
+    begin = found.kept[-1].data_ptr()
+    assert found.values[:2].tolist() == [begin, begin + CLEAN]
 
 
 def test_what_is_empty_stays_where_it_was():
     before, after = memory(), memory()
     none = torch.empty(0)
-    launch = Launch(
-        SimpleNamespace(run=None), (1, 1, 1), [before[0].data_ptr(), 0], (before[0], none)
-    )
-    (found,) = Plan([launch], before).launches(after)
-    assert found.places == [after[0].data_ptr(), none.data_ptr()]
+    found = Plan([launch_of((before[0], none), ("*fp32", "*fp32"))], before).launches(after)
+    assert found.values.tolist() == [after[0].data_ptr(), none.data_ptr(), 0, 0]
 
 
 def test_memory_that_is_no_part_is_noticed():
     before = memory()
     with pytest.raises(IndexError):
         Plan([launch_in(before)], before[:2])
+
+
+def test_a_plan_keeps_no_memory():
+    before = memory()
+    assert Plan([launch_in(before)], before).series.kept is None
 
 
 def test_only_so_many_are_kept(monkeypatch):

@@ -21,6 +21,7 @@ from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.placed import MOST_ROWS
+from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost
@@ -54,8 +55,7 @@ class Batch:
     def __init__(self, rows: BatchRows, k: int, settles: bool) -> None:
         self.rows = rows
         self.run = BatchRun(rows, k, SLOTS, settles)
-        self.scan = TensorScan(rows, k)
-        self.entries = Entries(rows.n_samples, k, rows.device, rows.members)
+        self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.members
         # Iterations that a member asked for, and those that the device was told of.
@@ -69,6 +69,19 @@ class Batch:
         self.ending: Fetched | None = None
         self.settled: Fetched | None = None
 
+    # What plans have memory of their own for.
+
+    @cached_property
+    def scan(self) -> TensorScan:
+        """What assigns rows."""
+        return TensorScan(self.rows, self.k)
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of the rows that changed."""
+        rows = self.rows
+        return Entries(rows.n_samples, self.k, rows.device, rows.members)
+
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
         run = self.run
@@ -80,8 +93,8 @@ class Batch:
             self.ended.clear()
         while self.launched < self.queued:
             self.launched += 1
-            self.scanning.do(self._scan, self.rows.device)
-            self.updating.do(self._update, self.rows.device)
+            self.scanning.do(self._scan, self.rows.device, self._scanning)
+            self.updating.do(self._update, self.rows.device, self._updating)
             run.ask(self.launched)
             if self.launched == self.max_iter:
                 self.ending = self._end()
@@ -99,6 +112,19 @@ class Batch:
         """Queue an assignment of all members; rows that change are listed."""
         run = self.run
         self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+
+    def _scanning(self) -> Layout:
+        """Return what the launches of an assignment depend on."""
+        layout = Layout.of("scan of all", self.rows.X, self.rows.halves, self.run, more=(self.k,))
+        return layout._replace(scratch=lambda: self.scan.memory)
+
+    def _updating(self) -> Layout:
+        """Return what the launches of an update depend on."""
+        X, lattice = self.rows.X, self.rows.lattice
+        more = self.k, lattice.grid.bits, lattice.grid.n_limbs
+        layout = Layout.of("update of all", X, lattice, self.run, more=more)
+        parts = [self.run.sums, *layout.parts]
+        return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
@@ -121,7 +147,7 @@ class Batch:
 
     def _end(self) -> Fetched:
         """Queue a last assignment of the members that go on, and the inertia of all."""
-        self.scanning.do(self._scan, self.rows.device)
+        self.scanning.do(self._scan, self.rows.device, self._scanning)
         return Fetched(self._totals(self.run.labels, self.run.current))
 
     def settle(self) -> Fetched:
@@ -194,8 +220,8 @@ def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[i
     for first in range(0, len(X) if size > 1 else 0, size):
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
-        for numbers, own in alike(rows):
-            yield [first + i for i in numbers], Batch(own, k, settles)
+        for numbers, own in alike(rows, lambda own: Batch(own, k, settles)):
+            yield [first + i for i in numbers], own
 
 
 def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:

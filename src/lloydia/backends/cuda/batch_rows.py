@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchRows", "alike"]
+
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -73,25 +76,31 @@ class BatchRows:
         return Lattice(grid, None, columns, exponents, None)
 
 
-def alike(X: torch.Tensor) -> Iterator[tuple[list[int], BatchRows]]:
-    """Yield the members whose sums have as many limbs, by their numbers, where there are several.
+def alike(X: torch.Tensor, made_of: Callable[[BatchRows], B]) -> Iterator[tuple[list[int], B]]:
+    """Yield what is made of members whose sums have as many limbs, where there are several.
 
-    Members that are not finite are left out.  X is as for :class:`BatchRows`.
+    Beside their numbers.  Members that are not finite are left out.  X is as for
+    :class:`BatchRows`, whose extents are known when what was made of them is yielded.
     """
     bounds = new_bounds(X)
-    # Mostly all are alike: the rows are measured as they are stored.
+    # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.
     rows = BatchRows(X, bounds)
-    largest, smallest, _ = read_bounds(Fetched(bounds).numpy(), X.dtype == torch.float64)
+    on_the_way = Fetched(bounds)
+    ready: B | None = made_of(rows)
+    largest, smallest, _ = read_bounds(on_the_way.numpy(), X.dtype == torch.float64)
     finite = np.isfinite(largest).all(axis=1)
     largest[~finite] = 1.0
     bits = exact.bits_a_limb(X.shape[1])
     counts = exact.limbs_for(exact.span_of(largest, smallest), bits, rows.dtype)
-    for n_limbs in np.unique(counts).tolist():
-        numbers = np.flatnonzero(finite & (counts == n_limbs))
+    groups = [(n_limbs, np.flatnonzero(finite & (counts == n_limbs))) for n_limbs in set(counts)]
+    if len(groups[0][1]) < len(X):
+        # Its memory is for others.
+        ready = None
+    for n_limbs, numbers in sorted(groups):
         if len(numbers) < 2:
             continue
-        own = rows if len(numbers) == len(X) else BatchRows(X[numbers])
+        own = BatchRows(X[numbers]) if ready is None else rows
         exponents = exact.exponents_of(largest[numbers])
-        grid = exact.Grid(bits, n_limbs, exponents, 0, False)
+        grid = exact.Grid(bits, int(n_limbs), exponents, 0, False)
         own.measured = Measured(largest[numbers], smallest[numbers], grid)
-        yield numbers.tolist(), own
+        yield numbers.tolist(), made_of(own) if ready is None else ready

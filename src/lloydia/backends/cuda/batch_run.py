@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,6 @@ class BatchRun:
     Attributes
     ----------
     labels, changed_rows, changed_old : int32 (members * n,)
-    sums : int64 (members, n_limbs, k, d + 1)
     current : (members, k, d)
     history : (n_slots, members, k, d)
     report : int64 (n_slots, members, HEAD + k)
@@ -48,15 +48,13 @@ class BatchRun:
     """
 
     def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
-        self.settles, self.n_slots = int(settles), n_slots
+        self.rows, self.k, self.settles, self.n_slots = rows, k, int(settles), n_slots
         shape, total = (rows.members, k, rows.n_features), rows.members * rows.n_samples
         new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
         self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
         self.labels = torch.full((total,), -1, **whole)
         self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
-        sums = (rows.members, rows.measured.grid.n_limbs, k, rows.n_features + 1)
-        self.sums = torch.zeros(sums, dtype=torch.int64, **new)
         self.report = torch.zeros((n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new)
         self.flow = torch.zeros(rows.members * SIZE, **whole)
         self.host = torch.empty(
@@ -64,6 +62,13 @@ class BatchRun:
         )
         self.come: list[torch.cuda.Event | None] = [None] * n_slots
         self.told: dict[int, Told] = {}
+
+    @cached_property
+    def sums(self) -> torch.Tensor:
+        """The sums of the clusters, once the grid is known."""
+        rows = self.rows
+        shape = rows.members, rows.measured.grid.n_limbs, self.k, rows.n_features + 1
+        return torch.zeros(shape, dtype=torch.int64, device=rows.device)
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the reports of an iteration are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from typing import Any
 
 import torch
@@ -24,11 +25,17 @@ __all__ = [
 # Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
 LITTLE = 1 << 24
 
+# An answer holds for so many seconds where so many times what is needed is free.
+HOLDS, PLENTY = 0.1, 4
+
 # Bytes of a weight: as it is given, and scaled.
 WEIGHT = 16
 
 # Room for what belongs to clusters, whose number comes later, as a factor to what rows take.
 CLUSTERS = 1.02
+
+# What each device had free when it was asked, and when that was.
+_answers: dict[torch.device, tuple[int, float]] = {}
 
 
 def find(device: str, X: Any) -> str:
@@ -148,15 +155,22 @@ def check_memory(needed: int, device: torch.device) -> None:
 def free_bytes(device: torch.device, needed: int) -> int:
     """Return how much memory this process can still get, or at least that `needed` is there.
 
+    Where there was plenty a moment ago, that is still the answer.
+
     Where the driver has too little, torch's unused reserve is counted, too.  No more than
     ``torch.cuda.set_per_process_memory_fraction`` leaves to it.
     """
     if INTERPRETED:
         return sys.maxsize
-    free, whole = torch.cuda.mem_get_info(device)
     share = torch.cuda.get_per_process_memory_fraction(device)
-    if free >= needed and share == 1.0:
+    free, asked = _answers.get(device, (0, 0.0))
+    if share == 1.0 and free >= PLENTY * needed and time.monotonic() - asked < HOLDS:
         return free
+    free, whole = torch.cuda.mem_get_info(device)
+    if free >= needed and share == 1.0:
+        _answers[device] = free, time.monotonic()
+        return free
+    _answers.pop(device, None)
     # Torch is asked only now: it walks through all that it knows of its memory.
     free = _unused(device, int(share * whole))
     if free < needed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -13,6 +14,7 @@ from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.found_grid import limbs_before, remember_limbs
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
@@ -89,13 +91,15 @@ class CUDA(Picks):
         return super().extent()
 
     def _check(self) -> None:
-        """Refuse rows that the first run has found not to be finite; give it room if it has none.
+        """Refuse rows that the first run has found not to be finite.
 
-        Waits for what was launched.
+        Where it had no room for their grid, or guessed another one, it begins again.  Waits for
+        what was launched.
         """
-        assert isinstance(self.run, LowRun)
         self.unchecked = False
-        if not 0 < self.run.needs() <= LIMBS:
+        if isinstance(self.run, TensorRun):
+            self._check_guess()
+        elif not 0 < self.run.needs() <= LIMBS:
             done, settles = self.run.launched, bool(self.run.settles)
             self.extent()
             self._build(self.begun, settles)
@@ -114,11 +118,41 @@ class CUDA(Picks):
             microseconds = 50.0 + n * d / 5e5 + n * k * d / 2e8
         return max(1, min(15, int(2000.0 / microseconds)))
 
+    def _check_guess(self) -> None:
+        """Begin a run again where the grid is not what it was taken to be."""
+        guess, grid, run = self._lattice, self.grid, self.run
+        assert guess is not None
+        if grid.n_limbs == guess.grid.n_limbs:
+            self._lattice = replace(guess, grid=grid)
+            return
+        self._lattice = None
+        # No more iterations were launched than there are slots: the first still has the start.
+        start, settles, ends = (
+            run.before(1).cpu().numpy(),
+            bool(run.settles),
+            run.ending is not None,
+        )
+        del run
+        self._build(start, settles)
+        self.run.launch(1, self.launched, ends)
+
+    @property
+    def expected(self) -> int | None:
+        """How many limbs the sums will probably have, if that is all that is known of the grid."""
+        if self._extent is not None or self.weights is not None or self.measured is None:
+            return None
+        return limbs_before(self.X)
+
     @property
     def lattice(self) -> Lattice:
-        """The grid on the device."""
-        if self._lattice is None or self._lattice.grid is not self.grid:
+        """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
+        if self._lattice is None and self.expected:
+            assert self.halves is not None
+            self._lattice, self.unchecked = self.halves.lattice(self.expected), True
+        if not self.unchecked and (self._lattice is None or self._lattice.grid is not self.grid):
             self._lattice = Lattice.of(self, self.grid, self.weights)
+            remember_limbs(self.X, self.grid.n_limbs)
+        assert self._lattice is not None
         return self._lattice
 
     def spread(self) -> float:
@@ -225,8 +259,14 @@ class CUDA(Picks):
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
         cost = self.watch() if inertia else None
-        if not (inertia or self.low):
-            self.launch(self.queued, ends=self.queued == self.max_iter)
+        if not inertia and isinstance(self.run, TensorRun):
+            # The first at once, then several together, which takes the host less time.
+            many, last = (
+                self.queued - self.launched >= self.run.together,
+                self.queued == self.max_iter,
+            )
+            if self.queued == 1 or many or last:
+                self.launch(self.queued, ends=last)
         return Queued(self, self.queued, cost)
 
     def watch(self) -> Cost:

@@ -16,6 +16,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import ceil_div, next_power, processors
+from lloydia.backends.cuda.plans import Scratch, tensors_of
 from lloydia.backends.cuda.recording import launch
 
 __all__ = ["MOST_BINS", "Entries", "entry_at"]
@@ -253,6 +254,11 @@ class Entries:
         key = torch.int32 if k <= 2**31 // ROWS.value else torch.int64
         self.scratch = torch.empty(every * 2 * ROWS.value, dtype=key, device=device)
         self.sorted = torch.empty(2 * members * n, dtype=torch.int64, device=device)
+
+    @property
+    def memory(self) -> Scratch:
+        """All that it needs, and what of it begins with zeros."""
+        return tensors_of(self), [self.counts]
 
     def sort(
         self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["NUMBERS", "RADIUS", "new_frame", "queue_frame"]
+__all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 
 # Numbers and rows that are sampled: one program looks at them.
 SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**11, 64, 128
@@ -121,24 +121,6 @@ def frame_kernel(
 Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def new_frame(rows: Placed | BatchRows) -> Frame:
-    """Return room for the frame of each member.
-
-    Returns
-    -------
-    numbers : float64 tensor of shape (members, NUMBERS)
-        s and R; all others are 0.
-    origin, offsets : float64 tensors of shape (members, d)
-        m and ``m s``.
-    """
-    d, members = rows.n_features, rows.members
-    edge = members * NUMBERS.value
-    found = torch.empty(edge + 2 * members * d, dtype=torch.float64, device=rows.device)
-    numbers = found[:edge].view(members, -1)
-    origin, offsets = found[edge:].view(2, members, d)
-    return numbers, origin, offsets
-
-
 def queue_frame(rows: Placed | BatchRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
     """Queue the choice of a frame of each member.
 
@@ -146,7 +128,8 @@ def queue_frame(rows: Placed | BatchRows, frame: Frame, bounds: torch.Tensor | N
     ----------
     rows : Placed or BatchRows
     frame : tuple of three tensors
-        What :func:`new_frame` returned, to be written.
+        Room for s and R (all other numbers are 0), float64 of shape (members, NUMBERS), and for m
+        and ``m s``, float64 of shape (members, d).
     bounds : torch.Tensor, optional
         As for :class:`lloydia.backends.cuda.half_rows.HalfRows`.
     """

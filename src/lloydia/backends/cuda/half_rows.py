@@ -6,7 +6,7 @@ bounds of ``|y|`` and ``|x' - y|``.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import proxy
 
@@ -17,9 +17,11 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import two_sum
 from lloydia.backends.cuda.extent import magnitudes_of, raise_bounds
 from lloydia.backends.cuda.flow import first_row
-from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, new_frame, queue_frame
+from lloydia.backends.cuda.found_grid import found_lattice, queue_grid
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
@@ -27,6 +29,7 @@ from lloydia.backends.cuda.totals import raise_to
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
     from lloydia.backends.cuda.placed import Placed
+    from lloydia.backends.cuda.sums import Lattice
 
 __all__ = [
     "GROW",
@@ -46,6 +49,8 @@ GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
+# All that is of the rows.
+PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
 # What `numbers` has where, beside the scale and R.
 SHIFT, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
@@ -170,6 +175,9 @@ class HalfRows:
         y.
     norm, rest : torch.Tensor of shape (members * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
+    piece : Piece
+        All this but what was given; also the `grid` of one data set that was measured, see
+        :mod:`found_grid`.
     """
 
     def __init__(
@@ -178,15 +186,23 @@ class HalfRows:
         memory: tuple[torch.Tensor, ...] | None = None,
         bounds: torch.Tensor | None = None,
     ) -> None:
-        n = rows.members * rows.n_samples
-        new = {"device": rows.device, "dtype": torch.float32}
+        n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
         # These are part of them.
-        self.rows, self.width = proxy(rows), padded(rows.n_features)
-        self.numbers, self.origin, self.offsets = new_frame(rows)
-        if memory is None:
-            self.high = torch.empty((n, self.width), device=rows.device, dtype=torch.float16)
-            self.norm, self.rest = torch.empty(n, **new), torch.empty(n, **new)
-        else:
+        self.rows, self.width = proxy(rows), padded(d)
+        double = torch.float64
+        stored = {
+            "high": (torch.float16, (n, self.width)),
+            "norm": (torch.float32, (n,)),
+            "rest": (torch.float32, (n,)),
+        }
+        self.piece = Piece(
+            rows.device, False, numbers=(double, (members, NUMBERS.value)),
+            origin=(double, (members, d)), offsets=(double, (members, d)),
+            grid=(torch.int64, (5 * (d + 1),)), **(stored if memory is None else {}),
+        )  # fmt: skip
+        self.measured = bounds is not None and members == 1
+        self.given: tuple[torch.Tensor, ...] = ()
+        if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
         layout = Layout.of("halves", rows.X, self, more=(bounds is None,))
         if bounds is not None:
@@ -195,9 +211,46 @@ class HalfRows:
 
     def _queue(self, bounds: torch.Tensor | None) -> None:
         """Queue all of it: the frames, the storing, and what follows from the rows' bounds."""
-        queue_frame(self.rows, (self.numbers, self.origin, self.offsets), bounds)
+        rows = self.rows
+        queue_frame(rows, (self.numbers, self.origin, self.offsets), bounds)
         self.store(bounds)
-        launch(reach_kernel, (1, 1, self.rows.members), self.numbers, **EXACT)
+        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
+        if self.measured:
+            assert bounds is not None
+            queue_grid(rows, bounds, self.piece.grid)
+
+    def lattice(self, n_limbs: int) -> Lattice:
+        """Return the grid of rows that were measured as they were stored, of so many limbs."""
+        return found_lattice(self.rows.X, self.piece.grid, n_limbs)
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory of it, the same way each time."""
+        return [self.piece.whole, *self.given]
+
+    @property
+    def numbers(self) -> torch.Tensor:
+        return self.piece.numbers
+
+    @property
+    def origin(self) -> torch.Tensor:
+        return self.piece.origin
+
+    @property
+    def offsets(self) -> torch.Tensor:
+        return self.piece.offsets
+
+    @cached_property
+    def high(self) -> torch.Tensor:
+        return self.piece.high
+
+    @cached_property
+    def norm(self) -> torch.Tensor:
+        return self.piece.norm
+
+    @cached_property
+    def rest(self) -> torch.Tensor:
+        return self.piece.rest
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:
@@ -206,7 +259,7 @@ class HalfRows:
 
     @memory.setter
     def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
-        self.high, self.norm, self.rest = memory
+        self.high, self.norm, self.rest = self.given = memory
 
     def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
@@ -222,6 +275,5 @@ class HalfRows:
     def renew(self, rows: Placed) -> None:
         """Store the rows again, which have changed, in the same memory."""
         fresh = HalfRows(rows)
-        for name, value in vars(fresh).items():
-            if isinstance(value, torch.Tensor):
-                getattr(self, name).copy_(value)
+        for name in PARTS:
+            getattr(self, name).copy_(getattr(fresh, name))

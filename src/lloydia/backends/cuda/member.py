@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, SupportsFloat
 
 import torch
@@ -62,11 +63,17 @@ class Member(Picks):
     full = False
 
     def __init__(self, batch: Batch, number: int) -> None:
-        self.batch, self.number = batch, number
-        self.device = batch.rows.device
-        self.name = f"cuda:{self.device.index or 0}"
-        self._hold(batch.rows.X[number])
+        self.batch, self.number, rows = batch, number, batch.rows
+        self.device, self.name, self.weights = rows.device, batch.name, None
+        self.wide, self.dtype = rows.wide, rows.dtype
+        self.n_samples, self.n_features = rows.n_samples, rows.n_features
+        self.forget_extent()
         self.n_distances = self.n_rechecked = 0
+
+    @cached_property
+    def X(self) -> torch.Tensor:
+        """The rows, for seedings."""
+        return self.batch.rows.X[self.number]
 
     def extent(self) -> exact.Extent:
         known = self.batch.rows.measured

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
@@ -86,19 +87,22 @@ class Placed:
         self._extent: exact.Extent | None = None
         self._grid: exact.Grid | None = None
         self.bounds: Fetched | None = None
+        self.measured: torch.Tensor | None = None
 
     def ask(self) -> Fetched:
         """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""
         if self.bounds is None:
-            self.bounds = Fetched(queue_bounds(self.X))
+            self.bounds = Fetched(queue_bounds(self.X) if self.measured is None else self.measured)
         return self.bounds
 
     def halve(self) -> None:
         """Queue the half-precision copy of the rows, and their measurement, if nobody has."""
-        bounds = new_bounds(self.X) if self.bounds is None else None
-        self.halves = HalfRows(self, bounds=bounds)
-        if bounds is not None:
-            self.bounds = Fetched(bounds)
+        self.measured = new_bounds(self.X) if self.bounds is None else None
+        self.halves = HalfRows(self, bounds=self.measured)
+        # Where the grid can be guessed, what was measured is looked at later.
+        guessed = self.weights is None and limbs_before(self.X) is not None
+        if self.measured is not None and not guessed:
+            self.ask()
 
     def extent(self) -> exact.Extent:
         if self._extent is None:

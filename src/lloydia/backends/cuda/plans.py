@@ -2,8 +2,8 @@
 
 What a fit launches depends on the shape and the types of its data, and on where its memory is.  A
 *plan* is made of the launches of the first fit of a shape: each address is replaced by the part of
-the memory that it lies in and how far in.  For the next fit a launch takes an addition an address,
-a tenth of what it takes by name.
+the memory that it lies in and how far in.  For the next fit all addresses are added up at once, and
+the launches queued by one call (:mod:`series`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,26 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from lloydia.backends.cuda.launching import Launch, ceil_div, note, noted, stream_of
+from lloydia.backends.cuda.launching import Launch, noted, stream_of
+from lloydia.backends.cuda.pieces import aligned
+from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
 
-__all__ = ["Layout", "Plan", "planned", "queue", "tensors_of"]
+__all__ = ["CLEAN", "Layout", "Plan", "Scratch", "planned", "tensors_of"]
 
-# Bytes that torch's tensors begin at multiples of.
-ALIGNED = 512
+# Bytes that hold, mostly, what of a plan's scratch begins with zeros.
+CLEAN = 1 << 14
 # Plans that are kept.
 MOST = 128
 # Types of values that are part of a key.
 PLAIN = int, float, bool, str, tuple, type(None)
 
 _plans: dict[Hashable, Plan] = {}
+
+# Parts of memory, and those of them that begin with zeros.
+Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
 
 
 class Layout(NamedTuple):
@@ -39,13 +45,14 @@ class Layout(NamedTuple):
     parts : sequence of torch.Tensor
         The memory: each tensor that is launched with is, or is a view of, one of them.
     scratch : callable
-        Returns further parts, which nothing but this work uses, and which may begin with zeros.  It
-        is asked where there is no plan; a plan takes them of one piece.
+        Returns further parts, which nothing but this work uses, and those of them that are to begin
+        with zeros.  It is asked where there is no plan; a plan takes them of one piece.
     """
 
     key: Hashable
     parts: Sequence[torch.Tensor]
-    scratch: Callable[[], Sequence[torch.Tensor]] = tuple
+    scratch: Callable[[], Scratch] = lambda: ((), ())
+    zeros: int = 0
 
     @classmethod
     def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
@@ -60,8 +67,12 @@ class Layout(NamedTuple):
 
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
-    """Return the tensors that some objects have."""
-    return [x for owner in owners for x in vars(owner).values() if isinstance(x, torch.Tensor)]
+    """Return the tensors that some objects have, or the pieces that those are cut of."""
+    out: list[torch.Tensor] = []
+    for owner in owners:
+        own = getattr(owner, "pieces", None) or vars(owner).values()
+        out += [x for x in own if isinstance(x, torch.Tensor)]
+    return out
 
 
 class Plan:
@@ -70,7 +81,8 @@ class Plan:
     Parameters
     ----------
     launches : sequence of Launch
-    parts, scratch : sequence of torch.Tensor
+        Plain ones.
+    parts, scratch, zeros : sequence of torch.Tensor
         See :class:`Layout`.
     """
 
@@ -79,63 +91,72 @@ class Plan:
         launches: Sequence[Launch],
         parts: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor] = (),
+        zeros: Sequence[torch.Tensor] = (),
     ) -> None:
         # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
-        sizes = [ceil_div(part.nbytes, ALIGNED) * ALIGNED for part in scratch]
-        self.offsets, self.size = [0, *accumulate(sizes)][:-1], sum(sizes)
-        every = [*scratch, *parts]
+        clean = {id(part) for part in zeros}
+        rest = [part for part in scratch if id(part) not in clean]
+        self.zeros, self.rest = offsets_of(zeros), offsets_of(rest)
+        found = series_of(launches)
+        assert isinstance(found, Series)
+        # Of what was launched with nothing stays.
+        self.series = found.with_values(found.values, None)
+        every = [*zeros, *rest, *parts]
         begins = [part.data_ptr() for part in every]
         ends = [begin + part.nbytes for begin, part in zip(begins, every)]
-        # Of each launch: the kernel, the grid, all arguments, and which of them are addresses.
-        self.steps: list[tuple] = []
+        # Of each parameter that is an address: which it is, the part it lies in, and how far in.
+        moved, first = [], 0
         for launch in launches:
-            moved = []
-            for i, argument in enumerate(launch.kept):
+            taken = parameters(launch)
+            for slot, (i, _) in enumerate(taken, first):
+                argument = launch.kept[i] if i < len(launch.kept) else None
                 # What is empty is nowhere.
                 if isinstance(argument, torch.Tensor) and argument.numel():
                     at = launch.places[i]
                     within = [p for p, end in enumerate(ends) if begins[p] <= at < end]
-                    moved.append((i, within[0], at - begins[within[0]]))
-            self.steps.append((launch.compiled, launch.grid, launch.places, moved))
+                    moved.append((slot, within[0], at - begins[within[0]]))
+            first += len(taken) + HIDDEN
+        self.moved = np.array(moved, dtype=np.int64).reshape(-1, 3).T
 
-    def launches(self, parts: Sequence[torch.Tensor]) -> list[Launch]:
+    def launches(self, parts: Sequence[torch.Tensor], zeros: int = 0) -> Series:
         """Return the launches in other memory, with scratch of their own."""
         begins = [part.data_ptr() for part in parts]
-        if self.offsets:
-            piece = parts[0].new_zeros(self.size, dtype=torch.uint8)
-            first, parts = piece.data_ptr(), (*parts, piece)
-            begins = [first + offset for offset in self.offsets] + begins
-        out = []
-        for compiled, grid, places, moved in self.steps:
-            own = list(places)
-            for i, part, offset in moved:
-                own[i] = begins[part] + offset
-            out.append(Launch(compiled, grid, own, parts))
-        return out
+        kept = [*parts]
+        if self.rest:
+            kept.append(parts[0].new_empty(self.rest[-1], dtype=torch.uint8))
+            first = kept[-1].data_ptr()
+            begins = [first + offset for offset in self.rest[:-1]] + begins
+        if self.zeros:
+            if not (zeros and self.zeros[-1] <= CLEAN):
+                kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
+                zeros = kept[-1].data_ptr()
+            begins = [zeros + offset for offset in self.zeros[:-1]] + begins
+        slots, part, offsets = self.moved
+        values = self.series.values.copy()
+        values[slots] = np.array(begins)[part] + offsets
+        return self.series.with_values(values, kept)
 
 
-def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> list[Launch]:
+def offsets_of(parts: Sequence[torch.Tensor]) -> list[int]:
+    """Return where each part is in a piece, aligned as torch aligns tensors, and the size of it."""
+    return [*accumulate((aligned(part.nbytes) for part in parts), initial=0)] if parts else []
+
+
+def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> Series | Apart:
     """Do work that launches kernels and nothing else: by the plan for its layout, if there is one.
 
     Returns what was launched, nothing where kernels are interpreted.
     """
     key = device.index, layout.key
     plan = _plans.get(key)
-    if plan is None:
-        launches = noted(work)
-        if launches:
-            remember(key, Plan(launches, layout.parts, layout.scratch()))
-    else:
-        launches = plan.launches(layout.parts)
-        queue(launches, stream_of(device.index))
-    note(launches)
-    return launches
-
-
-def queue(launches: Sequence[Launch], stream: int) -> None:
-    """Queue some launches on the stream of this handle."""
-    for launch in launches:
-        launch.queue(stream)
+    if plan is not None:
+        found = plan.launches(layout.parts, layout.zeros)
+        found.queue(stream_of(device.index))
+        return found
+    launches = noted(work)
+    if launches and all(map(is_plain, launches)):
+        remember(key, Plan(launches, layout.parts, *layout.scratch()))
+    return series_of(launches)
 
 
 def remember(key: Hashable, plan: Plan) -> None:

@@ -15,8 +15,9 @@ from threading import Lock
 
 import torch
 
-from lloydia.backends.cuda.launching import Launch, launch, noted, stream_of
-from lloydia.backends.cuda.plans import Layout, planned, queue
+from lloydia.backends.cuda.launching import launch, noted, stream_of
+from lloydia.backends.cuda.plans import Layout, planned
+from lloydia.backends.cuda.series import Apart, Series, joined, series_of
 
 __all__ = ["Recording", "launch"]
 
@@ -42,27 +43,46 @@ class Recording:
 
     def __init__(self, repeated: float = REPEATED) -> None:
         self.times, self.repeated = 0, repeated
-        self.launches: list[Launch] = []
+        self.series: Series | Apart = Apart(())
+        self.graph: torch.cuda.CUDAGraph | None = None
 
     def do(
         self,
         work: Callable[[], None],
         device: torch.device,
         layout: Callable[[], Layout] | None = None,
+        times: int = 1,
     ) -> None:
-        """Queue the work, always the same; `layout` says by what plan, if there are any."""
+        """Queue the work, always the same, so often; `layout` says by what plan, if any."""
         if device.type == "cpu":
-            work()
-        elif self.times == 0:
+            for _ in range(times):
+                work()
+            return
+        if self.times == 0:
             # Not before all went well: nothing is launched twice.
-            self.launches = noted(work) if layout is None else planned(work, device, layout())
-        elif self.times < self.repeated:
-            queue(self.launches, stream_of(device.index))
-        else:
-            if self.times == self.repeated:
+            self.series = (
+                series_of(noted(work)) if layout is None else planned(work, device, layout())
+            )
+            self.times = 1
+            times -= 1
+        self._repeat(device, times)
+
+    def _repeat(self, device: torch.device, times: int) -> None:
+        """Queue the work so often again."""
+        listed = int(min(times, max(0, self.repeated - self.times)))
+        if listed:
+            self.series.queue(stream_of(device.index), listed)
+        for _ in range(times - listed):
+            if self.graph is None:
                 self.graph = self._graph(device)
             self.graph.replay()
-        self.times += 1
+        self.times += times
+
+    def then(self, other: Recording) -> Recording:
+        """Return a recording of this work and another after it, both of which were done."""
+        out = Recording(self.repeated)
+        out.times, out.series = min(self.times, other.times), joined(self.series, other.series)
+        return out
 
     def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -72,7 +92,7 @@ class Recording:
         with _capturing, _uncollected(), torch.cuda.stream(stream):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                queue(self.launches, stream.cuda_stream)
+                self.series.queue(stream.cuda_stream)
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(device).wait_stream(stream)

@@ -51,9 +51,9 @@ class Reports:
         self.source, self.together = source, together
         # Iterations whose reports were asked for and are not on their way.
         self.due: list[int] = []
+        self.come: list[torch.cuda.Event | None] = [None] * len(source)
         self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
         self.rows = self.host.numpy()
-        self.come: list[torch.cuda.Event | None] = [None] * len(source)
         # What those that came together tell, by slot, once one of them was asked for.
         self.told: dict[int, Told] = {}
         self.others: list[list[int]] = [[]] * len(source)

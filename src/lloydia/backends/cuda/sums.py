@@ -8,6 +8,7 @@ one address, there are replicas of the sums, which :mod:`means` adds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,9 +16,12 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import whole
+from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import sums as exact
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.placed import Placed
 
 __all__ = ["Lattice", "gather", "replicas"]
 
@@ -32,8 +36,8 @@ class Lattice:
     Attributes
     ----------
     numbers : int64 tensor of shape (5 (d + 1),) or None
-        All that follows, and after the columns the frame of float32 scores: their origin and their
-        scale (bits of float64).  None for a batch.
+        All that follows, and after the columns the frame of float32 scores, where there are any:
+        their origin and their scale (bits of float64).  None for a batch.
     columns : float64 tensor of shape (3 (d + 1),)
         The scale, the quantum and its inverse of each column.
     exponents : int64 tensor of shape (d + 1,)
@@ -50,10 +54,10 @@ class Lattice:
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
         """Put a grid on the device, in one copy."""
-        quantum = grid.quantum
-        numbers = np.concatenate([grid.scale, quantum, 1.0 / quantum, rows.frame()])
         m = len(grid.exponents)
-        both = np.concatenate([numbers.view(np.int64), grid.exponents])
+        # More features have no float32 scores.
+        frame = rows.frame() if m - 1 <= MOST_FEATURES else np.zeros(m)
+        both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
         floats = there.view(torch.float64)
         scaled = None

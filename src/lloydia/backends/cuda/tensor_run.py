@@ -15,7 +15,8 @@ from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout, tensors_of
+from lloydia.backends.cuda.pieces import Piece
+from lloydia.backends.cuda.plans import CLEAN, Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.tensor_scan import TensorScan
@@ -64,15 +65,42 @@ class TensorRun:
         put(centers, self.current)
         self.history[0] = self.current
         self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
-        self.changed_rows, self.changed_old = torch.empty((2, n), dtype=torch.int32, device=device)
-        # All that starts at zero.
-        size = HEAD.value + k
-        zeros = torch.zeros(n_slots * size + SIZE, dtype=torch.int64, device=device)
-        self.report = zeros[:-SIZE].view(n_slots, size)
-        self.flow = zeros[-SIZE:].view(torch.int32)[:SIZE]
+        whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
+        self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
+        self.zeros = Piece(
+            device, True, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
+            scan=clean, update=clean, sums=(long, (1, rows.expected or 0, k, d + 1)),
+        )  # fmt: skip
         self.scanning, self.updating = Recording(), Recording()
-        self.reports = Reports(self.report, max(1, lag // 2))
+        # Iterations that are queued together, and whose reports come together.
+        self.together = max(1, lag // 2)
         self.ending: Ending | None = None
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory that recordings need, but for what follows."""
+        return [self.current, self.history, self.labels, self.lists.whole, self.zeros.whole]
+
+    @cached_property
+    def changed_rows(self) -> torch.Tensor:
+        return self.lists.rows
+
+    @cached_property
+    def changed_old(self) -> torch.Tensor:
+        return self.lists.old
+
+    @cached_property
+    def report(self) -> torch.Tensor:
+        return self.zeros.report
+
+    @cached_property
+    def flow(self) -> torch.Tensor:
+        return self.zeros.flow
+
+    @cached_property
+    def reports(self) -> Reports:
+        """The reports on their way to the host."""
+        return Reports(self.report, self.together)
 
     # What plans have memory of their own for.
 
@@ -88,9 +116,11 @@ class TensorRun:
 
     @cached_property
     def sums(self) -> torch.Tensor:
-        """The sums of the clusters: int64 (1, n_limbs, k, d + 1)."""
+        """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
         k, d = self.current.shape
-        shape = 1, self.rows.grid.n_limbs, k, d + 1
+        shape = 1, self.rows.lattice.grid.n_limbs, k, d + 1
+        if self.zeros.shape("sums") == shape:
+            return self.zeros.sums
         return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
 
     def begin_again(self, centers: NDArray) -> None:
@@ -102,9 +132,17 @@ class TensorRun:
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
-        for _ in range(first, last + 1):
+        device, left = self.rows.device, last - first + 1
+        if self.updating.times == 0:
+            # The device is busy while the host waits for the grid.
             self.assign()
-            self.updating.do(self._update, self.rows.device, self._updating)
+            self.updating.do(self._update, device, self._updating)
+            self.iterating = self.scanning.then(self.updating)
+            left -= 1
+        self.iterating.do(self._iterate, device, times=left)
+        if left and self.rows.unchecked:
+            # On its way to the host, now that the device has work, before what follows.
+            self.rows.ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
@@ -128,10 +166,8 @@ class TensorRun:
         """Return what the launches of an assignment depend on."""
         rows = self.rows
         layout = Layout.of("scan", rows.X, rows.halves, self, more=self.history.shape)
-        return layout._replace(scratch=self._scratch)
-
-    def _scratch(self) -> list[torch.Tensor]:
-        return tensors_of(self.scan, self.scan.centers, self.scan.settle)
+        zeros = self.zeros.address("scan")
+        return layout._replace(scratch=lambda: self.scan.memory, zeros=zeros)
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
@@ -139,7 +175,8 @@ class TensorRun:
         numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
         layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
         parts = [self.sums, *layout.parts]
-        return layout._replace(parts=parts, scratch=lambda: tensors_of(self.entries))
+        zeros = self.zeros.address("update")
+        return layout._replace(parts=parts, scratch=lambda: self.entries.memory, zeros=zeros)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
@@ -160,6 +197,11 @@ class TensorRun:
         """Queue what follows an assignment: sums and centres."""
         self.move()
         queue_finish(self.sums, self.rows.lattice, self, members=1)
+
+    def _iterate(self) -> None:
+        """Queue an iteration."""
+        self._scan()
+        self._update()
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""

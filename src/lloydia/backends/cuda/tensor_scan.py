@@ -27,6 +27,7 @@ from lloydia.backends.cuda.half_scores import (
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.plans import Scratch, tensors_of
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
@@ -173,6 +174,13 @@ class TensorScan:
         )
         self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
         self.settle = Settle(device, rows.members)
+
+    @property
+    def memory(self) -> Scratch:
+        """All that it needs beside the rows, and what of it begins with zeros."""
+        centers, settle = self.centers, self.settle
+        zeros = centers.partial, centers.tickets, settle.tickets
+        return tensors_of(self, centers, settle), zeros
 
     def scan(
         self,

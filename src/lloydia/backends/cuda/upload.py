@@ -33,7 +33,10 @@ def lent(array: NDArray) -> torch.Tensor:
 
     torch wants the machine's own numbers, aligned, and no negative strides.
     """
-    suits = array.dtype.isnative and array.flags.aligned
+    flags = array.flags
+    suits = array.dtype.isnative and flags.aligned
+    if suits and flags.writeable and flags.c_contiguous:
+        return torch.from_numpy(array)
     if not suits or any(pitch < 0 or pitch % array.itemsize for pitch in array.strides):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
     return torch.from_numpy(np.asarray(Lent(array)))

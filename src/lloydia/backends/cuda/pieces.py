@@ -1,0 +1,59 @@
+"""Tensors that are parts of one: a piece of memory is asked for once, and cut where it is needed.
+
+Most launches are planned (:mod:`plans`), and need to know where a piece is, not its parts: those
+are cut when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import prod
+
+import torch
+
+from lloydia.backends.cuda.launching import ceil_div
+
+__all__ = ["ALIGNED", "Piece", "aligned"]
+
+# Bytes that torch's tensors begin at multiples of, and so do parts.
+ALIGNED = 512
+
+
+def aligned(size: int) -> int:
+    """Return the bytes that a part of this size takes."""
+    return ceil_div(size, ALIGNED) * ALIGNED
+
+
+class Piece:
+    """A piece of memory, whose parts are its attributes.
+
+    Parameters
+    ----------
+    device : torch.device
+    zeros : bool
+        Whether it begins with zeros.
+    **parts : tuple of a type and a shape
+    """
+
+    def __init__(
+        self, device: torch.device, zeros: bool, **parts: tuple[torch.dtype, tuple[int, ...]]
+    ) -> None:
+        sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
+        *begins, size = accumulate(map(aligned, sizes), initial=0)
+        self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
+        new = torch.zeros if zeros else torch.empty
+        self.whole = new(size, dtype=torch.uint8, device=device)
+
+    def address(self, name: str) -> int:
+        """Return where a part begins."""
+        return self.whole.data_ptr() + self._cuts[name][0]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a part."""
+        return self._cuts[name][2][1]
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        begin, size, (dtype, shape) = self.__dict__["_cuts"][name]
+        part = self.whole[begin : begin + size].view(dtype).view(shape)
+        self.__dict__[name] = part
+        return part

@@ -1,0 +1,68 @@
+"""The grid that the device finds is the host's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia import KMeans
+from lloydia.backends.cuda.extent import queue_bounds
+from lloydia.backends.cuda.found_grid import queue_grid, remember_limbs
+from lloydia.exact import sums as exact
+from lloydia.stopping import Inertia
+from table import answer, blobs
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("d", [9, 255, 256, 300])
+def test_it_is_that_of_the_host(d, dtype, device):
+    rng = np.random.default_rng(d)
+    X = (rng.normal(size=(5, d)) * 2.0 ** rng.integers(-12, 12, d)).astype(dtype)
+    X[:, 3] = 0.0
+    X[:, 4] = np.finfo(dtype).smallest_subnormal
+    X[1:, 5] = np.finfo(dtype).tiny
+    if dtype != "float16":
+        X[2, 6], X[2, 7] = 1e30, 1e-30
+    there = torch.as_tensor(X, device=device)
+    wide = np.dtype("float64" if dtype == "float64" else "float32")
+    grid = exact.Grid.choose(exact.Extent.of(X), wide)
+    m = d + 1
+    numbers = torch.zeros(5 * m, dtype=torch.int64, device=device)
+    rows = SimpleNamespace(X=there, n_samples=len(X), n_features=d)
+    queue_grid(rows, queue_bounds(there), numbers)
+    found = numbers.cpu().numpy()
+    assert found[: 3 * m].view(np.float64).tobytes() == grid.columns.tobytes()
+    assert found[4 * m :].tolist() == grid.exponents.tolist()
+
+
+@pytest.mark.parametrize("guess", [1, 2, 3, 4])
+@pytest.mark.parametrize("history", [False, True])
+def test_a_guess_that_is_wrong_changes_nothing(guess, history, device):
+    X = blobs(300, 12, "float32")
+    X[::7] *= np.float32(1e-6)
+    model = KMeans(5, init=X[:5], n_init=1, max_iter=6, tol=0.0, stop=None)
+    if history:
+        model.set_params(stop=Inertia(drop=0.0))
+    expected = answer(model.fit(X))
+    there = torch.as_tensor(X, device=device)
+    remember_limbs(there, guess)
+    model.set_params(device="cuda")
+    assert answer(model.fit(there)) == expected
+    assert answer(model.fit(there)) == expected
+
+
+def test_what_is_not_finite_is_refused_as_well(device):
+    X = blobs(300, 12, "float32")
+    X[250, 3] = np.inf
+    there = torch.as_tensor(X, device=device)
+    remember_limbs(there, 2)
+    with pytest.raises(ValueError, match="infinity"):
+        KMeans(5, init=X[:5], n_init=1, max_iter=6, device="cuda").fit(there)
+    X[250, 3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        KMeans(5, init=X[:5], n_init=1, max_iter=6, device="cuda").fit(
+            torch.as_tensor(X, device=device)
+        )

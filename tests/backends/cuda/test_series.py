@@ -1,0 +1,147 @@
+"""What a series hands to the driver, seen by a function that stands for the driver's."""
+
+from __future__ import annotations
+
+import struct
+from ctypes import CFUNCTYPE, POINTER, c_int32, c_int64, c_void_p, cast
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda import series
+from lloydia.backends.cuda.launching import Launch
+from lloydia.backends.cuda.series import Apart, Series, joined, series_of
+
+DRIVER = CFUNCTYPE(c_int32, c_int64, *[c_int32] * 7, *[c_int64] * 3)
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """Return what is launched: how, what, its shape, memory and stream, and six parameters."""
+    seen = []
+
+    def noting(how):
+        @DRIVER
+        def launch(kernel, *rest):
+            *shape, memory, stream, at, nothing = rest
+            assert not nothing
+            places = np.ctypeslib.as_array(cast(at, POINTER(c_int64)), (6,))
+            values = [cast(int(place), POINTER(c_int64))[0] for place in places]
+            seen.append((how, kernel, shape, memory, stream, values))
+            return 7 if kernel == 13 else 0
+
+        return launch
+
+    functions = {name: noting(name) for name in (series.USUAL, series.COOPERATIVE)}
+    monkeypatch.setattr(series, "function", lambda name: cast(functions[name], c_void_p).value)
+    return seen
+
+
+def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), **about):
+    plain = {
+        "launch_cooperative_grid": False, "launch_pdl": False, "num_ctas": 1, "num_warps": 4,
+        "shared": 96, "global_scratch_size": 0, "profile_scratch_size": 0,
+    }  # fmt: skip
+    compiled = SimpleNamespace(
+        metadata=SimpleNamespace(**plain | about),
+        src=SimpleNamespace(signature=dict(enumerate(kinds))),
+        function=kernel,
+    )
+    return Launch(compiled, grid, places, ())
+
+
+PLACES = (1 << 40, -5, True, 64, 0.25, None, -(1 << 50))
+KINDS = ("*fp32", "i32", "u1", "constexpr", "fp32", "*i64", "i64")
+
+
+def test_the_driver_gets_what_it_wants(driver):
+    series_of([launch(places=PLACES, kinds=KINDS)]).queue(77)
+    ((how, kernel, shape, memory, stream, values),) = driver
+    assert (how, kernel, memory, stream) == (series.USUAL, 11, 96, 77)
+    assert shape == [3, 2, 1, 128, 1, 1]
+    (quarter,) = struct.unpack("<i", struct.pack("<f", 0.25))
+    assert values == [1 << 40, -5, 1, quarter, 0, -(1 << 50)]
+
+
+def test_what_triton_adds_is_nothing(driver):
+    every = [launch(places=PLACES[:4], kinds=KINDS[:4]), launch(places=range(6), kinds=["i32"] * 6)]
+    series_of(every).queue(77)
+    assert [values for *_, values in driver] == [[1 << 40, -5, 1, 0, 0, 0], [*range(6)]]
+
+
+def test_float64_is_itself():
+    found = series_of([launch(places=(-0.1,), kinds=("fp64",), grid=(0, 1, 1))])
+    assert found.values.view(np.float64)[0] == -0.1
+
+
+def test_all_of_it_again_and_again(driver):
+    numbers = [launch(kernel, places=range(6), kinds=["i32"] * 6) for kernel in (1, 2)]
+    series_of(numbers).queue(5, times=3)
+    assert [kernel for _, kernel, *_ in driver] == [1, 2] * 3
+    assert all(values == [*range(6)] for *_, values in driver)
+
+
+def test_programs_that_are_there_at_a_time(driver):
+    two = launch(places=range(6), kinds=["i32"] * 6, launch_cooperative_grid=True)
+    series_of([two]).queue(5)
+    assert [how for how, *_ in driver] == [series.COOPERATIVE]
+
+
+def test_no_programs_are_not_launched(driver):
+    grids = (0, 1, 1), (1, 1, 1)
+    every = [launch(i, grid, range(6), ["i32"] * 6) for i, grid in enumerate(grids, 1)]
+    series_of(every).queue(5)
+    assert [kernel for _, kernel, *_ in driver] == [2]
+    assert not series_of([]).queue(5)
+
+
+def test_one_series_after_another(driver):
+    first = series_of([launch(1, places=range(6), kinds=["i32"] * 6)])
+    second = series_of([launch(2, places=range(6, 12), kinds=["i32"] * 6)])
+    joined(first, second).queue(5, times=2)
+    assert [kernel for _, kernel, *_ in driver] == [1, 2, 1, 2]
+    assert [values[0] for *_, values in driver] == [0, 6, 0, 6]
+
+
+def test_an_error_ends_it_and_is_named(driver, monkeypatch):
+    monkeypatch.setattr(series, "reason", lambda failed: f"number {failed}")
+    every = [launch(kernel, places=range(6), kinds=["i32"] * 6) for kernel in (1, 13, 2)]
+    with pytest.raises(RuntimeError, match=r"refused to launch a kernel: number 7\."):
+        series_of(every).queue(5, times=4)
+    assert [kernel for _, kernel, *_ in driver] == [1, 13]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"global_scratch_size": 8},
+        {"profile_scratch_size": 8},
+        {"launch_pdl": True},
+        {"num_ctas": 2},
+    ],
+)
+def test_triton_queues_what_wants_more_than_numbers(about):
+    seen = []
+    special = launch(places=(1,), kinds=("i32",), **about)
+    special.compiled.run = lambda *args: seen.append(args[:4])
+    special.compiled.packed_metadata = None
+    found = series_of([special])
+    assert isinstance(found, Apart)
+    joined(found, found).queue(5, times=2)
+    assert seen == [(3, 2, 1, 5)] * 4
+
+
+def test_types_that_are_no_numbers():
+    assert isinstance(series_of([launch(places=(1.0,), kinds=("fp16",))]), Apart)
+    assert isinstance(series_of([launch(places=(1.0,), kinds=("tensordesc<fp16>",))]), Apart)
+
+
+def test_parameters_live_as_long_as_the_series(driver):
+    found = series_of([launch(places=range(6), kinds=["i32"] * 6)])
+    other = found.with_values(found.values + 1, torch.zeros(1))
+    assert isinstance(other, Series)
+    del found
+    other.queue(5)
+    assert driver[0][-1] == [*range(1, 7)]
