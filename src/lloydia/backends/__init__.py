@@ -22,9 +22,11 @@ from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
-__all__ = ["Lane", "choose", "lanes", "telling", "together"]
+__all__ = ["Lane", "choose", "lanes", "one_gpu", "telling", "together"]
 
 _tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
+
+ONE_GPU = re.compile(r"cuda:\d+")
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -101,6 +103,11 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     return load("lloydia.backends.parts").Parts(stream)
 
 
+def one_gpu(device: str, X: Any) -> bool:
+    """Return whether X is on a GPU, and what the device means is one."""
+    return on_gpu(X) and bool(_gpu_name(device, True))
+
+
 def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
     """Return the queues in which the members of a batch are computed side by side.
 
@@ -147,7 +154,7 @@ def together(
 def _gpu_name(device: str, there: bool) -> str:
     """Return ``"cuda"`` or ``"cuda:N"`` where a GPU is meant, else an empty string."""
     name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
-    return name if re.fullmatch(r"cuda(:\d+)?", name) else ""
+    return name if name == "cuda" or ONE_GPU.fullmatch(name) else ""
 
 
 def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
