@@ -146,14 +146,14 @@ def test_a_start_beside_the_rows_that_is_not_finite_is_refused_as_on_the_host(de
     X = torch.from_numpy(blobs(900, 2, "float32")).to(device)
     start = X[:600].clone()
     start[where] = value
-    with pytest.raises(ValueError) as expected:
+    with pytest.raises(ValueError, match=r"NaN|infinity") as expected:
         KMeans(600, init=start.cpu().numpy(), device="reference").fit(X.cpu().numpy())
-    with pytest.raises(ValueError) as found:
+    with pytest.raises(ValueError, match=r"NaN|infinity") as found:
         KMeans(600, init=start).fit(X)
     assert str(found.value) == str(expected.value)
     # The start first, whatever the rows are.
     X[7, 1] = np.inf if np.isnan(value) else np.nan
-    with pytest.raises(ValueError) as found:
+    with pytest.raises(ValueError, match=r"NaN|infinity") as found:
         KMeans(600, init=start).fit(X)
     assert str(found.value) == str(expected.value)
 
