@@ -161,10 +161,11 @@ def centers_of(table, j, mask, PITCH: tl.constexpr):
     c = tl.load(table + wide, mask=mask[:, None], other=0.0)
     if PITCH == 2:
         return tl.split(c)
-    even, odd = tl.split(c.reshape(c.shape[0], 2, 2))
-    c0, c2 = tl.split(even)
-    c1, c3 = tl.split(odd)
-    return c0, c1, c2, c3
+    else:  # What follows a return is compiled, too.
+        even, odd = tl.split(c.reshape(c.shape[0], 2, 2))
+        c0, c2 = tl.split(even)
+        c1, c3 = tl.split(odd)
+        return c0, c1, c2, c3
 
 
 @triton.jit
