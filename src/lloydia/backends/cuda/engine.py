@@ -64,6 +64,8 @@ class CUDA(Picks):
     """
 
     algorithm = "lloyd"
+    # What the run began with.
+    begun: NDArray | torch.Tensor
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
@@ -98,9 +100,9 @@ class CUDA(Picks):
         self.unchecked = False
         if not 0 < self.run.needs() <= LIMBS:
             before, settles = self.run, bool(self.run.settles)
-            begun = checked(self.begun, self.X, self.k)
+            self.begun = self._begin(checked(self.begun, self.X, self.k))
             self.extent()
-            self._build(begun, settles)
+            self._build(self.begun, settles)
             self.run.repeat(before)
 
     @anywhere

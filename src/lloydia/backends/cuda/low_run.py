@@ -18,7 +18,7 @@ from lloydia.backends.cuda.low_cost import DONE, RESIDENT, cost_programs, end_ke
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
 from lloydia.backends.cuda.low_memory import LowMemory
-from lloydia.backends.cuda.low_shape import PROGRAMS, ROWS, shape_of
+from lloydia.backends.cuda.low_shape import ROWS, shape_of
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
@@ -185,7 +185,7 @@ class LowRun(LowMemory):
         launch_known(
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.n_replicas, shape.tile,
-             shape.group, shape.kept, digits, clusters,
+             shape.each, shape.group, shape.kept, digits, clusters,
              self.cells is None or self.cells.dtype),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
@@ -195,7 +195,7 @@ class LowRun(LowMemory):
             n_iterations, int(assigns), d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            DIGITS=digits, DIGIT_COLUMNS=width, CLUSTERS=clusters, **EXACT, **resident(PROGRAMS),
+            DIGITS=digits, DIGIT_COLUMNS=width, CLUSTERS=clusters, **EXACT, **resident(shape.each),
         )  # fmt: skip
 
     def slot(self, iteration: int) -> int:
@@ -214,12 +214,13 @@ class LowRun(LowMemory):
             found = self.told.cpu().numpy()
             # A copy also where the device is the host.
             self.found = found.copy() if INTERPRETED else found
+            self.stale = False
             reports = self.part(5)[: self.n_slots * (HEAD.value + self.k)]
             self.reports = read(reports.reshape(self.n_slots, -1)[: self.last + 1])
-            self.stale = False
 
     def part(self, i: int) -> NDArray[np.int64]:
-        """Return a part of what was read last."""
+        """Wait for all that was launched; return a part of what it has told."""
+        self.read()
         edges = self.shape.edges
         return self.found[edges[i] : edges[i + 1]]
 
@@ -228,12 +229,10 @@ class LowRun(LowMemory):
 
         Or the start is not.
         """
-        self.read()
         return int(self.part(1)[2 * self.rows.n_features])
 
     def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return what :func:`lloydia.backends.cuda.extent.magnitudes` does; of the first launch."""
-        self.read()
         d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
         largest, smallest = bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
         return largest, smallest, self.part(0).view(np.float64)[3 * (d + 1) :][:d]
@@ -250,7 +249,6 @@ class LowRun(LowMemory):
     @property
     def ending(self) -> LowEnding | None:
         """What the run ends with, if what was launched came to its end; waits for that."""
-        self.read()
         return LowEnding(self) if self.part(2)[DONE.value] else None
 
     # -- on the way --------------------------------------------------------------------------
