@@ -15,16 +15,17 @@ from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_sums import digit_shape
 from lloydia.backends.cuda.means import HEAD
-from lloydia.backends.cuda.plans import ALIGNED
 from lloydia.backends.cuda.sums import replicas
 
-__all__ = ["PROGRAMS", "ROWS", "LowShape", "shape_of"]
+__all__ = ["ROWS", "LowShape", "shape_of"]
 
-# Programs that a multiprocessor holds.
-PROGRAMS = 2
+# Programs that a multiprocessor holds: of rows that look up cells, more wait for memory.
+PROGRAMS, CELL_PROGRAMS = 2, 3
 # Rows that a program looks at together, and the products of clusters and columns whose means it
 # computes together.
 LEAST_ROWS, ROWS, MEANS = 128, 512, 256
+# Bytes that parts of the scratch begin at multiples of.
+ALIGNED = 512
 # Replicas of sums that every program adds to once.
 FEW_REPLICAS = 64
 
@@ -35,6 +36,8 @@ class LowShape:
 
     Attributes
     ----------
+    each : int
+        Programs that a multiprocessor holds.
     block : int
         Rows that a program looks at together.
     programs, room : int
@@ -59,6 +62,7 @@ class LowShape:
         where they end.
     """
 
+    each: int
     block: int
     programs: int
     room: int
@@ -80,10 +84,13 @@ def shape_of(
     itemsize: int, device: torch.device,
 ) -> LowShape:  # fmt: skip
     """Return what a run needs; `itemsize` is that of the centres."""
-    block, programs, room = _cut(n, device)
+    each = CELL_PROGRAMS if sides else PROGRAMS
+    block, programs, room = _cut(n, device, each)
+    if sides and k > room:
+        sides, each = 0, PROGRAMS
+        block, programs, room = _cut(n, device, each)
     digits = (0, 0, 0) if weighted else digit_shape(n, d, k, bits)
     n_replicas = FEW_REPLICAS if any(digits) else replicas(n, k)
-    sides = sides if k <= room else 0
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = 5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), SIZE, n_slots * (HEAD.value + k)
@@ -93,14 +100,14 @@ def shape_of(
     parts = *[4 * programs * room] * 3, 4 * (k + 7) * columns, cells, n_slots * k * d * itemsize
     scratch = 0, *accumulate(ceil_div(size, ALIGNED) * ALIGNED for size in parts)
     return LowShape(
-        block, programs, room, digits, n_replicas, sides, columns, group_of(k), kept_of(k, d), tile,
-        edges, edges[-1] + n_replicas * n_limbs * k * (d + 1), scratch,
+        each, block, programs, room, digits, n_replicas, sides, columns, group_of(k),
+        kept_of(k, d), tile, edges, edges[-1] + n_replicas * n_limbs * k * (d + 1), scratch,
     )  # fmt: skip
 
 
-def _cut(n: int, device: torch.device) -> tuple[int, int, int]:
+def _cut(n: int, device: torch.device, each: int) -> tuple[int, int, int]:
     """Return how many rows a program looks at together, how many programs, and their room."""
-    most = PROGRAMS * processors(device)
+    most = each * processors(device)
     # One program, which waits for nobody, if it can look at all rows together.
     share = n if n <= ROWS else ceil_div(n, most)
     block = min(max(next_power(share), LEAST_ROWS), ROWS)
