@@ -29,8 +29,6 @@ __all__ = ["label_rows", "move_rows"]
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.
 AT_ONCE, FEW_DOUBTS = tl.constexpr(8), tl.constexpr(32)
-# Rows of a thread that are on their way together.
-AHEAD = tl.constexpr(4)
 
 
 @triton.jit
@@ -144,12 +142,26 @@ def label_rows(
 
 
 @triton.jit
+def number(n_listed, places, steps):
+    """Write the places of all that threads list, one after the other: threads have unequal many."""
+    lane = tl.arange(0, LANES)
+    first = tl.cumsum(n_listed, 0) - n_listed
+    # What is there is no longer read.
+    tl.debug_barrier()
+    for i in range(steps):
+        tl.store(places + first + i, lane + i * LANES, mask=i < n_listed)
+    tl.debug_barrier()
+
+
+@triton.jit
 def move_rows(
     X, n, k, labels, labelled, listed_rows, listed_old, counts, n_changed, weights, lattice, sums,
     bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     EACH: tl.constexpr, DIGITS: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    # Rows of a thread that are on their way together; of many features they take long to compile.
+    AHEAD: tl.constexpr = 4 if d <= 4 else 1
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
     steps = tl.max(n_changed, 0)
@@ -162,6 +174,10 @@ def move_rows(
             X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
             bits, n_limbs, limb_size, d, EACH, DIGITS, COLUMNS, CLUSTERS,
         )  # fmt: skip
+    total = tl.sum(n_changed, 0)
+    if (labelled > 0) & (steps > 0):
+        number(n_changed, counts, steps)
+        steps = tl.cdiv(total, LANES)
     for begin in range(0, steps, AHEAD):
         rows, old, mask = (), (), ()
         for e in tl.static_range(AHEAD):
@@ -172,9 +188,10 @@ def move_rows(
             row = first + lane
             left = tl.full((LANES,), -1, tl.int32)
             if labelled:
-                there = i < n_changed
-                row = tl.load(listed_rows + i * LANES + lane, mask=there, other=0)
-                left = tl.load(listed_old + i * LANES + lane, mask=there, other=-1)
+                there = lane + i * LANES < total
+                at = tl.load(counts + lane + i * LANES, mask=there, other=0)
+                row = tl.load(listed_rows + at, mask=there, other=0)
+                left = tl.load(listed_old + at, mask=there, other=-1)
             rows, old, mask = rows + (row,), old + (left,), mask + (there,)
         new, x = (), ()
         for e in tl.static_range(AHEAD):
