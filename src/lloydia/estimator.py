@@ -26,7 +26,7 @@ from lloydia.data.device_rows import check_rows
 from lloydia.imports import load
 from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
-from lloydia.seeding.given import checked
+from lloydia.seeding.given import checked, fits
 
 __all__ = ["BaseKMeans", "weights_beside"]
 
@@ -151,8 +151,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         config = getattr(self, "_sklearn_output_config", {})
         return config.get("transform", get_config()["transform_output"]) != "default"
 
-    def _starts(self, X: Any) -> tuple[Any, int]:
-        """Return the start (a name, a callable or a checked array) and how many there are."""
+    def _starts(self, X: Any, there: bool = False) -> tuple[Any, int]:
+        """Return the start (a name, a callable or a checked array) and how many there are.
+
+        With `there`, an array beside X on a GPU that may not be finite: the engine checks that.
+        """
         init, n_init = self.init, self.n_init
         if n_init == "auto":
             several = callable(init) or (isinstance(init, str) and init == "random")
@@ -166,6 +169,8 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
                 RuntimeWarning,
                 stacklevel=3,
             )
+        if there and fits(init, X, self.n_clusters):
+            return init, 1
         return checked(init, X, self.n_clusters), 1
 
     def _seed(

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from lloydia.backends import choose, telling
+from lloydia.backends import choose, one_gpu, telling
 from lloydia.backends.engine import Engine, Report
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
@@ -220,7 +220,10 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         weights = weights_beside(X, sample_weight)
         if self.verbose and isinstance(X, Chunks):
             print(X.plan(weights is not None, self.n_threads))
-        init, n_init = self._starts(X)
+        # A start that is on a GPU stays there, unless somebody may want to keep it.
+        kept = self._left_off is not None or hasattr(self, "_skl_callbacks")
+        there = weights is None and not kept and one_gpu(self.device, X)
+        init, n_init = self._starts(X, there)
         with telling(print) if self.verbose else nullcontext():
             engine = choose(self.device, X, weights, self.n_threads)
         check_range(engine, weights, init)

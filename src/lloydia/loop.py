@@ -178,6 +178,7 @@ def steps(
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
+    watchers = _watchers.get()
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""
     if halt:
@@ -189,9 +190,7 @@ def steps(
             queued += 1
         yield waiting[0]
         report = waiting.popleft().result()
-        own = report.iteration
-        fixed = report.n_changed == 0
-        relocated = 0
+        own, fixed, relocated = report.iteration, report.n_changed == 0, 0
         if report.n_empty and settles:
             engine.rewind(own)
             waiting.clear()
@@ -203,7 +202,7 @@ def steps(
             report = report._replace(drop=costs[-1] - cost if costs else None)
             costs.append(cost)
         reason = _reason(report, fixed, rule, max_iter)
-        for watcher in _watchers.get():
+        for watcher in watchers:
             watcher(report._replace(max_iter=max_iter))
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK

@@ -309,7 +309,10 @@ class Progress:
 
     def _best(self) -> int:
         """Return the number of the run with the least inertia, the first on a tie."""
-        return min(sorted(self.results), key=lambda number: self.results[number].inertia)
+        results = self.results
+        if len(results) == 1:
+            return next(iter(results))
+        return min(sorted(results), key=lambda number: results[number].inertia)
 
     def _write(self) -> None:
         for checkpoint in self.checkpoints:

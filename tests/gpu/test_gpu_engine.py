@@ -56,6 +56,14 @@ def test_the_gpu_gives_the_bits_of_the_cpu(shape, dtype, weighting, init):
     assert (model.predict(rows) == model.labels_).all()
 
 
+@pytest.mark.parametrize(("n", "d", "k"), [(140_000, 1, 300), (70_000, 1, 40), (300_000, 2, 60)])
+@pytest.mark.parametrize("spread", ["grid", "normal"])
+def test_rows_that_look_up_cells(n, d, k, spread):
+    X = np.random.default_rng(d).normal(scale=30.0, size=(n, d)).astype("float32")
+    rows, X = both(np.rint(X * 64) / 64 if spread == "grid" else X, "float32")
+    agree(rows, X, k, init=X[:k], max_iter=5, tol=0)
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_name_of_the_algorithm_changes_nothing(algorithm):
     rows, X = both(blobs(20_000, 8, "float32"), "float32")

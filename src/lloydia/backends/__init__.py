@@ -22,9 +22,11 @@ from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
-__all__ = ["Lane", "choose", "lanes", "telling", "together"]
+__all__ = ["Lane", "choose", "lanes", "one_gpu", "telling", "together"]
 
 _tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
+
+ONE_GPU = re.compile(r"cuda:\d+")
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -66,7 +68,7 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     if device in ("auto", "cpu") and not there:
         return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
     if name := _gpu_name(device, there):
-        return _on_gpu(name, X, weights)
+        return _on_gpu(name, X, weights, there)
     if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
         return _on_gpus(device, X, weights)
     if device not in ("cpu", "reference"):
@@ -99,6 +101,11 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
             return _out_of_core(load("lloydia.backends.cuda.devices").find(gpu, X), blocks, weights)
     stream = load("lloydia.backends.stream").Stream(blocks, weights, n_threads)
     return load("lloydia.backends.parts").Parts(stream)
+
+
+def one_gpu(device: str, X: Any) -> bool:
+    """Return whether X is on a GPU, and what the device means is one."""
+    return on_gpu(X) and bool(_gpu_name(device, True))
 
 
 def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
@@ -147,17 +154,15 @@ def together(
 def _gpu_name(device: str, there: bool) -> str:
     """Return ``"cuda"`` or ``"cuda:N"`` where a GPU is meant, else an empty string."""
     name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
-    return name if re.fullmatch(r"cuda(:\d+)?", name) else ""
+    return name if name == "cuda" or ONE_GPU.fullmatch(name) else ""
 
 
-def _on_gpu(device: str, X: Any, weights: NDArray | None) -> Engine:
+def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine:
     _refuse_sparse(device, X)
     with _extra(device):
         devices = load("lloydia.backends.cuda.devices")
         name = devices.find(device, X)
-        if not on_gpu(X) and not devices.fits(
-            *X.shape, X.dtype.itemsize, weights is not None, name
-        ):
+        if not there and not devices.fits(*X.shape, X.dtype.itemsize, weights is not None, name):
             return _out_of_core(name, X, weights)
         return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
 
@@ -188,7 +193,7 @@ def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
     with _extra(device):
         names = load("lloydia.backends.cuda.devices").find_several(device, X)
         if len(names) == 1:
-            return _on_gpu(names[0], X, weights)
+            return _on_gpu(names[0], X, weights, on_gpu(X))
         return load("lloydia.backends.cuda.gpus").spread_rows(X, weights, names)
 
 
@@ -199,15 +204,19 @@ def _refuse_sparse(device: str, X: Any) -> None:
         )
 
 
-@contextmanager
-def _extra(device: str) -> Iterator[None]:
-    """Say how to get what the GPU engine needs, where it is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "triton"):
-            raise
-        raise ImportError(
-            f"device={device!r} needs PyTorch and Triton: pip install 'lloydia[gpu]', "
-            "or use device='cpu'."
-        ) from None
+class _extra:
+    """The context that says how to get what the GPU engine needs, where it is missing."""
+
+    # A class: a generator takes ten times as long, in every fit.
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
+            raise ImportError(
+                f"device={self.device!r} needs PyTorch and Triton: pip install 'lloydia[gpu]', "
+                "or use device='cpu'."
+            ) from None

@@ -73,7 +73,7 @@ def as_tensor(X: Any) -> Tensor:
     if isinstance(X, torch.Tensor):
         if X.layout != torch.strided:
             raise ValueError("X is sparse, and the GPU takes dense data: use X.to_dense().")
-        return X.detach().resolve_neg()
+        return X.detach().resolve_neg() if X.requires_grad or X.is_neg() else X
     if min(getattr(X, "strides", None) or (0,)) < 0:
         X = X.copy()  # torch has no strides below 0
     if hasattr(X, "__dlpack__"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,25 @@ from sklearn.utils import check_array
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu
 
-__all__ = ["checked"]
+__all__ = ["checked", "fits"]
+
+
+def fits(centers: Any, X: Any, n_clusters: int) -> bool:
+    """Return whether centres are beside X on a GPU, and need no check but that they are finite.
+
+    Then an engine takes them as they are.  Not for float64, whose magnitudes are checked, too.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(centers, torch.Tensor):
+        return False
+    return (
+        centers.shape == (n_clusters, X.shape[1])
+        and centers.device == X.device
+        and centers.dtype == torch.float32
+        and X.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and centers.is_contiguous()
+        and not centers.is_neg()
+    )
 
 
 def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
@@ -125,3 +126,41 @@ def test_clusters_without_a_row_are_known_at_the_end():
     engine.assign()
     assert float(engine.inertia()) == 0.0
     assert not engine.full
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_start_beside_the_rows_is_left_as_it_is(device, dtype):
+    X = torch.from_numpy(blobs(60, 2, "float32")).to(device).to(getattr(torch, dtype))
+    start = X[:4].to(torch.float64 if dtype == "float64" else torch.float32)
+    before = start.clone()
+    parameters = {"max_iter": 3, "tol": 0}
+    model = KMeans(4, init=start, **parameters).fit(X)
+    oracle = KMeans(4, init=before.cpu().numpy(), device="reference", **parameters)
+    assert answer(model) == answer(oracle.fit(X.cpu().numpy()))
+    assert (start == before).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [(0, 0), (599, 1)])
+def test_a_start_beside_the_rows_that_is_not_finite_is_refused_as_on_the_host(device, value, where):
+    X = torch.from_numpy(blobs(900, 2, "float32")).to(device)
+    start = X[:600].clone()
+    start[where] = value
+    with pytest.raises(ValueError, match=r"NaN|infinity") as expected:
+        KMeans(600, init=start.cpu().numpy(), device="reference").fit(X.cpu().numpy())
+    with pytest.raises(ValueError, match=r"NaN|infinity") as found:
+        KMeans(600, init=start).fit(X)
+    assert str(found.value) == str(expected.value)
+    # The start first, whatever the rows are.
+    X[7, 1] = np.inf if np.isnan(value) else np.nan
+    with pytest.raises(ValueError, match=r"NaN|infinity") as found:
+        KMeans(600, init=start).fit(X)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_start_beside_the_rows_is_kept_where_the_run_has_no_room(device):
+    X = wide("float32")
+    rows = torch.from_numpy(X).to(device)
+    model = KMeans(3, init=rows[:3], max_iter=3, tol=0).fit(rows)
+    oracle = KMeans(3, init=X[:3], max_iter=3, tol=0, device="reference").fit(X)
+    assert answer(model) == answer(oracle)

@@ -21,8 +21,12 @@ def wait_for_all(arrivals, n_programs, passed):
     tl.debug_barrier()
     if n_programs > 1:
         arrived = tl.atomic_add(arrivals, 1, sem="acq_rel") + 1
+        # Loads: atomic operations would stand in line with those of the programs that come.
         while arrived < n_programs * (passed + 1):
-            arrived = tl.atomic_add(arrivals, 0, sem="acq_rel")
+            arrived = tl.inline_asm_elementwise(
+                "ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", [arrivals],
+                dtype=tl.int32, is_pure=False, pack=1,
+            )  # fmt: skip
         tl.debug_barrier()
 
 

@@ -28,6 +28,7 @@ from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 from lloydia.exact.means import means
+from lloydia.seeding.given import checked
 
 __all__ = ["CUDA"]
 
@@ -65,6 +66,8 @@ class CUDA(Picks):
     """
 
     algorithm = "lloyd"
+    # What the run began with.
+    begun: NDArray | torch.Tensor
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         super().__init__(X, weights, device)
@@ -91,7 +94,7 @@ class CUDA(Picks):
         return super().extent()
 
     def _check(self) -> None:
-        """Refuse rows that the first run has found not to be finite.
+        """Refuse what the first run has found not to be finite.
 
         Where it had no room for their grid, or guessed another one, it begins again.  Waits for
         what was launched.
@@ -100,11 +103,13 @@ class CUDA(Picks):
         if isinstance(self.run, TensorRun):
             self._check_guess()
         elif not 0 < self.run.needs() <= LIMBS:
-            done, settles = self.run.launched, bool(self.run.settles)
+            before, settles = self.run, bool(self.run.settles)
+            self.begun = self._begin(checked(self.begun, self.X, self.k))
             self.extent()
             self._build(self.begun, settles)
-            self.run.queue(*done)
+            self.run.repeat(before)
 
+    @anywhere
     def lag_of(self, k: int) -> int:
         """Return how many iterations of k clusters to have in flight.
 
@@ -165,14 +170,15 @@ class CUDA(Picks):
     # -- a run -------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray | torch.Tensor,
+        algorithm: str,
+        settles: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         self.forget_seeds()
-        self.max_iter = max_iter
-        # Its own, whatever becomes of the caller's, if it may be needed again.
-        own = np.array if self.low else np.asarray
-        self.begun = own(centers, dtype=self.dtype, order="C")
-        self.k = len(self.begun)
+        self.max_iter, self.k = max_iter, centers.shape[0]
+        self.begun = self._begin(centers)
         if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
@@ -184,16 +190,29 @@ class CUDA(Picks):
         # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
 
-    def _build(self, centers: NDArray, settles: bool) -> None:
+    def _begin(self, centers: NDArray | torch.Tensor) -> NDArray | torch.Tensor:
+        """Return what a run begins with.
+
+        Centres on the device stay there if that run finds whether they are finite.
+        """
+        if isinstance(centers, torch.Tensor):
+            return centers if self._measures() else checked(centers, self.X, self.k)
+        # Its own, whatever becomes of the caller's, if it may be needed again.
+        own = np.array if self.low else np.asarray
+        return own(centers, dtype=self.dtype, order="C")
+
+    def _measures(self) -> bool:
+        """Return whether the next run begins with measuring."""
+        unknown = self._extent is None and self.bounds is None
+        return self.low and unknown and "run" not in self.__dict__
+
+    def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
         """Make what a run needs."""
-        # Of a run that has begun with measuring.
-        self.unchecked = (
-            self.low and self._extent is None and self.bounds is None and "run" not in self.__dict__
-        )
+        self.unchecked = self._measures()
         if self.low and not self.unchecked:
             self.extent()
         self.forget_run()
-        k = len(centers)
+        k = self.k
         self.lag = self.lag_of(k)
         check_memory(self.needed(k), self.device)
         self.run: LowRun | TensorRun
@@ -201,6 +220,7 @@ class CUDA(Picks):
             lattice = None if self.unchecked else self.lattice
             self.run = LowRun(self, lattice, centers, self.lag + 4, settles)
         else:
+            assert isinstance(centers, np.ndarray)
             if self.halves is None:
                 # The device stores them while the host goes on.
                 self.halve()
@@ -233,11 +253,13 @@ class CUDA(Picks):
             self.halves.renew(self)
         self.renewed = True
 
+    @anywhere
     def forget_run(self) -> None:
         """Give back what the last run needed, but for what :meth:`labels` and others returned."""
         for name in ("run", "used", "ending"):
             self.__dict__.pop(name, None)
 
+    @anywhere
     def needed(self, k: int) -> int:
         """Return the bytes that a run of k clusters takes, beside the rows."""
         d = self.n_features
@@ -245,6 +267,7 @@ class CUDA(Picks):
         spare = 12 * SPARE if self.low else 0
         return self.n_samples * row_bytes(d, width) + self.of_clusters(k) + spare
 
+    @anywhere
     def of_clusters(self, k: int) -> int:
         """Return the bytes of them that belong to clusters."""
         n_limbs = LIMBS if self._extent is None else self.grid.n_limbs
@@ -305,15 +328,22 @@ class CUDA(Picks):
             iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
 
+    @anywhere
     def rewind(self, iteration: int) -> None:
         told = self.run.answer(iteration)
         if told.empty or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
             # Where nothing changed the device stopped, and no more is asked of this run.
             if told.changed or told.empty:
-                self.run.go_back(iteration)
+                self.go_back(iteration)
         self.ending = self.run.ending
-        self.used = self.run.before(iteration)
+        # A run that came to its end asks for no centres of before.
+        if self.ending is None:
+            self.used = self.run.before(iteration)
+
+    def go_back(self, iteration: int) -> None:
+        """Have the device return to the state after an iteration."""
+        self.run.go_back(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
         weights = self.run.sums.sum(dim=0)[:, :, -1]
@@ -334,12 +364,18 @@ class CUDA(Picks):
         report = self.report(iteration, None)
         return report._replace(n_changed=changed)
 
+    @anywhere
     def assign(self) -> None:
         self.used = self.run.current
         if self.ending is None:
-            self.ending = self.run.end()
+            self.end()
         self.n_distances += self.n_samples * self.k
 
+    def end(self) -> None:
+        """Queue what the run ends with."""
+        self.ending = self.run.end()
+
+    @anywhere
     def inertia(self) -> SupportsFloat:
         if self.ending is not None:
             return self.ending
@@ -359,9 +395,11 @@ class CUDA(Picks):
         D = own_distances(self, labels, centers)
         return Cost(cost_limbs(D, weights, largest_term(D, weights)), self.n_samples)
 
+    @anywhere
     def labels(self) -> torch.Tensor:
         return self.run.labels
 
+    @anywhere
     def centers(self) -> torch.Tensor:
         return self.run.current
 

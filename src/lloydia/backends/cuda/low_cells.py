@@ -30,6 +30,8 @@ __all__ = ["cell_type", "fill_cells", "look_up", "sides_of"]
 LANES = tl.constexpr(THREADS)
 # Names in a cell, of 8 or 16 bits each; the last of them is no name.
 NAMES = tl.constexpr(4)
+# Centres under way at a time.
+UNROLL = tl.constexpr(4)
 # Less than every score.
 LEAST = tl.constexpr(-3.0e38)
 # Cells of a side of a patch, whose centres are found together: along the first feature, and there
@@ -134,7 +136,7 @@ def fill_cells(
         n_near = patch(table, k, near, middle, half, margin, d, PITCH)
         top = tl.full((LANES,), -float("inf"), tl.float32)
         name = tl.zeros((LANES,), tl.int32)
-        for i in range(n_near):
+        for i in tl.range(0, n_near, loop_unroll_factor=UNROLL):
             j = tl.load(near + i)
             score, _ = score_at(middles, table, j, None, d, PITCH)
             name = tl.where(score > top, j, name)
@@ -142,7 +144,7 @@ def fill_cells(
         nearest = features(table, name * PITCH, None, d)
         count = tl.zeros((LANES,), tl.int32)
         entry = tl.full((LANES,), -1, cells.dtype.element_ty)
-        for i in range(n_near):
+        for i in tl.range(0, n_near, loop_unroll_factor=UNROLL):
             j = tl.load(near + i)
             score, c = score_at(middles, table, j, None, d, PITCH)
             kept = behind(top - score, c, nearest, halves, margin, d) == 0
@@ -161,10 +163,11 @@ def centers_of(table, j, mask, PITCH: tl.constexpr):
     c = tl.load(table + wide, mask=mask[:, None], other=0.0)
     if PITCH == 2:
         return tl.split(c)
-    even, odd = tl.split(c.reshape(c.shape[0], 2, 2))
-    c0, c2 = tl.split(even)
-    c1, c3 = tl.split(odd)
-    return c0, c1, c2, c3
+    else:  # What follows a return is compiled, too.
+        even, odd = tl.split(c.reshape(c.shape[0], 2, 2))
+        c0, c2 = tl.split(even)
+        c1, c3 = tl.split(odd)
+        return c0, c1, c2, c3
 
 
 @triton.jit

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import leave, resident, wait_for_all
-from lloydia.backends.cuda.distinct import see
+from lloydia.backends.cuda.distinct import n_missing, see
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.low_scores import features
@@ -31,6 +31,8 @@ RESIDENT = 4
 COST, DONE = 7, tl.constexpr(5)
 # The largest term may be that many powers of two beyond that of the first rows.
 MARGIN = tl.constexpr(8)
+# Programs that note which labels occur as they go.
+FIRST = tl.constexpr(16)
 # No float64 that is not negative has bits beyond these.
 NONE = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
@@ -65,7 +67,9 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
         if seen is not None:
-            see(labels, rows, rows < n, seen)
+            # If all did, they would write to the same few addresses at once.
+            # If all programs did, they would write to the same few addresses at once.
+            see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)
         top = tl.maximum(top, term)
         small = term.to(tl.int64, bitcast=True) ^ NONE
         tiny = tl.maximum(tiny, tl.where(term > 0, small, 0))
@@ -85,7 +89,16 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
 
 
 @triton.jit
-def add_cost(X, n, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
+def see_rest(labels, n, seen, k):
+    """Note which labels occur, if the first programs have not seen all: every program its own."""
+    if n_missing(seen, k) > 0:
+        for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+            rows = block * BLOCK + tl.arange(0, BLOCK)
+            see(labels, rows, rows < n, seen)
+
+
+@triton.jit
+def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
     """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur.
 
     The exponent is guessed from the first rows.  If no term passes it and all are whole numbers of
@@ -101,6 +114,8 @@ def add_cost(X, n, labels, centers, weights, out, bits, seen, arrivals, d: tl.co
     raise_to(out + 4, top)
     tl.atomic_max(out + 6, tiny, sem="relaxed")
     wait_for_all(arrivals, n_programs, 0)
+    if seen is not None:
+        see_rest(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
     least = (tl.load(out + 6, volatile=True) ^ NONE).to(tl.float64, bitcast=True)
     if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
@@ -136,12 +151,12 @@ def end_kernel(
     """
     ended = (ends != 0) & (tl.load(flow + HALT) == 0)
     if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
-        add_cost(X, n, labels, current, weights, cost, bits, seen, arrivals, d)
+        add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
 
 
 @triton.jit(do_not_specialize=["n", "bits"])
 def low_cost_kernel(X, n, labels, centers, weights, out, bits, arrivals, d: tl.constexpr):
-    add_cost(X, n, labels, centers, weights, out, bits, None, arrivals, d)
+    add_cost(X, n, 0, labels, centers, weights, out, bits, None, arrivals, d)
 
 
 def cost_programs(n: int, device: torch.device) -> int:

@@ -17,6 +17,7 @@ from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
     canonical,
+    canonical_few,
     features,
     keep,
     tabulate,
@@ -26,6 +27,8 @@ from lloydia.backends.cuda.low_sums import sum_rows
 __all__ = ["label_rows", "move_rows"]
 
 LANES = tl.constexpr(THREADS)
+# Rows in doubt that are settled together, on all threads; of more, each is on a thread.
+AT_ONCE, FEW_DOUBTS = tl.constexpr(8), tl.constexpr(32)
 
 
 @triton.jit
@@ -39,6 +42,30 @@ def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
         row = e * LANES + lane
         x = x + (features(X + first * d, row * d, row < left, d),)
     return x
+
+
+@triton.jit
+def nearest_of_few(X, rows, mask, listed, centers, k, d: tl.constexpr):
+    """Return what canonical does of the rows in `mask`, some at a time on all threads.
+
+    `listed`, with room for a number a thread, is written over.
+    """
+    some = mask.to(tl.int32)
+    rank = tl.cumsum(some, 0) - some
+    count = tl.sum(some, 0)
+    # All have read what was listed.
+    tl.debug_barrier()
+    tl.store(listed + rank, rows, mask=mask)
+    tl.debug_barrier()
+    for first in range(0, count, AT_ONCE):
+        place = first + tl.arange(0, AT_ONCE)
+        row = tl.load(listed + place, mask=place < count, other=0)
+        x = features(X, row.to(tl.int64) * d, place < count, d)
+        label = canonical_few(x, centers, k, d, AT_ONCE, LANES // AT_ONCE)
+        tl.debug_barrier()
+        tl.store(listed + place, label, mask=place < count)
+    tl.debug_barrier()
+    return tl.load(listed + rank, mask=mask, other=0)
 
 
 @triton.jit
@@ -97,10 +124,14 @@ def label_rows(
     tl.debug_barrier()
     for i in range(tl.max(n_doubts, 0)):
         mask = i < n_doubts
-        rows = tl.load(listed_doubts + i * LANES + lane, mask=mask, other=0)
-        x = features(X, rows.to(tl.int64) * d, mask, d)
+        listed = listed_doubts + i * LANES
+        rows = tl.load(listed + lane, mask=mask, other=0)
         old = tl.load(labels + rows, mask=i < n_doubts * labelled, other=-1)
-        new = canonical(x, current, k, d, LANES)
+        new = tl.zeros((LANES,), tl.int32)
+        if tl.sum(mask.to(tl.int32), 0) > FEW_DOUBTS:
+            new = canonical(features(X, rows.to(tl.int64) * d, mask, d), current, k, d, LANES)
+        else:
+            new = nearest_of_few(X, rows, mask, listed, current, k, d)
         changed = mask & (new != old)
         tl.store(labels + rows, new, mask=changed)
         tl.store(listed_rows + n_changed * LANES + lane, rows, mask=changed)
@@ -111,12 +142,26 @@ def label_rows(
 
 
 @triton.jit
+def number(n_listed, places, steps):
+    """Write the places of all that threads list, one after the other: threads have unequal many."""
+    lane = tl.arange(0, LANES)
+    first = tl.cumsum(n_listed, 0) - n_listed
+    # What is there is no longer read.
+    tl.debug_barrier()
+    for i in range(steps):
+        tl.store(places + first + i, lane + i * LANES, mask=i < n_listed)
+    tl.debug_barrier()
+
+
+@triton.jit
 def move_rows(
     X, n, k, labels, labelled, listed_rows, listed_old, counts, n_changed, weights, lattice, sums,
     bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     EACH: tl.constexpr, DIGITS: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    # Rows of a thread that are on their way together; of many features they take long to compile.
+    AHEAD: tl.constexpr = 4 if d <= 4 else 1
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
     steps = tl.max(n_changed, 0)
@@ -129,19 +174,32 @@ def move_rows(
             X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
             bits, n_limbs, limb_size, d, EACH, DIGITS, COLUMNS, CLUSTERS,
         )  # fmt: skip
-    for i in range(steps):
-        # Where none is listed.
-        first = ((program + i // EACH * n_programs) * EACH + i % EACH) * LANES
-        mask = lane < n - first
-        rows = first + lane
-        old = tl.full((LANES,), -1, tl.int32)
-        if labelled:
-            mask = i < n_changed
-            rows = tl.load(listed_rows + i * LANES + lane, mask=mask, other=0)
-            old = tl.load(listed_old + i * LANES + lane, mask=mask, other=-1)
-        new = tl.load(labels + rows, mask=mask, other=0)
-        x = features(X, rows.to(tl.int64) * d, mask, d)
-        move(
-            x, rows, mask, old, new, weights, lattice, sums, bits, n_limbs, limb_size,
-            d, WEIGHTED, RECOVER,
-        )  # fmt: skip
+    total = tl.sum(n_changed, 0)
+    if (labelled > 0) & (steps > 0):
+        number(n_changed, counts, steps)
+        steps = tl.cdiv(total, LANES)
+    for begin in range(0, steps, AHEAD):
+        rows, old, mask = (), (), ()
+        for e in tl.static_range(AHEAD):
+            i = begin + e
+            # Where none is listed.
+            first = ((program + i // EACH * n_programs) * EACH + i % EACH) * LANES
+            there = lane < n - first
+            row = first + lane
+            left = tl.full((LANES,), -1, tl.int32)
+            if labelled:
+                there = lane + i * LANES < total
+                at = tl.load(counts + lane + i * LANES, mask=there, other=0)
+                row = tl.load(listed_rows + at, mask=there, other=0)
+                left = tl.load(listed_old + at, mask=there, other=-1)
+            rows, old, mask = rows + (row,), old + (left,), mask + (there,)
+        new, x = (), ()
+        for e in tl.static_range(AHEAD):
+            new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
+            x = x + (features(X, rows[e].to(tl.int64) * d, mask[e], d),)
+        for e in tl.static_range(AHEAD):
+            if begin + e < steps:
+                move(
+                    x[e], rows[e], mask[e], old[e], new[e], weights, lattice, sums, bits, n_limbs,
+                    limb_size, d, WEIGHTED, RECOVER,
+                )  # fmt: skip

@@ -18,6 +18,7 @@ __all__ = [
     "approximate",
     "approximate_few",
     "canonical",
+    "canonical_few",
     "contest",
     "features",
     "framed",
@@ -235,3 +236,23 @@ def canonical(x, centers, k, d: tl.constexpr, BLOCK: tl.constexpr):
         label = tl.where(D < least, j, label)
         least = tl.minimum(least, D)
     return label
+
+
+@triton.jit
+def canonical_few(x, centers, k, d: tl.constexpr, ROWS: tl.constexpr, ACROSS: tl.constexpr):
+    """Return what :func:`canonical` does of ROWS rows; ACROSS threads look at each."""
+    least = tl.full((ROWS, ACROSS), float("inf"), tl.float64)
+    label = tl.zeros((ROWS, ACROSS), tl.int32)
+    for first in tl.range(0, k, ACROSS, loop_unroll_factor=UNROLL):
+        j = first + tl.arange(0, ACROSS)
+        c = features(centers, j * d, j < k, d)
+        D = tl.zeros((ROWS, ACROSS), tl.float64)
+        for f in tl.static_range(d):
+            difference = x[f].to(tl.float64)[:, None] - c[f].to(tl.float64)[None, :]
+            D += difference * difference
+        better = (D < least) & (j < k)[None, :]
+        label = tl.where(better, j[None, :], label)
+        least = tl.where(better, D, least)
+    # Of equals the first.
+    nearest = tl.min(least, 1)[:, None]
+    return tl.min(tl.where(least == nearest, label, k), 1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda import oversampling, weighing
 from lloydia.backends.cuda.distances import closest
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.own_device import anywhere
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import largest_term
 from lloydia.exact import sums as exact
@@ -56,6 +57,7 @@ class Picks(Placed):
         self._moved()
         return self.largest
 
+    @anywhere
     def forget_seeds(self) -> None:
         """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
         for name in ("columns", "nearest", "lowered", "totals", "table", "potentials", "owners"):

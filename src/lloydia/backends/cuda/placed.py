@@ -29,6 +29,9 @@ WIDE = {
     torch.float64: torch.float64,
 }
 
+# The same for NumPy.
+DTYPES = {wide: np.dtype(str(wide).removeprefix("torch.")) for wide in WIDE.values()}
+
 # Row numbers are 32-bit integers.
 MOST_ROWS = 2**31 - 2**20
 
@@ -62,9 +65,10 @@ class Placed:
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
-        if len(X) > MOST_ROWS:
+        if X.shape[0] > MOST_ROWS:
             raise ValueError(
-                f"X has {len(X):,} rows, and a GPU takes at most {MOST_ROWS:,}: use device='cpu'."
+                f"X has {X.shape[0]:,} rows, and a GPU takes at most {MOST_ROWS:,}: use "
+                "device='cpu'."
             )
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()
@@ -76,7 +80,7 @@ class Placed:
         """Begin with these rows, which are in their place."""
         self.X, self.weights = X, None
         self.wide = WIDE[X.dtype]
-        self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
+        self.dtype = DTYPES[self.wide]
         self.n_samples, self.n_features = X.shape
         self.forget_extent()
         # Its half-precision copy, once there is one.

@@ -30,10 +30,10 @@ def read(reports: NDArray[np.int64]) -> list[Told]:
     """Return what each of some reports, of shape (..., HEAD + k), tells."""
     floats = reports.view(np.float64)
     # One after the other, as cumsum must.
-    shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1].tolist()
+    shifts = floats[:, HEAD.value :].cumsum(1)[:, -1].tolist()
     moves = floats[:, MOVE.value].tolist()
     counts = [reports[:, at].tolist() for at in COUNTS]
-    return [*map(Told, *counts, moves, shifts)]
+    return [*map(Told._make, zip(*counts, moves, shifts))]
 
 
 class Reports:

@@ -1,0 +1,130 @@
+"""The memory of a run over rows of few features: two tensors, one of which begins with zeros."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+
+from lloydia.backends.cuda.flow import SIZE
+from lloydia.backends.cuda.low_cells import cell_type
+from lloydia.backends.cuda.low_shape import LowShape
+from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.sums import Lattice
+
+__all__ = ["LowMemory"]
+
+# Where parts of the scratch are.
+LISTS, TABLE, CELLS, HISTORY = 0, 3, 4, 5
+
+
+class LowMemory:
+    """Views of both; most launches are planned, and need none of them.
+
+    Attributes
+    ----------
+    zeros : int64 (shape.n_zeros,)
+        All that starts at zero: what is told, then the sums.
+    told : int64 (edges[-1],)
+        What the host reads in one copy; its parts, between the edges, follow.
+    numbers : int64 (5 (d + 1),)
+        A :class:`Lattice`'s.
+    bounds : int64 (2 d + 2,)
+        See :func:`lloydia.backends.cuda.low_grid.measure_kernel`.
+    cost : int64 (COST,)
+        The inertia that the run ends with.
+    seen : int32 (k,)
+        Not 0: the last labels have this one.
+    flow : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.flow`.
+    arrivals : int32 (...)
+        See :mod:`lloydia.backends.cuda.barrier`.
+    report : int64 (n_slots, HEAD + k)
+    scratch : uint8 (shape.scratch[-1],)
+        Lists, and what follows.
+    table : float32 (...)
+        See :func:`lloydia.backends.cuda.low_scores.tabulate`.
+    cells : int32 or int64 (sides**d,) or None
+        See :mod:`lloydia.backends.cuda.low_cells`.
+    history : (n_slots, k, d)
+        The centres after iteration i in slot i modulo n_slots.
+    """
+
+    rows: Placed
+    lattice: Lattice | None
+    shape: LowShape
+    k: int
+    n_slots: int
+
+    def _take(self) -> None:
+        """Take the memory."""
+        shape, device = self.shape, self.rows.device
+        self.zeros = torch.zeros(shape.n_zeros, dtype=torch.int64, device=device)
+        self.scratch = torch.empty(shape.scratch[-1], dtype=torch.uint8, device=device)
+
+    def _part(self, i: int) -> torch.Tensor:
+        edges = self.shape.edges
+        return self.zeros[edges[i] : edges[i + 1]]
+
+    def _room(self, i: int, dtype: torch.dtype) -> torch.Tensor:
+        edges = self.shape.scratch
+        return self.scratch[edges[i] : edges[i + 1]].view(dtype)
+
+    @property
+    def told(self) -> torch.Tensor:
+        """What the host reads."""
+        return self.zeros[: self.shape.edges[-1]]
+
+    @cached_property
+    def numbers(self) -> torch.Tensor:
+        return self._part(0) if self.lattice is None else self.lattice.numbers
+
+    @cached_property
+    def bounds(self) -> torch.Tensor:
+        return self._part(1)
+
+    @cached_property
+    def cost(self) -> torch.Tensor:
+        return self._part(2)
+
+    @cached_property
+    def seen(self) -> torch.Tensor:
+        return self._part(3).view(torch.int32)
+
+    @cached_property
+    def flow(self) -> torch.Tensor:
+        return self._part(4).view(torch.int32)[:SIZE]
+
+    @cached_property
+    def arrivals(self) -> torch.Tensor:
+        return self._part(4).view(torch.int32)[SIZE:]
+
+    @cached_property
+    def report(self) -> torch.Tensor:
+        size = HEAD.value + self.k
+        return self._part(5)[: self.n_slots * size].view(self.n_slots, size)
+
+    @property
+    def all_sums(self) -> torch.Tensor:
+        """The sums, with room for the most limbs."""
+        return self.zeros[self.shape.edges[-1] :]
+
+    @property
+    def lists(self) -> list[torch.Tensor]:
+        """Rows that change, the labels that they had, and rows in doubt: of each program."""
+        return [self._room(LISTS + i, torch.int32) for i in range(3)]
+
+    @cached_property
+    def table(self) -> torch.Tensor:
+        return self._room(TABLE, torch.float32)
+
+    @cached_property
+    def cells(self) -> torch.Tensor | None:
+        return self._room(CELLS, cell_type(self.k)) if self.shape.sides else None
+
+    @cached_property
+    def history(self) -> torch.Tensor:
+        size = self.n_slots, self.k, self.rows.n_features
+        room = self._room(HISTORY, self.rows.wide)
+        return room[: size[0] * size[1] * size[2]].view(size)

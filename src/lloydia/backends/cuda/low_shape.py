@@ -1,0 +1,116 @@
+"""What a run over rows of few features needs, by its shape: fits of one shape work it out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import torch
+
+from lloydia.backends.cuda.flow import SIZE
+from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, processors
+from lloydia.backends.cuda.low_cells import cell_type
+from lloydia.backends.cuda.low_cost import COST
+from lloydia.backends.cuda.low_scores import group_of, kept_of
+from lloydia.backends.cuda.low_sums import digit_shape
+from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.sums import replicas
+
+__all__ = ["ROWS", "LowShape", "shape_of"]
+
+# Programs that a multiprocessor holds: of rows that look up cells, more wait for memory.
+PROGRAMS, CELL_PROGRAMS = 2, 3
+# Rows that a program looks at together, and the products of clusters and columns whose means it
+# computes together.
+LEAST_ROWS, ROWS, MEANS = 128, 512, 256
+# Bytes that parts of the scratch begin at multiples of.
+ALIGNED = 512
+# Replicas of sums that every program adds to once.
+FEW_REPLICAS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class LowShape:
+    """Sizes; there is one object for each shape, known by its identity.
+
+    Attributes
+    ----------
+    each : int
+        Programs that a multiprocessor holds.
+    block : int
+        Rows that a program looks at together.
+    programs, room : int
+        Programs, and the entries of each in a list.
+    digits : tuple of three int
+        See :func:`lloydia.backends.cuda.low_sums.digit_shape`.
+    n_replicas : int
+        Of the sums.
+    sides : int
+        Cells along each feature; 0: there are none.
+    columns, group, kept : int
+        Of the table of centres: its pitch, how many are compared together, how many stay in
+        registers.
+    tile : int
+        Clusters whose means a program computes together.
+    edges : tuple of int
+        Where what is told begins, part by part, and where the sums do, in int64.
+    n_zeros : int
+        Numbers that begin with zeros.
+    scratch : tuple of int
+        Where the lists, the table, the cells and the centres of iterations begin, in bytes, and
+        where they end.
+    """
+
+    each: int
+    block: int
+    programs: int
+    room: int
+    digits: tuple[int, int, int]
+    n_replicas: int
+    sides: int
+    columns: int
+    group: int
+    kept: int
+    tile: int
+    edges: tuple[int, ...]
+    n_zeros: int
+    scratch: tuple[int, ...]
+
+
+@lru_cache(maxsize=256)
+def shape_of(
+    n: int, d: int, k: int, n_slots: int, n_limbs: int, bits: int, weighted: bool, sides: int,
+    itemsize: int, device: torch.device,
+) -> LowShape:  # fmt: skip
+    """Return what a run needs; `itemsize` is that of the centres."""
+    each = CELL_PROGRAMS if sides else PROGRAMS
+    block, programs, room = _cut(n, device, each)
+    if sides and k > room:
+        sides, each = 0, PROGRAMS
+        block, programs, room = _cut(n, device, each)
+    digits = (0, 0, 0) if weighted else digit_shape(n, d, k, bits)
+    n_replicas = FEW_REPLICAS if any(digits) else replicas(n, k)
+    columns = next_power(d + 1)
+    tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
+    told = 5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), SIZE, n_slots * (HEAD.value + k)
+    # Every part begins where a vector may.
+    edges = 0, *accumulate(size + size % 2 for size in told)
+    cells = cell_type(k).itemsize * sides**d if sides else 0
+    parts = *[4 * programs * room] * 3, 4 * (k + 7) * columns, cells, n_slots * k * d * itemsize
+    scratch = 0, *accumulate(ceil_div(size, ALIGNED) * ALIGNED for size in parts)
+    return LowShape(
+        each, block, programs, room, digits, n_replicas, sides, columns, group_of(k),
+        kept_of(k, d), tile, edges, edges[-1] + n_replicas * n_limbs * k * (d + 1), scratch,
+    )  # fmt: skip
+
+
+def _cut(n: int, device: torch.device, each: int) -> tuple[int, int, int]:
+    """Return how many rows a program looks at together, how many programs, and their room."""
+    most = each * processors(device)
+    # One program, which waits for nobody, if it can look at all rows together.
+    share = n if n <= ROWS else ceil_div(n, most)
+    block = min(max(next_power(share), LEAST_ROWS), ROWS)
+    blocks = ceil_div(n, block)
+    programs = 1 if INTERPRETED else min(most, blocks)
+    return block, programs, ceil_div(blocks, programs) * block
