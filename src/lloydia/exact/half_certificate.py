@@ -29,7 +29,8 @@ positive, so that they order like their bits:
    float32 cost one rounding each instead, ``2**-24 N B_j``: :func:`summation`.
 2. The start, at most ``H_j = B_j^2 / 2 + shift``, is added last, as the sum of three float16
    numbers times a power of two of at most 2 R, in one step of 16 products:
-   ``20 * 2**-23 (H_j + N B_j)`` covers it.
+   ``20 * 2**-23 (H_j + N B_j)`` covers it.  So it does where the start is a float32 number that is
+   added in float32, which rounds twice: ``2**-24 H_j`` and ``2**-24 (H_j + N B_j)``, nearly.
 
 **Usual centres.**  A few centres far from the origin would spoil the bounds of all others.  So let
 B and g be usual values, beta and nu what follows from them, and *lower* the score of every centre

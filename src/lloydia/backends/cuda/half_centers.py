@@ -120,8 +120,8 @@ def centers_kernel(
 
 @triton.jit(do_not_specialize=["size"])
 def starts_kernel(
-    square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr, flow,
-    FAR_START: tl.constexpr, GROUP: tl.constexpr,
+    square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
+    single_ptr, flow, FAR_START: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Store by how much scores are lowered (exact.half_certificate.lowered), and their starts.
 
@@ -151,6 +151,7 @@ def starts_kernel(
     tl.store(lowered_ptr + j, (lowered * GROW).to(tl.float32))
     near = square >= 0.0
     start = tl.where(near, 0.5 * square - lowered, FAR_START * radius * radius) + shift
+    tl.store(single_ptr + j, start.to(tl.float32))
     left = start / unit
     column = tl.arange(0, START_WIDTH)[None, :]
     parts = tl.zeros((GROUP, START_WIDTH), tl.float16)
@@ -170,6 +171,8 @@ class HalfCenters:
         The negative of the centre, nearly.
     start : torch.Tensor of shape (padded k, START_WIDTH), float16
         ``|high|^2 / 2 + shift``, lowered, the sum of three numbers, times a unit.
+    single : torch.Tensor of shape (padded k,), float32
+        The same, rounded.
     square : torch.Tensor of shape (padded k,), float64
         ``|high|^2``; -1 for centres that are too far, and for none.
     norm, rest, lowered : torch.Tensor of shape (padded k,), float32
@@ -190,7 +193,7 @@ class HalfCenters:
         self.high = torch.empty((total, halves.width), **new)
         self.start = torch.empty((total, START_WIDTH.value), **new)
         self.square = torch.empty(total, device=device, dtype=torch.float64)
-        self.norm, self.rest, self.lowered = torch.empty((3, total), **single)
+        self.norm, self.rest, self.lowered, self.single = torch.empty((4, total), **single)
         self.columns = torch.empty(
             (self.members, halves.rows.n_features, self.size),
             device=device,
@@ -215,6 +218,6 @@ class HalfCenters:
         launch(
             starts_kernel, (self.size // STARTED, 1, self.members),
             self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
-            error_of_sums(halves.width), self.lowered, self.start, flow,
+            error_of_sums(halves.width), self.lowered, self.start, self.single, flow,
             FAR_START=FAR_SCORE, GROUP=STARTED, **EXACT,
         )  # fmt: skip

@@ -33,6 +33,7 @@ from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
 from lloydia.backends.cuda.whole_scan import is_whole, whole_scan
+from lloydia.backends.cuda.wide_scan import wide_kernel
 from lloydia.exact.half_certificate import canonical_error
 
 if TYPE_CHECKING:
@@ -77,11 +78,13 @@ def scan_kernel(
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     n_tiles = tl.where(halted, 0, n_tiles)
+    at_feature = column[None, :] * stride + f[:, None]
+    at_start = column[None, :] * START_WIDTH + part[:, None]
     for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
-        j = (t * COLUMNS + column).to(tl.int64)
+        j = tl.zeros((), tl.int64) + t * COLUMNS
         scores = half_scores(
-            y, y_block, mask, high_ptr + j[None, :] * stride + f[:, None],
-            start_ptr + j[None, :] * START_WIDTH + part[:, None], units, width,
+            y, y_block, mask, high_ptr + j * stride + at_feature,
+            start_ptr + j * START_WIDTH + at_start, units, width,
             COLUMNS, WIDE, CHUNK, GROUP, STAGES,
         )  # fmt: skip
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
@@ -246,6 +249,15 @@ class TensorScan:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         wide = halves.width > RESIDENT
+        if wide and not group_of(halves.width):
+            launch(
+                wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
+                halves.high, n, halves.width, packed.high, packed.single,
+                packed.size // cut.columns, self.least, self.rival, self.found, flow,
+                CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
+                STAGES=cut.stages, num_warps=cut.warps,
+            )  # fmt: skip
+            return
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
             halves.high, n, halves.width,

@@ -17,6 +17,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.launching import INTERPRETED
+
 __all__ = [
     "add_named_tile",
     "add_tile",
@@ -31,6 +33,8 @@ LAST = tl.constexpr(2147483647)
 # More than there are cells in a row, or than the sum of the names of all slots.
 ONE = tl.constexpr(1 << 20)
 
+COMPILED = tl.constexpr(not INTERPRETED)
+
 
 @triton.jit
 def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
@@ -42,20 +46,100 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 
 
 @triton.jit
-def cells_of(scores, PARTS: tl.constexpr, SLOTS: tl.constexpr):
-    """Return the least score of each slot and of each cell of a tile."""
-    ROWS: tl.constexpr = scores.shape[0]
-    keys = scores.to(tl.int32, bitcast=True)
-    slot = tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS)), 1)
+def least_of_three(a, b, c):
+    """Return the least of three: one instruction, if compilers do not take it apart."""
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "min.s32 $0, $1, $2; min.s32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
+            dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    return tl.minimum(tl.minimum(a, b), c)
+
+
+@triton.jit
+def halves_of(table):
+    """Return the two halves of a table along its second dimension of three."""
+    HALF: tl.constexpr = table.shape[1] // 2
+    cut = tl.reshape(table, (table.shape[0], 2, HALF, table.shape[2]))
+    return tl.split(tl.permute(cut, (0, 2, 3, 1)))
+
+
+@triton.jit
+def pieces(table, COUNT: tl.constexpr):
+    """Return the pieces of a table along its second dimension, a power of two."""
+    parts = (table,)
+    # Part i holds those that begin with bits of i.
+    for level in tl.static_range(10):
+        if 2**level < COUNT:
+            more = ()
+            for i in tl.static_range(2**level):
+                lower, upper = halves_of(parts[i])
+                more = more + (lower, upper)
+            parts = more
+    return parts
+
+
+@triton.jit
+def cell_of(part):
+    """Return the least score of each cell of a part of a tile."""
+    ROWS: tl.constexpr = part.shape[0]
+    EIGHTS: tl.constexpr = part.shape[1] // 8
     # A thread holds two neighbouring columns of every eight.
-    return slot, tl.min(tl.min(tl.reshape(keys, (ROWS, PARTS, SLOTS // 8, 4, 2)), 4), 2)
+    eights = pieces(tl.reshape(part, (ROWS, EIGHTS, 8)), EIGHTS)
+    even, odd = tl.split(tl.reshape(eights[0], (ROWS, 4, 2)))
+    least = tl.minimum(even, odd)
+    for i in tl.static_range(1, EIGHTS):
+        even, odd = tl.split(tl.reshape(eights[i], (ROWS, 4, 2)))
+        least = least_of_three(least, even, odd)
+    return least
+
+
+@triton.jit
+def added(slots, parts, PARTS: tl.constexpr):
+    """Return the slots with the scores of the parts of a tile."""
+    if PARTS == 1:
+        slots = tl.minimum(slots, parts[0])
+    else:
+        for i in tl.static_range(PARTS // 2):
+            slots = least_of_three(slots, parts[2 * i], parts[2 * i + 1])
+    return slots
+
+
+@triton.jit
+def side_by_side(cells, PARTS: tl.constexpr):
+    """Return the cells of the parts of a tile as a table: rows, parts, cells."""
+    ROWS: tl.constexpr = cells[0].shape[0]
+    tl.static_assert((PARTS == 1) | (PARTS == 2) | (PARTS == 4))
+    if PARTS == 1:
+        table = tl.reshape(cells[0], (ROWS, 1, 4))
+    elif PARTS == 2:
+        table = tl.permute(tl.join(cells[0], cells[1]), (0, 2, 1))
+    else:
+        both = tl.join(tl.join(cells[0], cells[1]), tl.join(cells[2], cells[3]))
+        table = tl.reshape(tl.permute(both, (0, 3, 2, 1)), (ROWS, 4, 4))
+    return table
+
+
+@triton.jit
+def cells_of(slots, scores, PARTS: tl.constexpr):
+    """Return the slots with a tile's scores added, and the least score of each of its cells."""
+    ROWS: tl.constexpr = scores.shape[0]
+    SLOTS: tl.constexpr = slots.shape[1]
+    keys = tl.reshape(scores.to(tl.int32, bitcast=True), (ROWS, PARTS, SLOTS))
+    by_part = pieces(keys, PARTS)
+    parts = ()
+    cells = ()
+    for i in tl.static_range(PARTS):
+        part = tl.reshape(by_part[i], (ROWS, SLOTS))
+        parts = parts + (part,)
+        cells = cells + (cell_of(part),)
+    return added(slots, parts, PARTS), side_by_side(cells, PARTS)
 
 
 @triton.jit
 def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
     """Add the scores of tile t."""
-    slot, cell = cells_of(scores, PARTS, slots.shape[1])
-    slots = tl.minimum(slots, slot)
+    slots, cell = cells_of(slots, scores, PARTS)
     tile = tl.where(cell < first, t, tile)
     second = tl.minimum(second, tl.maximum(first, cell))
     return slots, tl.minimum(first, cell), second, tile
@@ -94,12 +178,12 @@ def begin_named(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 @triton.jit
 def add_named_tile(slots, first, second, third, tile, next_tile, scores, t, PARTS: tl.constexpr):
     """Add the scores of tile t."""
-    slot, cell = cells_of(scores, PARTS, slots.shape[1])
+    slots, cell = cells_of(slots, scores, PARTS)
     next_tile = tl.where(cell < first, tile, tl.where(cell < second, t, next_tile))
     tile = tl.where(cell < first, t, tile)
     third = tl.minimum(third, tl.maximum(second, cell))
     second = tl.minimum(second, tl.maximum(first, cell))
-    return tl.minimum(slots, slot), tl.minimum(first, cell), second, third, tile, next_tile
+    return slots, tl.minimum(first, cell), second, third, tile, next_tile
 
 
 @triton.jit
