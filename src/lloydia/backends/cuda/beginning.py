@@ -1,0 +1,233 @@
+"""How a run begins: its memory, its grid, and what is found of the rows on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.devices import check_memory, row_bytes
+from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.found_grid import limbs_before, remember_limbs
+from lloydia.backends.cuda.half_rows import padded
+from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
+from lloydia.backends.cuda.own_device import anywhere
+from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.sums import Lattice, replicas
+from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.engine import UNLIMITED
+from lloydia.data.device_rows import refuse_non_finite
+from lloydia.exact import sums as exact
+from lloydia.seeding.given import checked
+
+__all__ = ["Beginning"]
+
+
+class Beginning(Picks):
+    """Rows, and the run that they are in.
+
+    A run of few features that begins with measuring its rows, and one of more features that guesses
+    how many limbs their sums have, are *unchecked* until the host has looked at what they found.
+    """
+
+    # What the run began with.
+    begun: NDArray | torch.Tensor
+    run: LowRun | TensorRun
+    # Where labels are looked for now: the centres that the rows were assigned to.
+    used: torch.Tensor
+    ending: LowEnding | Ending | None
+
+    def _hold(self, X: torch.Tensor) -> None:
+        super()._hold(X)
+        self.n_distances = self.n_rechecked = 0
+        self.low = self.n_features <= MOST_FEATURES
+        self.lag = 0
+        self._lattice: Lattice | None = None
+        self.renewed = self.unchecked = False
+        self.fixed: tuple | None = None
+
+    def extent(self) -> exact.Extent:
+        run = self.__dict__.get("run")
+        if self._extent is None and isinstance(run, LowRun) and run.stale is not None:
+            largest, smallest, self.ordinary = run.measured()
+            if not np.isfinite(largest).all():
+                refuse_non_finite(self.X)
+            self._extent = exact.Extent(self.n_samples, largest, smallest)
+        return super().extent()
+
+    def _check(self) -> None:
+        """Refuse what the first run has found not to be finite.
+
+        Where it had no room for their grid, or guessed another one, it begins again.  Waits for
+        what was launched.
+        """
+        self.unchecked = False
+        if isinstance(self.run, TensorRun):
+            self._check_guess()
+        elif not 0 < self.run.needs() <= LIMBS:
+            before, settles = self.run, bool(self.run.settles)
+            self.begun = self._begin(checked(self.begun, self.X, self.k))
+            self.extent()
+            self._build(self.begun, settles)
+            self.run.repeat(before)
+
+    @anywhere
+    def lag_of(self, k: int) -> int:
+        """Return how many iterations of k clusters to have in flight.
+
+        Many where they are short, since then the host is what they wait for; what is queued past
+        the end is lost.
+        """
+        n, d = self.n_samples, self.n_features
+        if self.low:
+            microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
+        else:
+            microseconds = 50.0 + n * d / 5e5 + n * k * d / 2e8
+        return max(1, min(15, int(2000.0 / microseconds)))
+
+    def _check_guess(self) -> None:
+        """Begin a run again where the grid is not what it was taken to be."""
+        guess, grid, run = self._lattice, self.grid, self.run
+        assert guess is not None
+        if grid.n_limbs == guess.grid.n_limbs:
+            self._lattice = replace(guess, grid=grid)
+            return
+        self._lattice = None
+        # No more iterations were launched than there are slots: the first still has the start.
+        start, settles = run.before(1).cpu().numpy(), bool(run.settles)
+        ends = run.ending is not None
+        del run
+        self._build(start, settles)
+        self.run.launch(1, self.launched, ends)
+
+    @property
+    def expected(self) -> int | None:
+        """How many limbs the sums will probably have, if that is all that is known of the grid."""
+        if self._extent is not None or self.weights is not None or self.measured is None:
+            return None
+        return limbs_before(self.X)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
+        if self._lattice is None and self.expected:
+            assert self.halves is not None
+            self._lattice, self.unchecked = self.halves.lattice(self.expected), True
+        if not self.unchecked and (self._lattice is None or self._lattice.grid is not self.grid):
+            self._lattice = Lattice.of(self, self.grid, self.weights)
+            remember_limbs(self.X, self.grid.n_limbs)
+        assert self._lattice is not None
+        return self._lattice
+
+    # -- a run -------------------------------------------------------------------------------
+
+    def start(
+        self,
+        centers: NDArray | torch.Tensor,
+        algorithm: str,
+        settles: bool = True,
+        max_iter: int = UNLIMITED,
+    ) -> None:
+        self.forget_seeds()
+        self.max_iter, self.k = max_iter, centers.shape[0]
+        self.begun = self._begin(centers)
+        if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
+            assert isinstance(self.run, TensorRun)
+            self.run.begin_again(self.begun)
+            self.used = self.run.current
+            self.ending = None
+        else:
+            self._build(self.begun, settles)
+        self.renewed = False
+        # Iterations queued by the loop, and those that the device was told of.
+        self.queued = self.launched = 0
+
+    def _begin(self, centers: NDArray | torch.Tensor) -> NDArray | torch.Tensor:
+        """Return what a run begins with.
+
+        Centres on the device stay there if that run finds whether they are finite.
+        """
+        if isinstance(centers, torch.Tensor):
+            return centers if self._measures() else checked(centers, self.X, self.k)
+        # Its own, whatever becomes of the caller's, if it may be needed again.
+        own = np.array if self.low else np.asarray
+        return own(centers, dtype=self.dtype, order="C")
+
+    def _measures(self) -> bool:
+        """Return whether the next run begins with measuring."""
+        unknown = self._extent is None and self.bounds is None
+        return self.low and unknown and "run" not in self.__dict__
+
+    def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
+        """Make what a run needs."""
+        self.unchecked = self._measures()
+        if self.low and not self.unchecked:
+            self.extent()
+        self.forget_run()
+        k = self.k
+        self.lag = self.lag_of(k)
+        check_memory(self.needed(k), self.device)
+        if self.low:
+            lattice = None if self.unchecked else self.lattice
+            self.run = LowRun(self, lattice, centers, self.lag + 4, settles)
+        else:
+            assert isinstance(centers, np.ndarray)
+            if self.halves is None:
+                # The device stores them while the host goes on.
+                self.halve()
+            self.run = TensorRun(self, centers, self.lag, settles)
+        self.used = self.run.current
+        self.ending = None
+
+    def _fixed(self, k: int, settles: int) -> tuple:
+        """Return what is part of a recording, beside addresses and the shape of the rows."""
+        return k, settles, self.grid.bits, self.grid.n_limbs, self.grid.recover
+
+    def renew(self, X: torch.Tensor) -> None:
+        """Copy other rows, of the same shape and type, over those that are here; none is weighted.
+
+        The next run may use the memory of the last one and what it recorded: what
+        :meth:`labels` and :meth:`centers` returned is overwritten then.
+        """
+        run = self.__dict__.get("run")
+        if isinstance(run, TensorRun) and not self.renewed:
+            self.fixed = self._fixed(self.k, run.settles)
+        self.X.copy_(X)
+        self.forget_extent()
+        if self.low:
+            self.forget_run()
+            return
+        self.set_grid(self.extent())
+        if self._lattice is not None:
+            self._lattice = self._lattice.renewed(self, self.grid)
+        if self.halves is not None:
+            self.halves.renew(self)
+        self.renewed = True
+
+    @anywhere
+    def forget_run(self) -> None:
+        """Give back what the last run needed, but for what :meth:`labels` and others returned."""
+        for name in ("run", "used", "ending"):
+            self.__dict__.pop(name, None)
+
+    @anywhere
+    def needed(self, k: int) -> int:
+        """Return the bytes that a run of k clusters takes, beside the rows."""
+        d = self.n_features
+        width = padded(d) if self.halves is None else 0
+        spare = 12 * SPARE if self.low else 0
+        return self.n_samples * row_bytes(d, width) + self.of_clusters(k) + spare
+
+    @anywhere
+    def of_clusters(self, k: int) -> int:
+        """Return the bytes of them that belong to clusters."""
+        n_limbs = LIMBS if self._extent is None else self.grid.n_limbs
+        center = (self.lag + 5) * self.dtype.itemsize
+        if self.low:
+            center += 8 * n_limbs * replicas(self.n_samples, k)
+        else:
+            center += 8 * n_limbs + 4 + self.dtype.itemsize
+        return k * (self.n_features + 1) * center
