@@ -48,11 +48,11 @@ def rows_of(flavour: str, n: int, d: int, dtype: str, seed: int) -> np.ndarray:
 
 
 @st.composite
-def nasty_rows(draw: st.DrawFn, most: int = 40, features: int = 4) -> np.ndarray:
-    """Draw an array of shape (n, d), float32 or float64."""
+def nasty_rows(draw: st.DrawFn, most: int = 40, features: int = 4, fewest: int = 1) -> np.ndarray:
+    """Draw an array of shape (n, d), float32 or float64, with `fewest` to `features` features."""
     flavour = draw(st.sampled_from(FLAVOURS))
     dtype = draw(st.sampled_from(["float32", "float64"]))
-    n, d = draw(st.integers(1, most)), draw(st.integers(1, features))
+    n, d = draw(st.integers(1, most)), draw(st.integers(fewest, features))
     return rows_of(flavour, n, d, dtype, draw(st.integers(0, 10**6)))
 
 

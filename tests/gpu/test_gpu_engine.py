@@ -128,9 +128,13 @@ def test_nasty_rows(flavour, d, dtype):
         agree(rows, X, 25, weights, random_state=1)
 
 
-@given(nasty_rows(most=200, features=40), st.data())
-@settings(deadline=None, max_examples=150)
-def test_drawn_rows(X, data):
+@pytest.mark.parametrize(
+    ("fewest", "most"), [*((d, d) for d in range(1, 9)), (9, 16), (17, 24), (25, 32), (33, 40)]
+)
+@given(st.data())
+@settings(deadline=None, max_examples=15)
+def test_drawn_rows(fewest, most, data):
+    X = data.draw(nasty_rows(most=200, features=most, fewest=fewest))
     rows, X = both(X, str(X.dtype))
     k = data.draw(st.integers(1, min(len(X), 20)))
     agree(
