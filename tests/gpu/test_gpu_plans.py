@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
+from lloydia.data.arrays import on_host
 from table import answer, blobs
 
 torch = pytest.importorskip("torch")
@@ -25,6 +26,20 @@ def test_fits_of_the_same_shape_on_other_rows(d, weighted):
         expected = answer(model.fit(rows, sample_weight=weights))
         there = torch.as_tensor(every).cuda()[int(np.flatnonzero((every == rows[0]).all(1))[0]) :]
         assert answer(model.fit(there[:n], sample_weight=weights)) == expected
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("n", [8, 5000])
+def test_starts_that_lie_in_the_rows_or_elsewhere(n, d):
+    rows = blobs(n, d, "float32")
+    there = torch.as_tensor(rows).cuda()
+    for first in (0, 100, None, 3, None):
+        start = there.flip(0)[:8].clone() if first is None else there[first % n :][:8]
+        if len(start) < 8 or (n == 8 and first == 0):
+            start = there
+        model = KMeans(8, init=on_host(start), n_init=1, max_iter=20, tol=0.0)
+        expected = answer(model.fit(rows))
+        assert answer(model.set_params(init=start).fit(there)) == expected
 
 
 def test_nothing_waits_for_the_collector():

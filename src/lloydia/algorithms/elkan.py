@@ -25,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding
+from lloydia.imports import load
 
 __all__ = ["Elkan"]
 
 
 class Elkan:
-    """The bounds of every point: k + 2 float32, k rounded up; as many again for each centre.
+    """The bounds of every point: k + 2 float32, k in whole vectors; as many again for each centre.
 
     Attributes
     ----------
@@ -52,7 +53,9 @@ class Elkan:
     """
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
-        width = -(-k // 16) * 16
+        # As wide as the panels that distances are found with.
+        lanes = load("lloydia.backends.cpu.micro").LANES
+        width = -(-k // lanes) * lanes
         needed, free = 4 * ((n_samples + k) * width + 2 * n_samples), free_bytes()
         if needed > free:
             raise MemoryError(

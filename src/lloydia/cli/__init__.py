@@ -34,7 +34,7 @@ TAKES = {
     "ladder report": "options alone",
     "ladder dump": "options alone",
 }
-SPELLED = re.compile(r"\b(algorithm|columns|device|empty|init|memory|stop)='([^']*)'")
+SPELLED = re.compile(r"\b(algorithm|device|empty|init|memory|stop)='([^']*)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

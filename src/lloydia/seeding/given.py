@@ -29,6 +29,7 @@ def fits(centers: Any, X: Any, n_clusters: int) -> bool:
         and centers.device == X.device
         and centers.dtype == torch.float32
         and X.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and centers.layout == torch.strided
         and centers.is_contiguous()
         and not centers.is_neg()
     )

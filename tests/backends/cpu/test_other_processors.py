@@ -37,17 +37,19 @@ def noting(library):
 CPUCodeLibrary._optimize_final_module = noting
 
 import lloydia
+from lloydia.algorithms import ALGORITHMS
 
 rng = np.random.default_rng(0)
-CASES = [(1_000, 2, 7, "f4"), (1_000, 2, 7, "f8"), (500, 20, 30, "f4"), (500, 20, 30, "f8")]
+CASES = [(1_000, 2, 7, "f4"), (1_000, 2, 7, "f8"), (500, 20, 30, "f4"), (500, 20, 18, "f8")]
 for n, d, k, dtype in CASES:
     X = (rng.normal(size=(n, d)) + rng.integers(0, 3, (n, 1))).round(1).astype(dtype)
     right = lloydia.KMeans(k, random_state=0, n_init=1, device="reference").fit(X)
-    found = lloydia.KMeans(k, random_state=0, n_init=1, algorithm="lloyd").fit(X)
-    assert found.n_iter_ == right.n_iter_, (n, d, k, dtype)
-    assert np.array_equal(found.labels_, right.labels_)
-    assert np.array_equal(found.cluster_centers_, right.cluster_centers_)
-    assert found.inertia_ == right.inertia_
+    for name in ALGORITHMS:
+        found = lloydia.KMeans(k, random_state=0, n_init=1, algorithm=name).fit(X)
+        assert found.n_iter_ == right.n_iter_, (name, n, d, k, dtype)
+        assert np.array_equal(found.labels_, right.labels_), (name, n, d, k, dtype)
+        assert np.array_equal(found.cluster_centers_, right.cluster_centers_)
+        assert found.inertia_ == right.inertia_
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import devices, engine, listed, out_of_core, room, sending
+from lloydia.backends.cuda import beginning, devices, listed, out_of_core, room, sending
 from lloydia.backends.cuda.narrow import narrowest
 from lloydia.backends.parts import Parts
 from lloydia.cli import main
@@ -33,7 +33,7 @@ def memory(monkeypatch):
 
     It does not hold all rows in any case, however few there are.
     """
-    for module in (room, engine):
+    for module in (room, beginning):
         monkeypatch.setattr(module, "SPARE", 0)
     monkeypatch.setattr(devices, "LITTLE", 0)
     monkeypatch.setattr(devices, "fits", lambda *rows: False)

@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from lloydia.backends.cuda import plans, series
+from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import Launch
 from lloydia.backends.cuda.pieces import ALIGNED
-from lloydia.backends.cuda.plans import CLEAN, Layout, Plan
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.plans import CLEAN, Layout, Plan, overlap
 from lloydia.backends.cuda.series import series_of
 
 
@@ -115,3 +117,24 @@ def test_a_layout_has_all_that_its_owners_have():
     )
     assert layout.key == ("work", 4, 2, torch.float32, X.data_ptr() % 16, True, 7, None)
     assert all(a is b for a, b in zip(layout.parts, (X, numbers, lists), strict=True))
+
+
+def test_what_shares_memory():
+    whole = torch.zeros(40, 2)
+    assert overlap(whole, whole)
+    assert overlap(whole[:8], whole)
+    assert overlap(whole, whole[30:])
+    assert not overlap(whole[:8], whole[8:])
+    assert not overlap(whole, torch.zeros(40, 2))
+
+
+def test_a_key_holds_no_memory_but_where_it_begins(device):
+    rows = Placed(torch.ones(40, 20), None, "cuda")
+    memory = tuple(part.clone() for part in HalfRows(rows).memory)
+    first = HalfRows(rows, memory)
+    keys = [Layout.of("halves", rows.X, halves).key for halves in (HalfRows(rows), first)]
+    assert keys[0] != keys[1]
+    for part in (part for key in keys for part in key):
+        assert not any(isinstance(x, torch.Tensor) for x in (part if type(part) is tuple else ()))
+    off = (memory[0], torch.zeros(41)[1:], memory[2])
+    assert Layout.of("halves", rows.X, HalfRows(rows, off)).key != keys[1]

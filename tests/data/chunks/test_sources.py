@@ -211,11 +211,11 @@ def no_zarr(folder):
 OPENING = [
     (
         more_columns,
-        "part-3.parquet has a column 'z', and .*part-0.parquet has not: .*columns='a,b,c'",
+        "part-3.parquet has a column 'z', and .*part-0.parquet has not: choose columns",
     ),
     (no_zarr, "x.zarr is damaged or no Zarr array"),
     (other_type, "part-3.parquet holds double in column 'a', and .*part-0.parquet holds float"),
-    (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has"),
+    (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has one"),
     (lambda f: f, "is a folder without .parquet files"),
     (lambda f: f / "gone.npy", "no such file"),
     (lambda f: list, "is empty: 0 blocks without rows"),
@@ -356,7 +356,8 @@ def test_scores_refuse_chunks():
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [(10**9, 10**9), ("1e9", 10**9), ("1.5e3 kB", 1_500_000), ("2 GiB", 2**31)]
+    ("text", "count"),
+    [(10**9, 10**9), ("1e9", 10**9), ("1.5e3 kB", 1_500_000), (1e16, 10**16), ("2 GiB", 2**31)],
 )
 def test_amounts_of_memory(text, count):
     assert lloydia.chunks(X, memory=text).memory == count
@@ -397,6 +398,16 @@ def test_results_of_a_model_that_knows_names(tmp_path):
     with pytest.raises(TypeError, match=r"takes a function of rows, .* was given ndarray"):
         turned.write(model.labels_, tmp_path / "turned.npy")
     assert not (tmp_path / "turned.npy").exists()
+    # Of what is no method of a model nobody knows what names it wants.
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        turned.write(lambda rows: model.predict(rows), tmp_path / "turned.npy")
+
+
+def test_a_later_file_may_have_an_index_that_has_a_name(tmp_path):
+    rows = pd.DataFrame(X, columns=NAMES)
+    rows.to_parquet(tmp_path / "0.parquet")
+    rows.set_index(pd.Index(range(1000), name="id")).to_parquet(tmp_path / "1.parquet")
+    assert lloydia.chunks(tmp_path, memory="2GB").shape == (2000, 3)
 
 
 def test_nothing_is_kept_of_the_rows_that_results_are_made_of(tmp_path):

@@ -16,6 +16,7 @@ from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
 from lloydia.backends.cuda.own_device import anywhere
 from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.plans import overlap
 from lloydia.backends.cuda.sums import Lattice, replicas
 from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.engine import UNLIMITED
@@ -151,7 +152,10 @@ class Beginning(Picks):
         Centres on the device stay there if that run finds whether they are finite.
         """
         if isinstance(centers, torch.Tensor):
-            return centers if self._measures() else checked(centers, self.X, self.k)
+            if not self._measures():
+                return checked(centers, self.X, self.k)
+            # Plans tell memory apart by where it is.
+            return centers.clone() if overlap(centers, self.X) else centers
         # Its own, whatever becomes of the caller's, if it may be needed again.
         own = np.array if self.low else np.asarray
         return own(centers, dtype=self.dtype, order="C")

@@ -201,7 +201,9 @@ class HalfRows:
             grid=(torch.int64, (5 * (d + 1),)), **(stored if memory is None else {}),
         )  # fmt: skip
         self.measured = bounds is not None and members == 1
-        self.given: tuple[torch.Tensor, ...] = ()
+        # Memory that is not of the piece, and where it begins, which kernels are compiled for.
+        self.given: list[torch.Tensor] = []
+        self.alignments: tuple[int, ...] = ()
         if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
         layout = Layout.of("halves", rows.X, self, more=(bounds is None,))
@@ -259,7 +261,9 @@ class HalfRows:
 
     @memory.setter
     def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
-        self.high, self.norm, self.rest = self.given = memory
+        self.high, self.norm, self.rest = memory
+        self.given = [*memory]
+        self.alignments = tuple(part.data_ptr() % 16 for part in memory)
 
     def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""

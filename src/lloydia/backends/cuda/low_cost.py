@@ -67,7 +67,6 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
         if seen is not None:
-            # If all did, they would write to the same few addresses at once.
             # If all programs did, they would write to the same few addresses at once.
             see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)
         top = tl.maximum(top, term)

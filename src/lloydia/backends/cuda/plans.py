@@ -19,7 +19,7 @@ from lloydia.backends.cuda.launching import Launch, noted, stream_of
 from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
 
-__all__ = ["CLEAN", "Layout", "Plan", "Scratch", "planned", "tensors_of"]
+__all__ = ["CLEAN", "Layout", "Plan", "Scratch", "overlap", "planned", "tensors_of"]
 
 # Bytes that hold, mostly, what of a plan's scratch begins with zeros.
 CLEAN = 1 << 14
@@ -43,7 +43,8 @@ class Layout(NamedTuple):
         Names the work, and determines all numbers and types that it launches kernels with, the
         sizes of the parts, and which of their addresses are multiples of 16 bytes.
     parts : sequence of torch.Tensor
-        The memory: each tensor that is launched with is, or is a view of, one of them.
+        The memory: each tensor that is launched with is, or is a view of, one of them.  If a part
+        lies in another it does so for this key always.
     scratch : callable
         Returns further parts, which nothing but this work uses, and those of them that are to begin
         with zeros.  It is asked where there is no plan; a plan takes them of one piece.
@@ -135,6 +136,12 @@ class Plan:
         values = self.series.values.copy()
         values[slots] = np.array(begins)[part] + offsets
         return self.series.with_values(values, kept)
+
+
+def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether two contiguous tensors share memory."""
+    first, second = a.data_ptr(), b.data_ptr()
+    return first < second + b.nbytes and second < first + a.nbytes
 
 
 def offsets_of(parts: Sequence[torch.Tensor]) -> list[int]:

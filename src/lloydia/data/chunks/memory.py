@@ -176,7 +176,7 @@ def parse_bytes(text: int | str) -> int:
     ValueError
         It means none.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d\d?)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d\d?)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
     if isinstance(text, bool) or found is None or not float(found[1]):
         raise ValueError(f"memory={text!r} is no amount of memory: write 2GB, 500MB or 1.5GiB.")
     return int(float(found[1]) * UNITS[found[2]])

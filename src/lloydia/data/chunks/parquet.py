@@ -74,9 +74,10 @@ class Parquet(Chunks):
     ) -> None:
         """Refuse a file that has not the columns of the first."""
         for name, kind in zip(names, kinds, strict=True):
-            if name not in schema.names:
+            if (count := schema.names.count(name)) != 1:
                 raise DataError(
-                    f"{self.files[number]} has no column {name!r}, and {self.files[0]} has."
+                    f"{self.files[number]} has {'several columns' if count else 'no column'} "
+                    f"{name!r}, and {self.files[0]} has one."
                 )
             if (own := schema.field(name).type) != kind:
                 raise DataError(
@@ -86,11 +87,13 @@ class Parquet(Chunks):
 
     def _same_width(self, number: int, schema: Any, names: Sequence[str]) -> None:
         """Refuse a file that has more columns than the first, of which all were wanted."""
+        # An index that has a name is one here if it is none there.
+        indices = (schema.pandas_metadata or {}).get("index_columns", ())
         for name in feature_names(schema):
-            if name not in names:
+            if name not in names and name not in indices:
                 raise DataError(
                     f"{self.files[number]} has a column {name!r}, and {self.files[0]} has not: "
-                    f"choose those that both have, columns={','.join(names)!r}."
+                    "choose columns that both have."
                 )
 
     @property

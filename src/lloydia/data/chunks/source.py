@@ -281,12 +281,12 @@ class Chunks(ABC):
                 f"{type(function).__name__}: numpy.save writes an array."
             )
         owner = getattr(function, "__self__", None)
-        if hasattr(owner, "cluster_centers_"):
-            self.meant_for(owner, reset=False)
         reader = Reader(self, self.block_by_block().plan(False, 1).rows)
         with warnings.catch_warnings():
-            # The names were compared here; blocks have none.
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            if hasattr(owner, "cluster_centers_"):
+                # The names are compared here; blocks have none.
+                self.meant_for(owner, reset=False)
+                warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
             write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
 
 
