@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+from threading import Thread
 
 import numpy as np
 import pytest
 
-from lloydia import KMeans
+from lloydia import KMeans, assign
+from lloydia.backends import choose
 from lloydia.data.arrays import on_host
 from table import answer, blobs
 
@@ -40,6 +42,19 @@ def test_starts_that_lie_in_the_rows_or_elsewhere(n, d):
         model = KMeans(8, init=on_host(start), n_init=1, max_iter=20, tol=0.0)
         expected = answer(model.fit(rows))
         assert answer(model.set_params(init=start).fit(there)) == expected
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_thread_whose_first_act_is_a_launch(d):
+    rows = blobs(4000, d, "float32")
+    expected, _ = assign(rows, rows[:7], device="cpu")
+    for _ in range(2):  # the second time by a plan
+        engine = choose("cuda", rows, None, None)
+        engine.start(rows[:7], "lloyd")
+        thread = Thread(target=engine.assign)
+        thread.start()
+        thread.join()
+        assert (on_host(engine.labels()) == expected).all()
 
 
 def test_nothing_waits_for_the_collector():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from ctypes import CFUNCTYPE, POINTER, c_int32, c_int64, c_void_p, cast
 from types import SimpleNamespace
 
@@ -36,7 +37,34 @@ def driver(monkeypatch):
 
     functions = {name: noting(name) for name in (series.USUAL, series.COOPERATIVE)}
     monkeypatch.setattr(series, "function", lambda name: cast(functions[name], c_void_p).value)
+    monkeypatch.setattr(series, "driver", lambda: Contexts(seen=[]))
+    monkeypatch.setattr(series, "_here", threading.local())
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
     return seen
+
+
+class Contexts:
+    """The driver's part that knows which context a thread is in."""
+
+    def __init__(self, seen, failing=""):
+        self.seen, self.failing, self.here = seen, failing, threading.local()
+
+    def cuCtxGetCurrent(self, context):
+        context._obj.value = getattr(self.here, "context", None)
+        return 0
+
+    def cuDeviceGet(self, device, number):
+        device._obj.value = number + 100
+        return 5 if self.failing else 0
+
+    def cuDevicePrimaryCtxRetain(self, context, device):
+        context._obj.value = device.value + 1000
+        return 0
+
+    def cuCtxSetCurrent(self, context):
+        self.here.context = context.value
+        self.seen.append(context.value)
+        return 0
 
 
 def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), **about):
@@ -145,3 +173,33 @@ def test_parameters_live_as_long_as_the_series(driver):
     del found
     other.queue(5)
     assert driver[0][-1] == [*range(1, 7)]
+
+
+def test_each_thread_enters_a_context_once(driver, monkeypatch):
+    contexts = Contexts(seen=[])
+    monkeypatch.setattr(series, "driver", lambda: contexts)
+    one = series_of([launch(places=range(6), kinds=["i32"] * 6)])
+
+    def twice():
+        one.queue(77)
+        one.queue(77)
+
+    for _ in range(3):
+        thread = threading.Thread(target=twice)
+        thread.start()
+        thread.join()
+    assert contexts.seen == [1102] * 3
+    # One that is in a context stays there.
+    contexts.here.context = 4
+    twice()
+    assert contexts.seen == [1102] * 3
+    assert len(driver) == 8
+
+
+def test_a_thread_without_a_context_launches_nothing(driver, monkeypatch):
+    contexts = Contexts(seen=[], failing="cuDeviceGet")
+    monkeypatch.setattr(series, "driver", lambda: contexts)
+    monkeypatch.setattr(series, "reason", lambda failed: f"number {failed}")
+    with pytest.raises(RuntimeError, match="refused to name a device: number 5"):
+        series_of([launch(places=range(6), kinds=["i32"] * 6)]).queue(77)
+    assert driver == []

@@ -10,11 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import CDLL, CFUNCTYPE, addressof, byref, c_char_p, c_int64, c_void_p, cast
+from ctypes import CDLL, CFUNCTYPE, addressof, byref, c_char_p, c_int, c_int64, c_void_p, cast
 from functools import cache
+from threading import local
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from llvmlite import binding, ir
 from numpy.typing import NDArray
 
@@ -77,9 +79,10 @@ class Series:
         heads = self.heads
         if heads.count == 0:
             return
+        if not getattr(_here, "entered", False):
+            enter()
         failed = compiled()(heads.at, heads.count, self.at, len(self.values), stream, times)
-        if failed:
-            raise RuntimeError(f"The GPU's driver refused to launch a kernel: {reason(failed)}.")
+        refuse(failed, "launch a kernel")
 
 
 class Apart(NamedTuple):
@@ -162,6 +165,31 @@ def driver() -> CDLL:
 def function(name: str) -> int:
     """Return where a function of the driver is."""
     return cast(getattr(driver(), name), c_void_p).value or 0
+
+
+# What a thread has come to: whether it has entered a context.
+_here = local()
+
+
+def enter() -> None:
+    """Have this thread in the context of PyTorch's current device, unless it is in one.
+
+    A thread is in none until it has asked the runtime for something, which a launch does not, nor
+    does PyTorch where the device is the first.
+    """
+    held, device, library = c_void_p(), c_int(), driver()
+    refuse(library.cuCtxGetCurrent(byref(held)), "name a thread's context")
+    if not held.value:
+        refuse(library.cuDeviceGet(byref(device), torch.cuda.current_device()), "name a device")
+        refuse(library.cuDevicePrimaryCtxRetain(byref(held), device), "give a device's context")
+        refuse(library.cuCtxSetCurrent(held), "enter a device's context")
+    _here.entered = True
+
+
+def refuse(failed: int, what: str) -> None:
+    """Raise for an error of the driver."""
+    if failed:
+        raise RuntimeError(f"The GPU's driver refused to {what}: {reason(failed)}.")
 
 
 def reason(failed: int) -> str:
