@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.data.arrays import on_host
+from lloydia.data.device_arrays import n_distinct
 from lloydia.loop import minimise
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, rows_of
@@ -113,6 +114,26 @@ def test_rows_that_a_stream_makes_on_each_gpu(several):
         rows.copy_(given)
         agree(rows, X, 50, init=X[:50], max_iter=5)
     assert torch.cuda.current_device() == 0
+
+
+def test_labels_of_another_gpu_than_the_current_one_are_counted_there(several):
+    labels = torch.zeros(5000, dtype=torch.int32, device="cuda:1")
+    coming = torch.arange(5000, dtype=torch.int32, device="cuda:1") % 7
+    torch.cuda.synchronize(1)
+    with torch.cuda.device(1):
+        torch.cuda._sleep(200_000_000)
+        labels.copy_(coming)
+    assert n_distinct(labels, 9) == 7
+    assert torch.cuda.current_device() == 0
+
+
+def test_fits_of_rows_on_another_gpu_that_come_to_max_iter(several):
+    X = blobs(20_011, 2, "float32")
+    expected = answer(KMeans(9, init="random", random_state=4, max_iter=20).fit(X))
+    for _ in range(20):
+        rows = torch.as_tensor(X).to("cuda:1")
+        model = KMeans(9, init="random", random_state=4, max_iter=20, device="cuda:all").fit(rows)
+        assert answer(model) == expected
 
 
 def test_the_same_bits_again_and_again(several):

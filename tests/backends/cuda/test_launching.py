@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 from triton.compiler import CompiledKernel
 
+from lloydia.backends.cuda import launching
 from lloydia.backends.cuda.launching import Launch
 
 
@@ -28,3 +30,15 @@ def test_a_kernel_is_queued_as_triton_queues_it():
     # Tensors come as their addresses, and Triton's hooks are not called.
     assert ours == (*theirs[:6], None, None, None, *places)
     assert places == [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in theirs[9:]]
+
+
+def test_a_kernel_is_not_queued_on_another_device_than_its_arguments(monkeypatch):
+    monkeypatch.setattr(launching, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    # What else is a tensor here has no GPU to be on.
+    monkeypatch.setattr(torch, "Tensor", SimpleNamespace)
+    there = SimpleNamespace(device=torch.device("cuda", 1), dtype=torch.int32, data_ptr=lambda: 64)
+    with pytest.raises(RuntimeError, match="run on cuda:0, and its arguments are on cuda:1"):
+        launching.launch(None, (1,), there)
+    with pytest.raises(RuntimeError, match="run on cuda:0, and its arguments are on cuda:1"):
+        launching.launch_known(None, "a key", (1, 1, 1), there)

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import ceil_div, processors
+from lloydia.backends.cuda.own_device import current
 from lloydia.backends.cuda.recording import launch
 
 __all__ = ["FEW", "n_distinct", "n_missing", "see"]
@@ -56,9 +57,11 @@ def seen_kernel(labels, n, seen, k):
 
 
 def n_distinct(labels: torch.Tensor, k: int) -> int:
-    """Return how many of k labels occur: int32, shape (n,)."""
+    """Return how many of k labels occur: int32, shape (n,), on whatever device."""
     seen = torch.zeros(k, dtype=torch.int32, device=labels.device)
-    for n in sorted({min(FEW.value * k, len(labels)), len(labels)}):
-        programs = min(ceil_div(n, BLOCK.value), 8 * processors(labels.device))
-        launch(seen_kernel, (programs,), labels, n, seen, k)
+    # No engine asks: the current device may be another.
+    with current(labels.device):
+        for n in sorted({min(FEW.value * k, len(labels)), len(labels)}):
+            programs = min(ceil_div(n, BLOCK.value), 8 * processors(labels.device))
+            launch(seen_kernel, (programs,), labels, n, seen, k)
     return int(seen.count_nonzero())

@@ -114,7 +114,13 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
     kernel : triton kernel
     grid : tuple of int
     args, options
-        Arguments known at compile time come by name, as launch options do.
+        The first is a tensor on the current device.  Arguments known at compile time come by name,
+        as launch options do.
+
+    Raises
+    ------
+    RuntimeError
+        Where the current device is another.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
@@ -155,6 +161,12 @@ def _queue_known(
     kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict
 ) -> None:
     device = torch.cuda.current_device()
+    if args[0].device.index != device:
+        # The kernel would reach them there, but not wait for those that write them.
+        raise RuntimeError(
+            f"A kernel was to run on cuda:{device}, and its arguments are on {args[0].device}: "
+            "make that the current device first."
+        )
     # By its identity: kernels stay, and to hash one takes longer.
     known = id(kernel), key, device
     compiled = _found.get(known)
