@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lloydia import KMeans
+from lloydia.backends.cuda import tensor_run
 from lloydia.backends.cuda.extent import queue_bounds
 from lloydia.backends.cuda.found_grid import queue_grid, remember_limbs
 from lloydia.exact import sums as exact
@@ -66,3 +67,32 @@ def test_what_is_not_finite_is_refused_as_well(device):
         KMeans(5, init=X[:5], n_init=1, max_iter=6, device="cuda").fit(
             torch.as_tensor(X, device=device)
         )
+
+
+@pytest.mark.parametrize(("guess", "apart"), [(None, False), (1, True), (2, False), (4, True)])
+def test_a_start_on_the_device_is_that_of_the_host(guess, apart, device, monkeypatch):
+    X = blobs(100, 12, "float32")
+    X[::7] *= np.float32(1e-6)
+    model = KMeans(5, init=X[:5], n_init=1, max_iter=3, tol=0.0)
+    expected = answer(model.fit(X))
+    there = torch.as_tensor(X, device=device)
+    if guess:
+        remember_limbs(there, guess)
+    start = there[:5].clone() if apart else there[:5]
+    model.set_params(init=start, device="cuda")
+    assert answer(model.fit(there)) == expected
+    # Now the grid is known, and the host asked for nothing.
+    monkeypatch.setattr(tensor_run, "put", None)
+    assert answer(model.fit(there)) == expected
+
+
+@pytest.mark.parametrize(("value", "message"), [(np.inf, "infinity"), (np.nan, "NaN")])
+def test_a_start_on_the_device_that_is_not_finite_is_refused(value, message, device):
+    X = torch.as_tensor(blobs(100, 12, "float32"), device=device)
+    start = X[:5].clone()
+    start[4, 11] = value
+    for guess in (None, 2):
+        if guess:
+            remember_limbs(X, guess)
+        with pytest.raises(ValueError, match=message):
+            KMeans(5, init=start, n_init=1, max_iter=3, device="cuda").fit(X)

@@ -152,10 +152,10 @@ class Beginning(Picks):
         Centres on the device stay there if that run finds whether they are finite.
         """
         if isinstance(centers, torch.Tensor):
-            if not self._measures():
+            if not (self._measures() or self._guesses()):
                 return checked(centers, self.X, self.k)
             # Plans tell memory apart by where it is.
-            return centers.clone() if overlap(centers, self.X) else centers
+            return centers.clone() if self.low and overlap(centers, self.X) else centers
         # Its own, whatever becomes of the caller's, if it may be needed again.
         own = np.array if self.low else np.asarray
         return own(centers, dtype=self.dtype, order="C")
@@ -164,6 +164,19 @@ class Beginning(Picks):
         """Return whether the next run begins with measuring."""
         unknown = self._extent is None and self.bounds is None
         return self.low and unknown and "run" not in self.__dict__
+
+    def _guesses(self) -> bool:
+        """Return whether the next run begins with storing the rows, for a grid that is guessed."""
+        unknown = self._extent is None and self.bounds is None and self.weights is None
+        first = not self.low and unknown and self.halves is None
+        return first and limbs_before(self.X) is not None
+
+    def _refuse(self) -> None:
+        super()._refuse()
+        begun = self.__dict__.get("begun")
+        if isinstance(begun, torch.Tensor):
+            # The rows are finite: their start is not.
+            checked(begun, self.X, self.k)
 
     def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
         """Make what a run needs."""
@@ -178,7 +191,6 @@ class Beginning(Picks):
             lattice = None if self.unchecked else self.lattice
             self.run = LowRun(self, lattice, centers, self.lag + 4, settles)
         else:
-            assert isinstance(centers, np.ndarray)
             if self.halves is None:
                 # The device stores them while the host goes on.
                 self.halve()

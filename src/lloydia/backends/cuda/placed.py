@@ -114,11 +114,15 @@ class Placed:
             found = self.ask().numpy()
             largest, smallest, self.ordinary = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
-                refuse_non_finite(self.X)
+                self._refuse()
             self._extent = exact.Extent(
                 self.n_samples, largest, smallest, *exact.weight_extent(weights)
             )
         return self._extent
+
+    def _refuse(self) -> None:
+        """Raise an error for what is not finite."""
+        refuse_non_finite(self.X)
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)

@@ -19,6 +19,7 @@ from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.plans import CLEAN, Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
+from lloydia.backends.cuda.starting import queue_start
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.upload import put
 
@@ -36,7 +37,8 @@ class TensorRun:
     rows : CUDA
         Its grid is asked for when rows are first added up: the device assigns them while the host
         waits for their extent.
-    centers : ndarray of shape (k, d)
+    centers : ndarray of shape (k, d), or float32 tensor on the device
+        A tensor may hold what is not finite: then the rows' bounds are not finite either.
     lag : int
         Iterations that are queued while one is waited for.
     settles : bool
@@ -56,14 +58,20 @@ class TensorRun:
         See :mod:`lloydia.backends.cuda.flow`.
     """
 
-    def __init__(self, rows: CUDA, centers: NDArray, lag: int, settles: bool) -> None:
+    def __init__(
+        self, rows: CUDA, centers: NDArray | torch.Tensor, lag: int, settles: bool
+    ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.settles, n_slots = proxy(rows), int(settles), lag + 4
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
         self.current = torch.empty((k, d), dtype=rows.wide, device=device)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
-        put(centers, self.current)
-        self.history[0] = self.current
+        if isinstance(centers, torch.Tensor):
+            assert rows.measured is not None
+            queue_start(centers, self.current, self.history, rows.measured)
+        else:
+            put(centers, self.current)
+            self.history[0] = self.current
         self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
         whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
         self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
@@ -139,10 +147,10 @@ class TensorRun:
             self.updating.do(self._update, device, self._updating)
             self.iterating = self.scanning.then(self.updating)
             left -= 1
+            if self.rows.unchecked:
+                # On its way to the host before what follows, now that the device has work.
+                self.rows.ask()
         self.iterating.do(self._iterate, device, times=left)
-        if left and self.rows.unchecked:
-            # On its way to the host, now that the device has work, before what follows.
-            self.rows.ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
