@@ -154,7 +154,8 @@ class Batch:
         inertia = model.stop is not None and model.stop.needs_inertia
         if self.weights is None and not inertia:
             settles = model.empty != "keep"
-            with together(model.device, self.X, model.n_clusters, settles) as groups:
+            starts = None if isinstance(self.starts, np.ndarray) else self.starts
+            with together(model.device, self.X, model.n_clusters, settles, starts) as groups:
                 for group in groups:
                     begun = len(self.X) - len(left - self.drawn.keys())
                     if self.in_turn and sorted(group) != list(range(begun, begun + len(group))):
@@ -315,7 +316,7 @@ def _check_batch(X: Any) -> Any:
 
 
 def _starts(init: Any, X: Any, n_clusters: int) -> Any:
-    """Return the starts of all members: where they are, if there is nothing to convert, or refuse.
+    """Return the starts of all members: where they are, if there is nothing to convert.
 
     float64 centres are looked at on the host: their squares may overflow.
     """
@@ -324,7 +325,7 @@ def _starts(init: Any, X: Any, n_clusters: int) -> Any:
         starts = as_tensor(init)
         single = str(starts.dtype) == "torch.float32" and center_dtype(X) == np.float32
         there = starts.device == X.device and starts.shape == shape
-        if single and there and bool(starts.isfinite().all()):
+        if single and there:
             return starts
     return _split("init", init, shape)
 

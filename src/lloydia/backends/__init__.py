@@ -123,7 +123,7 @@ def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
 
 @contextmanager
 def together(
-    device: str, X: Any, n_clusters: int, settles: bool
+    device: str, X: Any, n_clusters: int, settles: bool, starts: Any = None
 ) -> Iterator[Iterable[dict[int, Engine]]]:
     """Open the groups of a batch's members whose iterations are computed together: on a GPU.
 
@@ -139,6 +139,9 @@ def together(
     n_clusters : int
     settles : bool
         As in :meth:`Engine.start`.
+    starts : array of shape (members, n_clusters, n_features), optional
+        Beside X, in float32: where members will be started, if that is known.  A member whose
+        start is not finite is in no group.
     """
     name = _gpu_name(device, on_gpu(X))
     if not name:
@@ -148,7 +151,7 @@ def together(
         name = load("lloydia.backends.cuda.devices").find(name, X)
         member = load("lloydia.backends.cuda.member")
     with load("lloydia.backends.cuda.own_device").on(name):
-        yield member.groups(name, X, n_clusters, settles)
+        yield member.groups(name, X, n_clusters, settles, starts)
 
 
 def _gpu_name(device: str, there: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
+from lloydia.backends.cuda.starting import queue_start
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.upload import to_device
@@ -50,14 +51,30 @@ class Batch:
     k : int
     settles : bool
         Whether empty clusters end what is queued of a member.
+    starts : torch.Tensor of shape (members, k, d), optional
+        Where all members will be started, with :meth:`assign_ahead` before they are.
+    bounds : torch.Tensor, optional
+        Of the rows, which :func:`~lloydia.backends.cuda.starting.queue_start` raises.
     """
 
-    def __init__(self, rows: BatchRows, k: int, settles: bool) -> None:
+    def __init__(
+        self,
+        rows: BatchRows,
+        k: int,
+        settles: bool,
+        starts: torch.Tensor | None = None,
+        bounds: torch.Tensor | None = None,
+    ) -> None:
         self.rows = rows
         self.run = BatchRun(rows, k, SLOTS, settles)
         self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.members
+        # Whether the starts are in place, and rows were assigned to them.
+        self.begun = starts is not None and bounds is not None
+        self.assigned = False
+        if starts is not None and bounds is not None:
+            queue_start(starts, self.run.current, self.run.history, bounds)
         # Iterations that a member asked for, and those that the device was told of.
         self.queued = self.launched = 0
         self.max_iter = UNLIMITED
@@ -85,7 +102,7 @@ class Batch:
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
         run = self.run
-        if self.launched == 0:
+        if not self.begun:
             self._begin()
         if self.launched < self.queued:
             self._go_back()
@@ -93,7 +110,9 @@ class Batch:
             self.ended.clear()
         while self.launched < self.queued:
             self.launched += 1
-            self.scanning.do(self._scan, self.rows.device, self._scanning)
+            if not self.assigned:
+                self._assign()
+            self.assigned = False
             self.updating.do(self._update, self.rows.device, self._updating)
             run.ask(self.launched)
             if self.launched == self.max_iter:
@@ -107,6 +126,17 @@ class Batch:
         else:
             run.current.copy_(torch.from_numpy(np.stack(starts)), non_blocking=True)
         run.history[0] = run.current
+        self.begun = True
+
+    def assign_ahead(self) -> None:
+        """Assign rows to the starts, if those are known, before any member asks for it."""
+        if self.begun:
+            self._assign()
+            self.assigned = True
+
+    def _assign(self) -> None:
+        """Queue an assignment of all members."""
+        self.scanning.do(self._scan, self.rows.device, self._scanning)
 
     def _scan(self) -> None:
         """Queue an assignment of all members; rows that change are listed."""
@@ -147,7 +177,7 @@ class Batch:
 
     def _end(self) -> Fetched:
         """Queue a last assignment of the members that go on, and the inertia of all."""
-        self.scanning.do(self._scan, self.rows.device, self._scanning)
+        self._assign()
         return Fetched(self._totals(self.run.labels, self.run.current))
 
     def settle(self) -> Fetched:
@@ -198,11 +228,13 @@ class Batch:
         return [join_cost(own, self.rows.n_samples) for own in limbs.numpy().tolist()]
 
 
-def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[int], Batch]]:
+def batches(
+    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+) -> Iterator[tuple[list[int], Batch]]:
     """Yield the batches that members are fitted in, with their numbers.
 
-    A member is in none where it has to be fitted by itself: rows of few features, or that are not
-    finite, or need more limbs than those of the others, or memory for one member only.
+    A member is in none where it has to be fitted by itself: rows of few features, or a start or
+    rows that are not finite, or more limbs than the others need, or memory for one member only.
 
     Parameters
     ----------
@@ -211,6 +243,8 @@ def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[i
     k : int
     settles : bool
         As of :class:`Batch`.
+    starts : float32 tensor on the device, of shape (members, k, d), or None
+        Where members will be started, if that is known.
     """
     home = place(device)
     there = isinstance(X, torch.Tensor) and X.device == home
@@ -220,8 +254,17 @@ def batches(device: str, X: Any, k: int, settles: bool) -> Iterator[tuple[list[i
     for first in range(0, len(X) if size > 1 else 0, size):
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
-        for numbers, own in alike(rows, lambda own: Batch(own, k, settles)):
-            yield [first + i for i in numbers], own
+        own = None if starts is None else starts[first : first + size].contiguous()
+        made_of = partial(_batch, k, settles, own)
+        for numbers, batch in alike(rows, made_of, Batch.assign_ahead):
+            yield [first + i for i in numbers], batch
+
+
+def _batch(
+    k: int, settles: bool, starts: torch.Tensor | None, rows: BatchRows, bounds: torch.Tensor | None
+) -> Batch:
+    """Return the batch of rows; those without bounds are not all that the starts are for."""
+    return Batch(rows, k, settles, starts, bounds)
 
 
 def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:

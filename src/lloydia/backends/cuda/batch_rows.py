@@ -76,17 +76,30 @@ class BatchRows:
         return Lattice(grid, None, columns, exponents, None)
 
 
-def alike(X: torch.Tensor, made_of: Callable[[BatchRows], B]) -> Iterator[tuple[list[int], B]]:
+def alike(
+    X: torch.Tensor,
+    made_of: Callable[[BatchRows, torch.Tensor | None], B],
+    begin: Callable[[B], None],
+) -> Iterator[tuple[list[int], B]]:
     """Yield what is made of members whose sums have as many limbs, where there are several.
 
     Beside their numbers.  Members that are not finite are left out.  X is as for
     :class:`BatchRows`, whose extents are known when what was made of them is yielded.
+
+    Parameters
+    ----------
+    X : torch.Tensor
+    made_of : callable
+        Gets rows and, of all members, their bounds, which it may raise.
+    begin : callable
+        Does what can be done with all members while their extents are on their way.
     """
     bounds = new_bounds(X)
     # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.
     rows = BatchRows(X, bounds)
+    ready: B | None = made_of(rows, bounds)
     on_the_way = Fetched(bounds)
-    ready: B | None = made_of(rows)
+    begin(ready)
     largest, smallest, _ = read_bounds(on_the_way.numpy(), X.dtype == torch.float64)
     finite = np.isfinite(largest).all(axis=1)
     largest[~finite] = 1.0
@@ -103,4 +116,4 @@ def alike(X: torch.Tensor, made_of: Callable[[BatchRows], B]) -> Iterator[tuple[
         exponents = exact.exponents_of(largest[numbers])
         grid = exact.Grid(bits, int(n_limbs), exponents, 0, False)
         own.measured = Measured(largest[numbers], smallest[numbers], grid)
-        yield numbers.tolist(), made_of(own) if ready is None else ready
+        yield numbers.tolist(), made_of(own, None) if ready is None else ready

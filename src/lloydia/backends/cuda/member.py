@@ -124,10 +124,12 @@ class Member(Picks):
         return self.batch.run.current[self.number]
 
 
-def groups(device: str, X: Any, k: int, settles: bool) -> Iterator[dict[int, Member]]:
+def groups(
+    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+) -> Iterator[dict[int, Member]]:
     """Yield the engines of members that are iterated together, by number.
 
     The parameters are those of :func:`lloydia.backends.cuda.batch.batches`.
     """
-    for numbers, batch in batches(device, X, k, settles):
+    for numbers, batch in batches(device, X, k, settles, starts):
         yield {b: Member(batch, i) for i, b in enumerate(numbers)}

@@ -147,14 +147,21 @@ class TensorRun:
             self.updating.do(self._update, device, self._updating)
             self.iterating = self.scanning.then(self.updating)
             left -= 1
-            if self.rows.unchecked:
-                # On its way to the host before what follows, now that the device has work.
-                self.rows.ask()
+            # The host looks at them while the device goes on, and queues short iterations first.
+            if self.together == 1:
+                self._ask()
         self.iterating.do(self._iterate, device, times=left)
+        if left:
+            self._ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
             self.end()
+
+    def _ask(self) -> None:
+        """Queue the copy of the rows' bounds, if those are to be looked at."""
+        if self.rows.unchecked:
+            self.rows.ask()
 
     def end(self) -> Ending:
         """Queue an assignment and the inertia."""

@@ -59,7 +59,7 @@ class Ours(Side):
             tol=task.tol,
             device=str(X.device),
         )
-        return Fitted(centers, int(max(n_iter)), labels, float(sum(inertia.tolist())))
+        return Fitted(centers, int(n_iter.max()), labels, float(sum(inertia.tolist())))
 
     def _one(self, X: Any, start: Any, task: Task) -> Fitted:
         from lloydia import KMeans
