@@ -94,6 +94,19 @@ def test_blocks_give_the_bits_of_the_cpu(n, d, k, kind, free, capsys):
         assert "out of core on cuda:0" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("d", [3, 40])
+def test_another_gpu_than_the_current_one(d, free, capsys):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there is one GPU")
+    X = blobs(200_000, d, "float32")
+    free(X, 12, 0.3)
+    expected = KMeans(12, init=X[:12], max_iter=5, device="cpu").fit(X)
+    model = KMeans(12, init=X[:12], max_iter=5, device="cuda:1", verbose=1).fit(X)
+    assert "out of core on cuda:1" in capsys.readouterr().out
+    assert answer(model) == answer(expected)
+    assert (model.transform(X[:1000]) == expected.transform(X[:1000])).all()
+
+
 @pytest.mark.parametrize("init", ["k-means++", "random", "farthest", "k-means||"])
 @pytest.mark.parametrize("d", [3, 40])
 def test_seedings(init, d, free):

@@ -63,6 +63,32 @@ def test_starts_that_are_on_the_device_are_used_there(device):
         k_means_batched(rows, 3, init=rows[:, :3] * torch.nan)
 
 
+def test_members_are_assigned_to_known_starts_at_once(device, monkeypatch):
+    X = members(4, 24, 9)
+    rows = torch.as_tensor(X, device=device)
+    began, begin = [], batch.Batch._begin
+    monkeypatch.setattr(batch.Batch, "_begin", lambda own: began.append(own) or begin(own))
+    options = {"init": X[:, :3], "max_iter": 2}
+    agree(k_means_batched(rows, 3, init=rows[:, :3], max_iter=2), X, n_clusters=3, **options)
+    assert not began
+    # Members that need more limbs are another batch, which puts its starts in place itself.
+    X[1, 5] = X[3, 5] = 2.0**-60
+    rows = torch.as_tensor(X, device=device)
+    agree(k_means_batched(rows, 3, init=rows[:, :3], max_iter=2), X, n_clusters=3, **options)
+    assert len(began) == 2
+
+
+def test_a_member_whose_start_is_not_finite_is_in_no_group(device):
+    rows = torch.as_tensor(members(3, 24, 9), device=device)
+    starts = rows[:, :3].clone()
+    starts[2, 1, 4] = torch.nan
+    with together("cuda", rows, 3, True, starts) as groups:
+        assert [sorted(group) for group in groups] == [[0, 1]]
+    with pytest.raises(ValueError, match="contains NaN") as caught:
+        k_means_batched(rows, 3, init=starts)
+    assert caught.value.__notes__ == ["This is member 2 of the batch."]
+
+
 @pytest.mark.parametrize("empty", ["relocate", "keep"])
 def test_a_member_with_empty_clusters_disturbs_no_other(empty, monkeypatch):
     X = members(2, 24, 10, "float64")

@@ -86,6 +86,17 @@ def test_a_start_on_the_device_is_that_of_the_host(guess, apart, device, monkeyp
     assert answer(model.fit(there)) == expected
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_starts_are_copied_whole(dtype, device):
+    # Of more numbers than a program copies.
+    X = torch.as_tensor(blobs(40, 300, "float32")).to(getattr(torch, dtype))
+    start = X[:5].float()
+    expected = answer(KMeans(5, init=start, n_init=1, max_iter=2).fit(X))
+    remember_limbs(X, 2)
+    model = KMeans(5, init=start.to(device), n_init=1, max_iter=2, device="cuda")
+    assert answer(model.fit(X.to(device))) == expected
+
+
 @pytest.mark.parametrize(("value", "message"), [(np.inf, "infinity"), (np.nan, "NaN")])
 def test_a_start_on_the_device_that_is_not_finite_is_refused(value, message, device):
     X = torch.as_tensor(blobs(100, 12, "float32"), device=device)

@@ -70,7 +70,7 @@ class Batch:
         self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.members
-        # Whether the starts are in place, and rows were assigned to them.
+        # Whether the starts are in place; whether rows were assigned to them, but not updated.
         self.begun = starts is not None and bounds is not None
         self.assigned = False
         if starts is not None and bounds is not None:

@@ -172,11 +172,11 @@ class Beginning(Picks):
         return first and limbs_before(self.X) is not None
 
     def _refuse(self) -> None:
-        super()._refuse()
         begun = self.__dict__.get("begun")
         if isinstance(begun, torch.Tensor):
-            # The rows are finite: their start is not.
+            # The bounds of the rows are raised where it is not finite.
             checked(begun, self.X, self.k)
+        super()._refuse()
 
     def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
         """Make what a run needs."""
@@ -193,7 +193,7 @@ class Beginning(Picks):
         else:
             if self.halves is None:
                 # The device stores them while the host goes on.
-                self.halve()
+                self.halve(later=isinstance(centers, torch.Tensor))
             self.run = TensorRun(self, centers, self.lag, settles)
         self.used = self.run.current
         self.ending = None

@@ -88,6 +88,7 @@ class Member(Picks):
         self.forget_seeds()
         self.queued = 0
         self.batch.max_iter = max_iter
+        # Not looked at in a batch that was made with them.
         self.batch.starts[self.number] = centers
 
     def iterate(self, inertia: bool) -> Asked:

@@ -103,7 +103,12 @@ class OutOfCore(Passes):
         super().__init__(host)
         self.name, self.device, self.room = name, place(name), room
         self.shared, self.sender = Shared(self.device), Sender(host, self.device)
-        edges, left = list(pairwise(host.edges.tolist())), room.left
+        with current(self.device):
+            self._read(weights)
+
+    def _read(self, weights: NDArray | None) -> None:
+        """Read all rows, and keep as many as there is room for."""
+        edges, left = list(pairwise(self.host.edges.tolist())), self.room.left
         self.parts = []
         for p, X in self.blocks(range(len(edges))):
             own = None if weights is None else weights[slice(*edges[p])]

@@ -99,13 +99,16 @@ class Placed:
             self.bounds = Fetched(queue_bounds(self.X) if self.measured is None else self.measured)
         return self.bounds
 
-    def halve(self) -> None:
-        """Queue the half-precision copy of the rows, and their measurement, if nobody has."""
+    def halve(self, later: bool = False) -> None:
+        """Queue the half-precision copy of the rows, and their measurement, if nobody has.
+
+        What is measured is on its way to the host then, unless that is to be done `later`, or there
+        is a guess of it.
+        """
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.halves = HalfRows(self, bounds=self.measured)
-        # Where the grid can be guessed, what was measured is looked at later.
         guessed = self.weights is None and limbs_before(self.X) is not None
-        if self.measured is not None and not guessed:
+        if self.measured is not None and not (later or guessed):
             self.ask()
 
     def extent(self) -> exact.Extent:

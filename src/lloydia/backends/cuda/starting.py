@@ -19,7 +19,7 @@ INFINITY = tl.constexpr(0x7F800000)
 @triton.jit(do_not_specialize=["size", "d"])
 def start_kernel(start, current, before, bounds, size, d):
     member = tl.program_id(2).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     place = member * size + at
     x = tl.load(start + place, mask=inside, other=0.0)
