@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu import amx, scanners
+from lloydia.backends.cpu import scanners, tile_scores
 from lloydia.backends.cpu.placed import Placed
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
@@ -85,7 +85,7 @@ def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch)
     assert len(used) > 2
 
 
-@pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
+@pytest.mark.skipif(not tile_scores.WHOLE, reason="this processor has no tiles")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 15, 32, 129])
 def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):

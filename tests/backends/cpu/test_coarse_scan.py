@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu import amx, coarse_scan, scanners
+from lloydia.backends.cpu import coarse_scan, scanners, tile_scores
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.exact.distance import squared_distances
 from lloydia.functions import assign
 from nasty import FLAVOURS, rows_of
 
-pytestmark = pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
+pytestmark = pytest.mark.skipif(
+    not tile_scores.AVAILABLE, reason="this processor multiplies no pairs of bfloat16"
+)
 
 
 def straight(task, cost, n):
@@ -27,7 +29,7 @@ def scanned(X, centers, rows=EVERY, bounds=True):
     best, second = np.full((2, n if bounds else 0), np.nan)
     far, *_, line = p.errors
     m = coarse_scan.coarse_scan(
-        X, rows, 0, n, p.tiles, amx.lead(d), p.frame, far, line, labels, best, second, left
+        X, rows, 0, n, p.tiles, tile_scores.lead(d), p.frame, far, line, labels, best, second, left
     )
     assert (np.diff(left[:m]) > 0).all()
     sure = np.ones(n, dtype=bool)
@@ -49,7 +51,7 @@ def check(X, centers, found):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("d", [64, 95, 130])
+@pytest.mark.parametrize("d", [d for d in (24, 31, 32, 64, 95, 130) if d >= tile_scores.COARSE])
 def test_what_is_certified_is_nearest(flavour, dtype, d):
     X = rows_of(flavour, 300, d, dtype, seed=d)
     for k in (2, 15, 33, 100):
@@ -105,6 +107,7 @@ def test_with_and_without_it_the_bits_are_the_same(d, dtype, monkeypatch):
         oracle = assign(X, X[:40], device="reference")
         for ample in (0, 10**9):
             monkeypatch.setattr(scanners, "AMPLE", ample)
+            monkeypatch.setattr(scanners, "SEVERAL", 1)
             labels, inertia = assign(X, X[:40])
             assert (labels == oracle[0]).all(), (flavour, ample)
             assert inertia == oracle[1]

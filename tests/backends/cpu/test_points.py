@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lloydia.backends.cpu import amx, points, scan
+from lloydia.backends.cpu import pairs, points, scan, tile_scores
 from lloydia.backends.cpu.centers import aligned, pack
 from lloydia.backends.cpu.low_points import LOW
 from lloydia.backends.cpu.rivals import list_rivals
@@ -85,7 +85,7 @@ def test_few_features_find_the_best_two(d, k, dtype):
         check(n, exact, high, low, which, 1, a + b * squares)
 
 
-@pytest.mark.skipif(not amx.AVAILABLE, reason="this processor has no tiles")
+@pytest.mark.skipif(not tile_scores.WHOLE, reason="this processor has no tiles")
 @pytest.mark.parametrize("k", [2, 31, 32, 33, 100])
 @pytest.mark.parametrize("d", [1, 5, 32, 301])
 def test_tiles_find_the_best_two(d, k):
@@ -96,9 +96,11 @@ def test_tiles_find_the_best_two(d, k):
     which = aligned((size,), np.int32)
     scratch = aligned(((3 * len(y) + 8) * packed.tiles[0].shape[1] * 256,))
     scratch[:] = 0.0
-    amx.score_tiles(y, len(y), amx.lead(d), scratch, *packed.tiles, high, low, which, rests)
+    tile_scores.score_tiles(
+        y, len(y), tile_scores.lead(d), scratch, *packed.tiles, high, low, which, rests
+    )
     a, b, c = packed.errors[1]
-    check(n, exact, high, low, which, amx.TILE, a + b * squares + c * rests[:n])
+    check(n, exact, high, low, which, pairs.TILE, a + b * squares + c * rests[:n])
     leading = ((flat.view(np.int32) + 0x8000) & -0x10000).view(np.float32)
     assert rests[:n] == pytest.approx(np.square(flat - leading).sum(axis=1), rel=0.02)
 

@@ -6,7 +6,8 @@ Where to look:
   and :mod:`clusters` (sums and means); :mod:`steps` (one assignment by each algorithm);
   :mod:`compiled` (how kernels are compiled).
 * Every distance: :mod:`frames` puts rows into lanes (:mod:`held` keeps few there),
-  :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`amx` (matrix units)
+  :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`tile_scores` (matrix
+  units: :mod:`amx`, or vectors of :mod:`dot_pairs`)
   score, :mod:`panel_scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
   :mod:`rivals` evaluate what they leave in doubt, :mod:`centers` and :mod:`tile_panels` pack;
   :mod:`sparse_scan`; :mod:`scanners` chooses.
@@ -33,7 +34,7 @@ from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
-from lloydia.backends.cpu import amx
+from lloydia.backends.cpu import tile_scores
 from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.held import Held
@@ -156,7 +157,7 @@ class CPU(Clusters):
         k, d = len(centers), self.n_features
         self.auto = None
         if algorithm == "auto":
-            units = amx.AVAILABLE and d >= amx.COARSE
+            units = tile_scores.WHOLE and d >= tile_scores.COARSE
             ordered = "tiles" in self.__dict__
             self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
         self.algorithm = self.auto.using if self.auto else algorithm

@@ -11,19 +11,20 @@ cost every row its certificate if it were the same for all; here it matters to i
 
 With ``high`` the largest of these, that of centre a, ``low`` the second largest and E the error of
 adding up, the score of a is at least ``high - 2 W_a - E`` and those of all others are at most
-``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  For the other rows, see
-:mod:`tile_scan`.
+``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  The other rows are
+for :mod:`tile_scan`, or for :mod:`panel_scan` where there are no matrix units.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.amx import ABREAST, KIB, TILE, lead_points, score_pairs
 from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE, lead_points
 from lloydia.backends.cpu.points import BYTES, GROUP, VECTORS
 from lloydia.backends.cpu.scan import aligned, frame_rows
 from lloydia.backends.cpu.tile_panels import not_less
+from lloydia.backends.cpu.tile_scores import score_pairs
 
 __all__ = ["coarse_scan"]
 
@@ -47,7 +48,7 @@ def single(bits):
 def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
     """Write the tiles of `m` rows; `bounds` receives (A, B) of each."""
     d = X.shape[1]
-    pitch = lead // TILE * ABREAST * KIB
+    pitch = -(-lead // TILE) * ABREAST * KIB
     column = (d + 1) // 2
     place = column // TILE * ABREAST * KIB // 4 + column % TILE * TILE
     names = tiles.view(np.int32)
@@ -114,7 +115,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best
     panels, starts = tiles
     d = X.shape[1]
     even = d + d % 2
-    n_steps = lead // TILE
+    n_steps = -(-lead // TILE)
     most = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
     block = min(most, -(-(stop - start) // PAIR) * PAIR)
     y = aligned(PAIR * even).reshape(2, even, GROUP)
@@ -133,7 +134,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best
         if idle == 0:
             lead_rows(X, rows, at, m, frame, lead, y, squares, rests, scratch, bounds)
             n_pairs = -(-m // PAIR) * VECTORS
-            score_pairs(scratch, n_pairs, n_steps, panels, starts, high, low, which)
+            score_pairs(scratch, n_pairs, lead, panels, starts, high, low, which)
             out = fresh[at - start :], best[at - start :], second[at - start :]
             n = judge_rows(
                 m, d, squares, bounds, high, low, which, panels, line, far, unit, out, doubtful

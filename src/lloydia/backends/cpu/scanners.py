@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu import amx
+from lloydia.backends.cpu import tile_scores
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["dense_scanner", "scanner"]
 
 # Features and centres from which on matrix units are faster than vector units, where there are any:
-# they look at 32 centres at a time, and take rows and centres apart first.
+# they look at 32 centres at a time, and take rows and centres apart first.  So many centres, too,
+# for vector units that multiply pairs.
 TILED, SEVERAL = 24, 48
 
 # Numbers in the centres from which on a scan of their leading parts pays.
@@ -52,16 +53,18 @@ def scanner(engine: CPU) -> Callable[..., int]:
 
 def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X` and the engine's centres."""
-    tiled = amx.AVAILABLE and engine.n_features >= TILED and len(engine.used) >= SEVERAL
-    held = engine.held if X is engine.X and not tiled else None
+    k, d = engine.used.shape
+    tiled = tile_scores.WHOLE and d >= TILED and k >= SEVERAL
+    leading = tile_scores.AVAILABLE and d >= tile_scores.COARSE and k >= SEVERAL and k * d >= AMPLE
+    held = engine.held if X is engine.X and not (tiled or leading) else None
     p = engine.packed
     if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled, engine.each_block, p)
+        p = engine.packed = pack(engine.used, tiled or leading, engine.each_block, p)
     rows, place, scan = engine.scan
     # Mostly it is what the centres before were packed into.
     if rows is not X or place is not p:
         scan = whole_scanner(X, p, tiled, held)
-        if tiled and engine.n_features >= amx.COARSE and p.given.size >= AMPLE:
+        if leading:
             scan = leading_scanner(X, p, scan)
         if held:
             # Other rows may be let go.
@@ -74,7 +77,7 @@ def whole_scanner(
 ) -> Callable[..., int]:
     """Return the scan that leaves no doubt, on vector or on matrix units."""
     n, d = X.shape
-    lead = amx.lead(d)
+    lead = tile_scores.lead(d)
     # What a kernel must know to compile no more than it needs.
     shape: Any = True if d > DEEP else None
     if d <= LOW and not tiled:
@@ -111,7 +114,7 @@ def whole_scanner(
 
 def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callable[..., int]:
     """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
-    lead = amx.lead(X.shape[1])
+    lead = tile_scores.lead(X.shape[1])
     coarse_scan = load("lloydia.backends.cpu.coarse_scan").coarse_scan
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:

@@ -1,7 +1,8 @@
-r"""Centres as :mod:`amx` wants them: panels of tiles.
+r"""Centres as pairs of bfloat16 (:mod:`pairs`): panels of tiles.
 
 A centre is split as the points are, ``b = h' + l'``; its columns are the pairs of h', h' again (to
-meet the following parts of the points) and l'.  Where the leading parts may do alone, the pair
+meet the following parts of the points) and l', if those are multiplied, too.  Where the leading
+parts may do alone, the pair
 behind the first h' is ``(N, P)``, bounds on ``|h'|`` and on ``|b - h'|`` rounded up to bfloat16;
 points that are split whole have zeros there.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.amx import ABREAST, COARSE, TILE, lead, steps
 from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.pairs import ABREAST, TILE
 from lloydia.backends.cpu.points import LANES, LEAST
+from lloydia.backends.cpu.tile_scores import COARSE, WHOLE, columns_of, lead
 
 __all__ = ["NOTHING", "not_less", "pack"]
 
@@ -33,12 +35,13 @@ def pack(panels, starts, each_block):
     d = panels.shape[1]
     width = ABREAST * TILE
     n_panels = -(-len(starts) // width)
-    tiles = aligned((n_panels, steps(d), ABREAST, TILE, TILE), np.int32)
+    n_steps = -(-columns_of(d) // TILE)
+    tiles = aligned((n_panels, n_steps, ABREAST, TILE, TILE), np.int32)
     tile_starts = aligned((n_panels, ABREAST, TILE, LANES), np.float32)
     rests = np.zeros(n_panels)
     each_block(
         lambda t, a, b: _fill(
-            panels, starts, a, b, lead(d), d >= COARSE, tiles, tile_starts, rests
+            panels, starts, a, b, lead(d), d >= COARSE, 3 if WHOLE else 1, tiles, tile_starts, rests
         ),
         4.0 * width * d,
         n_panels,
@@ -54,10 +57,11 @@ def aligned(shape, dtype):
 
 
 @kernel
-def _fill(panels, starts, start, stop, after, bounded, tiles, tile_starts, rests):
+def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts, rests):
     """Write the tiles of panels ``start`` to ``stop``; `tiles` is zero.
 
-    `after` is the number of columns before the second h', `bounded` whether (N, P) is there.
+    `after` is the number of columns before the second h', `bounded` whether (N, P) is there; of the
+    three `parts` some are written.
     """
     d, width = panels.shape[1:]
     n_pairs = (d + 1) // 2
@@ -80,7 +84,7 @@ def _fill(panels, starts, start, stop, after, bounded, tiles, tile_starts, rests
                     whole += np.float64(value - rest) * np.float64(value - rest)
                     leading |= high << (16 * half)
                     following |= low << (16 * half)
-                for part in range(3):
+                for part in range(parts):
                     column = (after + (part - 1) * n_pairs if part else 0) + i
                     pair = following if part == 2 else leading
                     tiles[number, column // TILE, c, row, column % TILE] = np.int32(pair)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.amx import TILE, score_tiles
 from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
+from lloydia.backends.cpu.pairs import TILE
 from lloydia.backends.cpu.points import GROUP, PANEL
 from lloydia.backends.cpu.rivals import list_rivals
 from lloydia.backends.cpu.rows import distance
@@ -24,6 +24,7 @@ from lloydia.backends.cpu.scan import (
     score_panels,
 )
 from lloydia.backends.cpu.settle import settle
+from lloydia.backends.cpu.tile_scores import score_tiles
 
 __all__ = ["tile_scan"]
 
@@ -149,7 +150,7 @@ def tile_scan(
     """Scan dense rows, and settle those in doubt; return how many these were.
 
     `tiles` and `centers` too are those of :class:`lloydia.backends.cpu.centers.Packed`, `lead` is
-    that of :mod:`amx` for the features, `deep` the `shape` of :func:`score_panels`.
+    that of :mod:`pairs` for the features, `deep` the `shape` of :func:`score_panels`.
     """
     if stop <= start:
         return 0
