@@ -11,7 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning, devices, listed, out_of_core, room, sending
+from lloydia.backends.cuda import (
+    beginning,
+    blocks,
+    devices,
+    listed,
+    out_of_core,
+    room,
+    sending,
+    tensor_run,
+)
 from lloydia.backends.cuda.narrow import narrowest
 from lloydia.backends.parts import Parts
 from lloydia.cli import main
@@ -351,3 +360,20 @@ def test_copies_and_computations_wait_for_each_other_and_the_host_for_neither(me
     # The third copy goes to the place of the first block: it is queued after what used that.
     third = [i for i, what in enumerate(queued) if what == "copying waits for used a"][1]
     assert queued.index("computing records used a") < third
+
+
+def test_blocks_share_what_a_scan_needs(memory, monkeypatch):
+    X = blobs(120, 12, "float32")
+    memory(X, 20)
+    made = []
+
+    class Counted(blocks.TensorScan):
+        def __init__(self, *args):
+            made.append(1)
+            super().__init__(*args)
+
+    monkeypatch.setattr(blocks, "TensorScan", Counted)
+    monkeypatch.setattr(tensor_run, "TensorScan", Counted)
+    agree(X, 4, init=X[:4], max_iter=2)
+    # One for each of the blocks under way, at most two, not for all six.
+    assert 1 <= len(made) <= 2

@@ -27,6 +27,7 @@ from lloydia.backends.cuda.placed import WIDE
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
 
@@ -84,9 +85,10 @@ class Shared:
             self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
             self.run = run = self.lanes[0]
             run.scanning = run.updating = Unrecorded()
-            # The sums, too, are made before there are copies of the run.
+            # What takes memory is made before there are copies of the run.
             for lane in self.lanes:
                 lane.current, lane.sums, lane.entries = run.current, run.sums, run.entries
+                lane.scan = TensorScan(first, len(centers))
 
     def run_of(self, block: Block) -> LowRun | TensorRun:
         """Return the run of a block: a copy that has the same memory, but for rows and labels."""
