@@ -40,7 +40,7 @@ def small_blocks():
 
 ALGORITHMS = ("lloyd", "elkan", "hamerly", "exponion", "yinyang", "filtering", "auto")
 THREADS = (1, 2, 3, 7)
-SHAPES = ((1500, 2, 9), (1500, 12, 9))  # one for each way to scan
+SHAPES = ((1500, 2, 9), (1500, 12, 9))  # few features and more
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -83,6 +83,24 @@ def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch)
     model = KMeans(11, n_threads=3, **common).fit(X, sample_weight=weights)
     assert answer(model) == answer(oracle)
     assert len(used) > 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_units_that_multiply_pairs_change_nothing(algorithm, dtype, monkeypatch):
+    # Too many rows to be held.
+    X = blobs(3100, 65, dtype)
+    common = {"init": X[:50], "n_init": 1, "max_iter": 6, "tol": 0}
+    expected = answer(KMeans(50, device="reference", **common).fit(X))
+    seen = []
+    leading = scanners.leading_scanner
+    monkeypatch.setattr(scanners, "leading_scanner", lambda *a: seen.append(1) or leading(*a))
+    monkeypatch.setattr(scanners, "AMPLE", 0)
+    assert answer(KMeans(50, algorithm=algorithm, **common).fit(X)) == expected
+    if algorithm in ("lloyd", "hamerly", "exponion", "auto"):
+        assert bool(seen) == tile_scores.AVAILABLE
+    monkeypatch.setattr(scanners, "AMPLE", 10**9)
+    assert answer(KMeans(50, algorithm=algorithm, **common).fit(X)) == expected
 
 
 @pytest.mark.skipif(not tile_scores.WHOLE, reason="this processor has no tiles")

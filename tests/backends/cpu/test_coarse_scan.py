@@ -51,7 +51,7 @@ def check(X, centers, found):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("d", [d for d in (24, 31, 32, 64, 95, 130) if d >= tile_scores.COARSE])
+@pytest.mark.parametrize("d", [d for d in (24, 30, 31, 32, 64, 95, 130) if d >= tile_scores.COARSE])
 def test_what_is_certified_is_nearest(flavour, dtype, d):
     X = rows_of(flavour, 300, d, dtype, seed=d)
     for k in (2, 15, 33, 100):

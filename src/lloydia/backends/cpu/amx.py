@@ -12,12 +12,11 @@ import sys
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from lloydia.backends.cpu.compiled import subroutine
-from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE
+from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE, compiled_for
 from lloydia.backends.cpu.points import ADDRESS
 
 __all__ = ["AVAILABLE", "begin", "depth_of", "end", "multiply"]
@@ -29,8 +28,8 @@ POINTER = BYTE.as_pointer()
 def _permitted() -> bool:
     """Ask Linux for the tile registers' state, which is off until a process asks."""
     arch_prctl, request, tile_data = 158, 0x1023, 18
-    features = get_host_cpu_features()
-    if not (features.get("amx-bf16") and features.get("avx512f") and sys.platform == "linux"):
+    units = compiled_for("amx-bf16") and compiled_for("avx512f")
+    if not (units and sys.platform == "linux"):
         return False
     return ctypes.CDLL(None).syscall(arch_prctl, request, tile_data) == 0
 

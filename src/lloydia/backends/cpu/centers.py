@@ -14,7 +14,7 @@ from lloydia.backends.cpu import tile_panels
 from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
 from lloydia.backends.cpu.pairs import BITS as TILE_BITS
 from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
-from lloydia.backends.cpu.tile_scores import columns_of
+from lloydia.backends.cpu.tile_scores import WHOLE, columns_of
 from lloydia.backends.cpu.tile_scores import depth_of as tile_depth_of
 from lloydia.exact import certificate
 
@@ -111,7 +111,8 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
     if tiles:
         *tiled, rest = tile_panels.pack(*scores[:2], each_block)
         sum_line = certificate.error_line(d, reach, scale, tile_depth_of(columns_of(d)), TILE_BITS)
-        tile_line = certificate.split_line(sum_line, reach, rest)
+        if WHOLE:
+            tile_line = certificate.split_line(sum_line, reach, rest)
         leading_line = certificate.leading_line(sum_line)
     frame = old.frame if old is not None and kept else (own, centers.dtype.type(scale))
     return Packed(

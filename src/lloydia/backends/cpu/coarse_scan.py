@@ -1,4 +1,4 @@
-r"""The scan of the leading parts alone, which settles most rows for a third of the products.
+r"""The scan of the leading parts alone, which settles most rows for fewer products.
 
 With ``y = h + r`` and ``b = h' + r'``, h and h' of bfloat16, Cauchy and Schwarz say
 

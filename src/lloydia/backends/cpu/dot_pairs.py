@@ -1,22 +1,22 @@
 """Vector units that multiply pairs: AVX-512's of bfloat16, twice the products of float32's.
 
-Layouts are those of :mod:`pairs`, so that tiles are what registers hold of them: a product of three
-parts takes longer than one of float32, the leading parts alone half of that.
+Layouts are those of :mod:`pairs`.  The leading parts alone take half of the time of a product in
+float32; all three would take more, and are not made.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE
+from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE, compiled_for
 from lloydia.backends.cpu.points import ADDRESS, BYTES, INT, IVECTOR, LANES, VECTOR, load, store
 
 __all__ = ["AVAILABLE", "depth_of", "multiply"]
 
-AVAILABLE = bool(get_host_cpu_features().get("avx512bf16"))
+# Not beside matrix units, even where a process may not use those: kernels on the disk do not know.
+AVAILABLE = compiled_for("avx512bf16") and not compiled_for("amx-bf16")
 
 # Centres whose scores are added up together: with ABREAST vectors of points, 16 of 32 registers.
 TOGETHER = 8

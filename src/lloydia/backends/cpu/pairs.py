@@ -17,7 +17,8 @@ defines the groups, and :func:`lloydia.backends.cpu.points.fold` the other end.
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from lloydia.backends.cpu.points import (
@@ -34,7 +35,8 @@ from lloydia.backends.cpu.points import (
 )
 
 __all__ = [
-    "ABREAST", "BITS", "KIB", "TILE", "fold_tiles", "lead_points", "split_points",
+    "ABREAST", "BITS", "KIB", "TILE", "compiled_for", "fold_tiles", "lead_points",
+    "split_points",
 ]  # fmt: skip
 
 # Rows of a tile; tiles of centres in a panel.
@@ -44,6 +46,12 @@ BITS = 4
 KIB = 1024
 
 _ROW = ir.Constant(ADDRESS, 64)
+
+
+def compiled_for(unit: str) -> bool:
+    """Return whether Numba compiles for processors with a unit, and this is one: by LLVM's name."""
+    named = config.CPU_FEATURES
+    return f"+{unit}" in (get_host_cpu_features() if named is None else named).split(",")
 
 
 def _split(whole: bool):

@@ -55,7 +55,9 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X` and the engine's centres."""
     k, d = engine.used.shape
     tiled = tile_scores.WHOLE and d >= TILED and k >= SEVERAL
-    leading = tile_scores.AVAILABLE and d >= tile_scores.COARSE and k >= SEVERAL and k * d >= AMPLE
+    # Rows that are held are few.
+    units = tiled or (tile_scores.AVAILABLE and engine.held is None and k >= SEVERAL)
+    leading = units and d >= tile_scores.COARSE and k * d >= AMPLE
     held = engine.held if X is engine.X and not (tiled or leading) else None
     p = engine.packed
     if p is None or p.given is not engine.used:

@@ -150,7 +150,7 @@ def tile_scan(
     """Scan dense rows, and settle those in doubt; return how many these were.
 
     `tiles` and `centers` too are those of :class:`lloydia.backends.cpu.centers.Packed`, `lead` is
-    that of :mod:`pairs` for the features, `deep` the `shape` of :func:`score_panels`.
+    that of :mod:`tile_scores` for the features, `deep` the `shape` of :func:`score_panels`.
     """
     if stop <= start:
         return 0
