@@ -50,7 +50,7 @@ _ROW = ir.Constant(ADDRESS, 64)
 
 def compiled_for(unit: str) -> bool:
     """Return whether Numba compiles for processors with a unit, and this is one: by LLVM's name."""
-    named = config.CPU_FEATURES
+    named = vars(config)["CPU_FEATURES"]
     return f"+{unit}" in (get_host_cpu_features() if named is None else named).split(",")
 
 
