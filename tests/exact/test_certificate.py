@@ -85,3 +85,25 @@ def test_rows_whose_squares_underflow_are_never_certified_wrongly():
 def test_far_rows_are_never_certified():
     assert np.isinf(certificate.score_error(3, np.array([2.0**41]), 1.0, 1.0)).all()
     assert np.isinf(certificate.score_error(3, np.array([1.0]), 2.0**41, 1.0)).all()
+
+
+@given(nasty_rows(most=15), st.data())
+@settings(deadline=None, max_examples=200)
+def test_errors_of_near_centres_are_within_their_own_bound(X, data):
+    C = X[data.draw(st.lists(st.integers(0, len(X) - 1), min_size=1, max_size=5))]
+    origin, scale = certificate.frame(C)
+    with np.errstate(all="ignore"):
+        scores, bound = certificate.scores(X, C)
+        radii = [np.linalg.norm((A.astype(np.float64) - origin) * scale, axis=1) for A in (X, C)]
+    a, b = certificate.near_line(X.shape[1], 1.0, scale)
+    for i, row in enumerate(exact_scores(X, C)):
+        for j, true in enumerate(row if np.isfinite(bound[i]) else []):
+            radius, own = (float(r) * (1 + 2.0**-40) for r in (radii[0][i], radii[1][j]))
+            rho = max(radius, own)
+            error = Fraction(float(scores[i, j])) - true
+            assert abs(error) <= Fraction(a + b * rho * (radius + rho))
+
+
+def test_near_centres_are_not_certified_where_none_are():
+    assert np.isinf(certificate.near_line(3, 2.0**41, 1.0)).all()
+    assert np.isinf(certificate.near_line(2**21, 1.0, 1.0)).all()

@@ -39,6 +39,17 @@ feature, ``s**2`` times that in t; ``d s**2 2**-1073`` covers it.
 So with :func:`score_error` = E, ``s_best - s_j > 2 E`` proves that centre j is farther,
 canonically and strictly.  A row whose second best score is nearer than that is *in doubt*: its D
 are evaluated.
+
+**Near centres.**  Most rows in doubt need not be.  If centre j is canonically no farther than the
+best one, then ``s_j >= s_best - 2 E`` by the above, so that ``t_j >= s_best - 3 E`` and
+
+    |x' - c'_j|^2  =  |x'|^2 - 2 t_j  <=  R^2 - 2 s_best + 6 E  =  r^2.
+
+So ``|c'_j| <= rho = R + r``, and for the best centre itself that holds too.  What bounds the errors
+of these two scores is E with rho in the place of C, ``E' <= a + b rho (R + rho)``
+(:func:`near_line`): ``s_best - s_j > 2 E'`` would contradict that j is no farther.  A row is in
+doubt if its second best score is nearer than both 2 E and 2 E'.  The first depends on the farthest
+of all centres, the second on the row's neighbours only.
 Choosing m and s from the centres (:func:`frame`) keeps C near 1 and E relative to the spread of
 the centres, not to their offset from 0.
 """
@@ -58,6 +69,7 @@ __all__ = [
     "frame",
     "leading_line",
     "most_scale",
+    "near_line",
     "scale_of",
     "score_error",
     "scores",
@@ -115,18 +127,22 @@ def error_terms(
     """
     if not reach < FAR or n_features > MOST_FEATURES:
         return math.inf, math.inf, math.inf
-    d = n_features
-    q = d if depth is None else depth
-    overwritten = 2.0 ** (named + 1) if named else 0.0
-    factor = (q + 4 + overwritten) * 2.0**-24 * (1.0 + (d + 8) * 2.0**-23)
-    canonical = (d + 4) * 2.0**-53
-    # At most about 2**927 d: where the scale is that large, nothing is certified.
-    underflow = d * (scale * 2.0**-537) * (scale * 2.0**-536)
+    factor, canonical, underflow = _roundings(n_features, scale, depth, named)
     return (
-        (factor + canonical) * reach * reach + 2.0**-120 + underflow,
+        (factor + canonical) * reach * reach + underflow,
         factor * reach + 2 * canonical * reach,
         canonical,
     )
+
+
+def _roundings(d: int, scale: float, depth: int | None, named: int) -> tuple[float, float, float]:
+    """Return what multiplies ``R C + C**2`` and ``(R + C)**2`` in the error, and what is added."""
+    q = d if depth is None else depth
+    overwritten = 2.0 ** (named + 1) if named else 0.0
+    factor = (q + 4 + overwritten) * 2.0**-24 * (1.0 + (d + 8) * 2.0**-23)
+    # At most about 2**927 d: where the scale is that large, nothing is certified.
+    underflow = d * (scale * 2.0**-537) * (scale * 2.0**-536)
+    return factor, (d + 4) * 2.0**-53, 2.0**-120 + underflow
 
 
 @lru_cache
@@ -142,6 +158,23 @@ def error_line(
         return math.inf, 0.0, 0.0
     tiny = max(reach, 2.0**-60)
     return (a + 0.5 * b * tiny) * (1.0 + 2.0**-40), (0.5 * b / tiny + c) * (1.0 + 2.0**-40), 0.0
+
+
+@lru_cache
+def near_line(
+    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+) -> tuple[float, float]:
+    """Return ``(a, b)``: the error of near centres is at most ``a + b rho (R + rho)``.
+
+    These are centres of norms up to rho, which is not less than R.  The parameters are those of
+    :func:`error_terms`; `reach` only says whether any are certified.
+    """
+    if not reach < FAR or n_features > MOST_FEATURES:
+        return math.inf, math.inf
+    factor, canonical, underflow = _roundings(n_features, scale, depth, named)
+    # (R + rho)^2 <= 3 rho (R + rho); what float64 rounds on the way to E' is less than this adds.
+    grow = 1.0 + 2.0**-30
+    return underflow * grow, (factor + 3 * canonical) * grow
 
 
 def split_line(

@@ -46,8 +46,9 @@ class Packed:
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
-        c r**2`` of a tile's score, of a panel's, of a score without a name, and of adding up
-        leading parts.
+        c r**2`` of a tile's score, of a panel's and of a score without a name; (a, b) of
+        :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
+        and the line of adding up leading parts.
     """
 
     given: NDArray
@@ -99,13 +100,15 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
     else:
         wide = np.empty((k, d))
         panels = aligned((n_panels, d, PANEL))
-        scores = panels, aligned((n_panels * PANEL,)), np.empty((d, k), dtype=np.float32)
+        scores = panels, aligned((n_panels * PANEL,)), aligned((d, k))
     most = certificate.most_scale(centers.dtype)
     mean = np.empty(d)
     scale, square, kept = _pack(centers, most, origin, before, own, mean, wide, *scores)
     reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
+    near = certificate.near_line(d, reach, scale)
+    panel_near = certificate.near_line(d, reach, scale, depth_of(d), BITS)
     tile_line = leading_line = panel_line
     *tiled, rest = tile_panels.NOTHING
     if tiles:
@@ -123,7 +126,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         reach,
         (most, frame[0], float(scale), np.empty_like(own), mean, wide, *scores),
         frame,
-        (certificate.FAR**2, tile_line, panel_line, line, leading_line),
+        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading_line),
     )
 
 

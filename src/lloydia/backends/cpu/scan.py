@@ -17,6 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import (
     OVERLOAD,
     local,
@@ -215,15 +216,29 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahea
 
 
 @subroutine(inline="always")
-def certify(m, squares, rests, high, low, which, width, line, far, labels, at, doubtful):
+def beats_near(square, high, low, line, near):
+    """Return whether the best of a row's scores is that of the nearest centre, from their gap.
+
+    Where errors are as large as those of the farthest centre, it may not be; but only centres near
+    the row can be as near as that one: see :mod:`lloydia.exact.certificate`.
+    """
+    radius, error = np.sqrt(square), line[0] + line[1] * square
+    # In this order, what is not a number stays so, and proves nothing.
+    reach = radius + np.sqrt(maximum(square - 2.0 * high + 6.0 * error, 0.0))
+    return high - low > 2.0 * (near[0] + near[1] * reach * (radius + reach))
+
+
+@subroutine(inline="always")
+def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, doubtful):
     """Write the labels of `m` scanned rows, and list those in doubt; the first row is `at`.
 
-    The error of a row's scores is ``line[0] + line[1] * R**2 + line[2] * r**2``; `rests` are r**2.
-    Returns the number of rows in doubt.
+    `lines` are two: the error of a row's scores is ``line[0] + line[1] * R**2 + line[2] * r**2``,
+    where `rests` are r**2; and that of :func:`beats_near`.  Returns the number of rows in doubt.
     """
+    wide, near = lines
     # What float32 rounds here is less than this adds.
     grow = 1.0 + 2.0**-20
-    line = (np.float32(line[0] * grow), np.float32(line[1] * grow), np.float32(line[2] * grow))
+    line = (np.float32(wide[0] * grow), np.float32(wide[1] * grow), np.float32(wide[2] * grow))
     n_doubtful = 0
     for first in range(0, m, LANES):
         bits = judge(
@@ -238,12 +253,13 @@ def certify(m, squares, rests, high, low, which, width, line, far, labels, at, d
             labels.ctypes.data + 4 * first,
             m - first,
         )
-        p = first
         while bits != 0:
+            p = first + lowest_bit(np.uint64(bits))
+            bits &= bits - 1
             doubtful[n_doubtful] = at + p
-            n_doubtful += bits & 1
-            bits >>= 1
-            p += 1
+            square = np.float64(squares[p])
+            sure = beats_near(square, np.float64(high[p]), np.float64(low[p]), wide, near)
+            n_doubtful += not (sure and square < far)
     return n_doubtful
 
 

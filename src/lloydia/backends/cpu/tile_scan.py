@@ -100,7 +100,7 @@ def rescore(
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
     square, high, low = aligned(3 * GROUP).reshape(3, GROUP)
     which, rests = aligned(GROUP).view(np.int32), aligned(GROUP)
-    rests[:] = np.float32(0.0)
+    rests[:], lines = np.float32(0.0), (line, errors[4])
     fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
     upper, lower = np.empty(GROUP), np.empty(GROUP)
     settled = 0
@@ -115,7 +115,7 @@ def rescore(
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
         score_panels(again, d, 1, *packed[:2], high, low, which, deep, 0, 0)
         n_doubtful = certify(
-            m, square, rests, high, low, which, PANEL, line, errors[0], fresh, 0, doubtful
+            m, square, rests, high, low, which, PANEL, lines, errors[0], fresh, 0, doubtful
         )
         settled += n_doubtful
         if len(best):
@@ -169,6 +169,8 @@ def tile_scan(
     which, rests = aligned(block).view(np.int32), aligned(block)
     scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256)
     scratch[:] = np.float32(0.0)
+    # A tile's error has no other bound.
+    lines = tile_line, (np.inf, np.inf)
     unit = 1.0 / np.float64(scale)
     places, settled = np.empty(block, np.int64), 0
     for at in range(start, stop, block):
@@ -178,7 +180,7 @@ def tile_scan(
             y, -(-m // pair) * 2, lead, scratch, tiles[0], tiles[1], high, low, which, rests
         )
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
-        n = certify(m, squares, rests, high, low, which, TILE, tile_line, far, labels, at, places)
+        n = certify(m, squares, rests, high, low, which, TILE, lines, far, labels, at, places)
         if len(best):
             bound(m, d, squares, rests, high, low, tile_line, unit, upper, lower)
         settled += rescore(

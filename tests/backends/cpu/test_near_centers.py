@@ -1,0 +1,154 @@
+"""Rows that the farthest centre's errors leave in doubt, and those of near centres do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from lloydia import KMeans
+from lloydia.algorithms import ALGORITHMS
+from lloydia.backends.cpu import scan
+from lloydia.backends.cpu.centers import pack
+from lloydia.backends.cpu.held import NOT_HELD
+from lloydia.backends.cpu.low_points import FEW, LOW
+from lloydia.backends.cpu.panel_scan import panel_scan, room_for
+from lloydia.backends.cpu.points import DEEP
+from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.scanners import whole_scanner
+from lloydia.exact.distance import squared_distances
+from lloydia.functions import assign
+
+# Numbers of features and centres, of which each scan of panels has some.
+SHAPES = [(2, 5), (2, FEW + 30), (LOW, 40), (LOW + 1, 6), (48, 100), (DEEP + 9, 20)]
+
+
+@njit
+def beats_near(square, high, low, line, near):
+    return scan.beats_near(square, high, low, line, near)
+
+
+def straight(task, cost, n):
+    task(0, 0, n)
+
+
+def between(d, k, dtype, seed=0):
+    """Return centres, most of them close together and one far away, and rows between two of them.
+
+    The rows lead by all gaps from far below the errors of near centres to above those of the
+    farthest; some are as near to two as to one.
+    """
+    rng = np.random.default_rng(seed)
+    centers = (3.0 + 2.0**-6 * rng.standard_normal((k, d))).astype(dtype)
+    centers[-1] += 20.0
+    n = 4000
+    a, b = rng.integers(k - 1, size=(2, n))
+    step = np.where(rng.random(n) < 0.1, 0.0, 2.0 ** rng.uniform(-24, 0, n))[:, None]
+    X = (centers[a] * (0.5 + step) + centers[b] * (0.5 - step)).astype(dtype)
+    # Centres that are there twice are never told apart by their scores.
+    centers[1] = centers[0]
+    return X, centers
+
+
+def scanned(X, centers, near=True, rows=EVERY):
+    """Return the labels, and which rows of the list are in doubt."""
+    p = pack(centers, False, straight)
+    (n, d), k = X.shape, len(centers)
+    m = len(rows) if len(rows) else n
+    axes = tuple(range(d))
+    shape = ((axes, k) if k <= FEW else axes) if d <= LOW else (d > DEEP or None)
+    none = (np.inf, np.inf)
+    errors = p.errors if near else (*p.errors[:4], none, none, p.errors[-1])
+    labels, left, empty = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(0)
+    room = room_for(m, d, X.itemsize, False)
+    found = panel_scan(
+        X, rows, 0, m, p.scores, p.frame, errors, shape, NOT_HELD, room, labels, empty, empty, left
+    )
+    doubtful = np.zeros(m, dtype=bool)
+    doubtful[left[:found]] = True
+    assert doubtful.sum() == found
+    return labels, doubtful
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("d", "k"), SHAPES)
+def test_what_they_certify_is_nearest(d, k, dtype):
+    X, centers = between(d, k, dtype)
+    D = squared_distances(X, centers)
+    two = np.sort(D, axis=1)
+    labels, doubtful = scanned(X, centers)
+    assert (labels[~doubtful] == D.argmin(axis=1)[~doubtful]).all()
+    assert doubtful[two[:, 0] == two[:, 1]].all()
+    # There are rows that only the one or only the other certifies, or neither.
+    _, wide = scanned(X, centers, near=False)
+    assert not (doubtful & ~wide).any()
+    assert doubtful.any()
+    assert doubtful.sum() < 0.9 * wide.sum()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [3, 48])
+def test_centres_as_far_from_the_origin_as_from_the_row_count_as_near(d, dtype):
+    # The rows' own norms are next to nothing, and so would errors be that followed from them alone.
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((30, d))
+    half /= np.linalg.norm(half, axis=1)[:, None]
+    centers = np.concatenate([half, -half, [[40.0] * d, [-40.0] * d]]).astype(dtype)
+    X = (rng.standard_normal((2000, d)) * 2.0 ** rng.uniform(-25, -5, (2000, 1))).astype(dtype)
+    labels, doubtful = scanned(X, centers)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
+    _, wide = scanned(X, centers, near=False)
+    assert 0 < doubtful.sum() < wide.sum()
+
+
+def test_a_list_of_rows():
+    X, centers = between(20, 30, "float32")
+    rows = np.random.default_rng(1).permutation(len(X))[:999]
+    labels, doubtful = scanned(X, centers)
+    listed, uncertain = scanned(X, centers, rows=rows)
+    assert (uncertain == doubtful[rows]).all()
+    assert (listed == labels[rows])[~uncertain].all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("d", "k"), SHAPES)
+def test_bounds_hold_for_certified_and_settled_rows(d, k, dtype):
+    X, centers = between(d, k, dtype, seed=3)
+    D = squared_distances(X, centers)
+    labels, (best, second) = np.empty(len(X), np.int32), np.empty((2, len(X)))
+    found = whole_scanner(X, pack(centers, False, straight), False)
+    assert 0 < found(EVERY, 0, len(X), labels, best, second) < len(X)
+    assert (labels == D.argmin(axis=1)).all()
+    two = np.sort(D, axis=1)
+    assert (best >= two[:, 0] * (1 - 1e-12)).all()
+    assert (second <= two[:, 1] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [2, 9, 60])
+def test_all_algorithms_answer_as_the_reference(d, dtype):
+    X, centers = between(d, 60, dtype)
+    X = X[:1500]
+    oracle = assign(X, centers, device="reference")
+    labels, inertia = assign(X, centers)
+    assert (labels == oracle[0]).all()
+    assert inertia == oracle[1]
+    of = {"n_clusters": 60, "init": centers, "n_init": 1, "max_iter": 4, "tol": 0.0}
+    right = KMeans(**of, device="reference").fit(X)
+    for name in ALGORITHMS:
+        found = KMeans(**of, algorithm=name).fit(X)
+        assert (found.labels_ == right.labels_).all(), name
+        assert (found.cluster_centers_ == right.cluster_centers_).all(), name
+        assert found.inertia_ == right.inertia_, name
+
+
+def test_what_is_not_a_number_proves_nothing():
+    line, near = (1e-6, 1e-6, 0.0), (1e-30, 1e-6)
+    assert beats_near(1.0, 0.5, 0.4, line, near)
+    for bad in (np.nan, np.inf):
+        assert not beats_near(bad, 0.5, 0.4, line, near)
+        assert not beats_near(1.0, 0.5, 0.4, (bad, bad, 0.0), near)
+        assert not beats_near(1.0, 0.5, 0.4, line, (bad, bad))
+        assert not beats_near(0.0, 0.0, 0.0, line, (bad, bad))
+    assert not beats_near(1.0, np.nan, 0.4, line, near)
+    assert not beats_near(1.0, 0.5, np.nan, line, near)
