@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lloydia import KMeans
 from lloydia.backends.cpu import coarse_scan, scanners, tile_scores
 from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.rows import EVERY
@@ -111,3 +112,39 @@ def test_with_and_without_it_the_bits_are_the_same(d, dtype, monkeypatch):
             labels, inertia = assign(X, X[:40])
             assert (labels == oracle[0]).all(), (flavour, ample)
             assert inertia == oracle[1]
+
+
+def test_scans_are_without_where_they_settled_less_than_half():
+    leading = scanners.Leading()
+    assert leading.useful()
+    leading.counts += [(100, 40), (100, 60)]
+    assert leading.useful()
+    leading.counts += [(100, 99), (100, 2)]
+    assert [leading.useful() for _ in range(scanners.IDLE + 2)] == [False] * scanners.IDLE + [
+        True,
+        True,
+    ]
+
+
+def test_an_engine_leaves_them_out_while_they_settle_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    # Differences that bfloat16 does not hold.
+    X = (1.0 + 2.0**-12 * rng.standard_normal((4000, 64))).astype(np.float32)
+    X[0] += 3.0
+    scans = []
+    original = scanners.leading_scanner
+
+    def counted(*args):
+        scans.append(args)
+        return original(*args)
+
+    monkeypatch.setattr(scanners, "leading_scanner", counted)
+    monkeypatch.setattr(scanners, "IDLE", 3)
+    of = {"n_clusters": 100, "init": X[:100], "n_init": 1, "max_iter": 7, "tol": 0.0}
+    found = KMeans(**of, algorithm="lloyd", n_threads=1).fit(X)
+    # Of all seven and the last assignment, one of each four.
+    assert found.n_iter_ == 7
+    assert len(scans) == 2
+    right = KMeans(**of, device="reference").fit(X)
+    assert (found.labels_ == right.labels_).all()
+    assert found.inertia_ == right.inertia_

@@ -40,6 +40,7 @@ from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.held import Held
 from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.scanners import Leading
 from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import sums as exact
@@ -69,6 +70,7 @@ class CPU(Clusters):
         self.packed: Packed | None = None
         # The scan of the rows that are held, and what centres are packed into for it.
         self.scan: tuple[Any, Any, Any] = None, None, None
+        self.leading = Leading()
         # As last measured.
         self.D: NDArray[np.float64] = NONE
         self.fresh: NDArray[np.int32] = np.empty((self.n_threads, 0), dtype=np.int32)
@@ -154,6 +156,7 @@ class CPU(Clusters):
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.forget_seeds()
+        self.leading = Leading()
         k, d = len(centers), self.n_features
         self.auto = None
         if algorithm == "auto":

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import tile_scores
-from lloydia.backends.cpu.centers import Packed, pack
+from lloydia.backends.cpu.centers import Packed, aligned, pack
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
 from lloydia.backends.cpu.panel_scan import panel_scan, room_for
@@ -25,7 +25,7 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from lloydia.backends.cpu import CPU
 
-__all__ = ["dense_scanner", "scanner"]
+__all__ = ["Leading", "dense_scanner", "scanner"]
 
 # Features and centres from which on matrix units are faster than vector units, where there are any:
 # they look at 32 centres at a time, and take rows and centres apart first.  So many centres, too,
@@ -34,6 +34,32 @@ TILED, SEVERAL = 24, 48
 
 # Numbers in the centres from which on a scan of their leading parts pays.
 AMPLE = 6000
+
+# Scans without leading parts after one of which these settled less than half of the rows.
+IDLE = 15
+
+
+class Leading:
+    """Whether leading parts settle enough rows of a data set, as its scans found.
+
+    Attributes
+    ----------
+    counts : list of (int, int)
+        Rows scanned since it was asked, and of those the ones left in doubt, by any thread.
+    idle : int
+        Scans that are still to be without.
+    """
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[int, int]] = []
+        self.idle = 0
+
+    def useful(self) -> bool:
+        """Return whether the scan that begins should try them."""
+        rows, left = (sum(count) for count in zip((0, 0), *self.counts, strict=True))
+        self.counts.clear()
+        self.idle = IDLE if 2 * left > rows else max(0, self.idle - 1)
+        return self.idle == 0
 
 
 def scanner(engine: CPU) -> Callable[..., int]:
@@ -58,6 +84,7 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     # Rows that are held are few.
     units = tiled or (tile_scores.AVAILABLE and engine.held is None and k >= SEVERAL)
     leading = units and d >= tile_scores.COARSE and k * d >= AMPLE
+    useful = leading and (X is not engine.X or engine.leading.useful())
     held = engine.held if X is engine.X and not (tiled or leading) else None
     p = engine.packed
     if p is None or p.given is not engine.used:
@@ -66,8 +93,8 @@ def dense_scanner(engine: CPU, X: NDArray) -> Callable[..., int]:
     # Mostly it is what the centres before were packed into.
     if rows is not X or place is not p:
         scan = whole_scanner(X, p, tiled, held)
-        if leading:
-            scan = leading_scanner(X, p, scan)
+        if useful:
+            scan = leading_scanner(X, p, scan, engine.leading if X is engine.X else Leading())
         if held:
             # Other rows may be let go.
             engine.scan = X, p, scan
@@ -107,14 +134,16 @@ def whole_scanner(
         some = (p.scores, p.frame, p.errors)
         found = panel_scan(X, rows, start, stop, *some, shape, framed, room, *out, doubtful)
         if found:
-            left, scores = doubtful[:found], np.empty(len(p.given), np.float32)
+            left, scores = doubtful[:found], aligned((len(p.given),))
             settle(X, rows, start, left, p.centers, *some, *out, scores)
         return found
 
     return scan
 
 
-def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callable[..., int]:
+def leading_scanner(
+    X: NDArray, p: Packed, whole: Callable[..., int], leading: Leading
+) -> Callable[..., int]:
     """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
     lead = tile_scores.lead(X.shape[1])
     coarse_scan = load("lloydia.backends.cpu.coarse_scan").coarse_scan
@@ -123,6 +152,7 @@ def leading_scanner(X: NDArray, p: Packed, whole: Callable[..., int]) -> Callabl
         left = np.empty(stop - start, dtype=np.int64)
         far, *_, line = p.errors
         n = coarse_scan(X, rows, start, stop, p.tiles, lead, p.frame, far, line, *out, left)
+        leading.counts.append((stop - start, n))
         if n == stop - start:
             return whole(rows, start, stop, *out)
         left = left[:n]
