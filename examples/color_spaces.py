@@ -46,7 +46,8 @@ if __name__ == "__main__":
     given = sys.argv[1:]
     photo = Image.open(given[0]) if given else Image.fromarray(load_sample_image("flower.jpg"))
     sheet = contact_sheet(photo, int(given[1]) if len(given) > 1 else 5)
-    to = Path(given[2] if len(given) > 2 else "docs/images/color_spaces.jpg")
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    to = Path(given[2]) if len(given) > 2 else docs / "images/color_spaces.jpg"
     with replacing(to) as temporary:
         sheet.save(temporary, quality=88)
     print(to)

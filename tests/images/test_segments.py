@@ -12,6 +12,7 @@ from lloydia import KMeans
 from lloydia.empty import EmptyClusterError
 from lloydia.images import boundaries, segment
 from lloydia.images.color import SPACES, space
+from lloydia.images.segments import without_specks
 
 NAMES = [known.name for known in SPACES]
 
@@ -199,6 +200,22 @@ def test_boundaries():
         [True, True, True],
         [False, False, False],
     ]
+
+
+def test_specks_belong_to_what_is_near_them():
+    labels = np.zeros((6, 9), np.int32)
+    labels[:, 5:] = 1
+    labels[1, 1:3] = labels[4, 8] = labels[0, 4] = 2  # no pieces by themselves
+    labels[2, 3] = 1  # meets the other piece at no side
+    clean = without_specks(labels, 3)
+    assert (clean[:, :4] == 0).all()
+    assert (clean[:, 5:] == 1).all()
+    assert set(clean[:, 4]) <= {0, 1}
+    # Of exactly so many pixels a piece stays.
+    assert (without_specks(labels, 2)[1, 1:3] == 2).all()
+    assert without_specks(labels, 2)[4, 8] == 1
+    for least in (0, 1, 100):
+        assert np.array_equal(without_specks(labels, least), labels)
 
 
 def test_other_layouts(photo):

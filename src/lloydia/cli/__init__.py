@@ -102,7 +102,7 @@ def _run(arguments: list[str]) -> None:
 
 def _complaint(error: CycloptsError) -> str:
     """Return what the parser complains about, in our words where they are clearer."""
-    from cyclopts import MissingArgumentError, UnusedCliTokensError
+    from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
 
     command = " ".join(error.command_chain or ())
     if isinstance(error, UnusedCliTokensError) and command in TAKES and error.unused_tokens:
@@ -112,6 +112,9 @@ def _complaint(error: CycloptsError) -> str:
         if name == "-k":
             return "-k is required, such as -k 8"
         return f"{name} needs a value" if name.startswith("-") else f"{name} is required"
+    if isinstance(error, CoercionError) and error.token is not None and not error.token.keyword:
+        # A word without a name: what it is comes by its place.
+        return f"{error}; {command} takes {TAKES[command]}" if command in TAKES else str(error)
     return str(error)
 
 

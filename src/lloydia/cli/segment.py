@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 1200  # pixels: the longer side of each of two pictures side by side
 SWATCHES = 12  # colours that are printed
+SPECKS = 4000  # pieces of fewer than one in so many pixels are not outlined
 
 
 @Parameter(name="*", group=METHOD)
@@ -88,7 +89,9 @@ class Outputs:
         Parameter(help="The segment of each pixel, from 0: .npy, or .png (nearly black)."),
     ] = None
     boundaries: Annotated[
-        Path | None, FILE, Parameter(help="The image with the ends of its segments drawn in.")
+        Path | None,
+        FILE,
+        Parameter(help="The image with the ends of its segments drawn in, but for specks."),
     ] = None
 
     def settle(self, image: Path, picture: Picture) -> Outputs:
@@ -127,9 +130,7 @@ class Outputs:
 def displayed(_: type, tokens: Sequence[Any]) -> bool:
     """Convert the word after ITERATIONS: there is but one."""
     if tokens[0].value != "display":
-        raise ValueError(
-            f"{tokens[0].value!r} is not the word display: IMAGE MODE K ITERATIONS display"
-        )
+        raise ValueError(f"{tokens[0].value!r} is not the word display")
     return True
 
 
@@ -264,15 +265,15 @@ def _write_labels(path: Path, found: Segments) -> None:
 
 
 def _outlined(pixels: NDArray, labels: NDArray) -> NDArray:
-    """Return a picture with yellow lines where its segments end."""
+    """Return a picture with yellow lines where its segments end, but for specks."""
     import numpy as np
 
     from lloydia.images.color import levels
-    from lloydia.images.segments import boundaries
+    from lloydia.images.segments import boundaries, without_specks
 
     full = levels(pixels.dtype)
     drawn = np.repeat(pixels, 3, axis=-1) if pixels.shape[2] == 1 else pixels.copy()
-    drawn[boundaries(labels)] = (full, full, 0)
+    drawn[boundaries(without_specks(labels, labels.size // SPECKS))] = (full, full, 0)
     return drawn
 
 

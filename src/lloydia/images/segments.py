@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
+from scipy.sparse.csgraph import connected_components
 
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
@@ -32,7 +35,7 @@ from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import InvalidParameterError, check_choice, check_int, check_threads
 
-__all__ = ["SEEDINGS", "Segments", "boundaries", "segment"]
+__all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
 
 # Those of KMeans that do not go by the order of rows.
 SEEDINGS = ("k-means++", "random", "farthest", "k-means||")
@@ -194,6 +197,35 @@ def boundaries(labels: Any) -> Any:
     edge[:, :-1] |= labels[:, :-1] != labels[:, 1:]
     edge[:-1] |= labels[:-1] != labels[1:]
     return edge
+
+
+def without_specks(labels: Any, least: int) -> NDArray[np.int32]:
+    """Return labels in which small pieces of segments belong to the nearest piece that is not.
+
+    Parameters
+    ----------
+    labels : array of shape (height, width)
+        Of any library.
+    least : int
+        Of pixels.  A piece hangs together to the right, left, above and below; where all have fewer
+        pixels nothing changes.
+
+    Returns
+    -------
+    ndarray of shape (height, width)
+    """
+    labels = on_host(labels)
+    number = np.arange(labels.size).reshape(labels.shape)
+    across, down = labels[:, :-1] == labels[:, 1:], labels[:-1] == labels[1:]
+    one = np.concatenate([number[:, :-1][across], number[:-1][down]])
+    other = np.concatenate([number[:, 1:][across], number[1:][down]])
+    joined = sp.coo_array((np.ones(len(one), bool), (one, other)), shape=[labels.size] * 2)
+    pieces = connected_components(joined, directed=False)[1]
+    small = (np.bincount(pieces) < least)[pieces].reshape(labels.shape)
+    if small.all() or not small.any():
+        return labels
+    nearest = distance_transform_edt(small, return_distances=False, return_indices=True)
+    return labels[tuple(nearest)]
 
 
 def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
