@@ -206,10 +206,13 @@ def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
         assert (on_host(result.labels) == one.labels_).all()
         assert result.inertia == one.inertia_
     assert len(grids) > 1
-    assert sorted(map(len, recorded.values())) == [6, 9]
+    # The first update, assignments (the first, and those at the ends), and whole iterations.
+    update, scan, iteration = sorted(recorded.values(), key=len)
+    assert [len(update), len(scan), len(iteration)] == [1, 4, 5]
     for times in recorded.values():
         assert len(times[0]) > 3
         assert all(again == times[0] for again in times)
+    assert iteration[0] == scan[0] + update[0]
 
 
 @pytest.mark.parametrize("d", [2, 10])

@@ -54,6 +54,38 @@ def test_addresses_are_those_in_the_other_memory():
     assert found.kept == after
 
 
+def test_memory_that_comes_back_is_known(monkeypatch):
+    before, first, second = memory(), memory(), memory()
+    plan = Plan([launch_in(before)], before)
+    found = plan.launches(first)
+    other = plan.launches(second)
+    again = plan.launches(first)
+    # The same numbers at the same place, and nothing of the fits before is held by them.
+    assert again.values is found.values
+    assert again.at == found.at
+    assert again is not found
+    assert other.values.tolist() == series_of([launch_in(second)]).values.tolist()
+    assert all(series.kept is None for series in plan.placed.values())
+    # One part elsewhere is other memory.
+    mixed = [second[0], *first[1:]]
+    assert plan.launches(mixed).values.tolist() == series_of([launch_in(mixed)]).values.tolist()
+    monkeypatch.setattr(plans, "PLACES", 2)
+    third = memory()
+    assert plan.launches(third).values.tolist() == series_of([launch_in(third)]).values.tolist()
+    assert len(plan.placed) <= 2
+
+
+def test_scratch_elsewhere_is_other_memory(monkeypatch):
+    parts, scratch = memory(), torch.ones(3)
+    launch = launch_of((scratch, parts[0]), ("*fp32",) * 2)
+    plan = Plan([launch], parts, [scratch])
+    one, other = plan.launches(parts), plan.launches(parts)
+    assert one.values[0] == one.kept[-1].data_ptr()
+    assert other.values[0] == other.kept[-1].data_ptr()
+    assert one.values[0] != other.values[0]
+    assert plan.launches(parts, zeros=8).values.tolist()[1:] == one.values.tolist()[1:]
+
+
 def test_scratch_is_of_one_piece_of_its_own():
     parts, (first, second) = memory(), [torch.ones(3), torch.ones(5)]
     launch = launch_of((first, second, parts[0]), ("*fp32",) * 3)

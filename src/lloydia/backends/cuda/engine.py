@@ -80,10 +80,10 @@ class CUDA(Beginning):
         self.queued += 1
         cost = self.watch() if inertia else None
         if not inertia and isinstance(self.run, TensorRun):
-            # The first at once, then several together, which takes the host less time.
+            # Several together, where they are short, take the host less time.
             many = self.queued - self.launched >= self.run.together
             last = self.queued == self.max_iter
-            if self.queued == 1 or many or last:
+            if many or last:
                 self.launch(self.queued, ends=last)
         return Queued(self, self.queued, cost)
 

@@ -2,8 +2,8 @@
 
 What a fit launches depends on the shape and the types of its data, and on where its memory is.  A
 *plan* is made of the launches of the first fit of a shape: each address is replaced by the part of
-the memory that it lies in and how far in.  For the next fit all addresses are added up at once, and
-the launches queued by one call (:mod:`series`).
+the memory that it lies in and how far in.  For the next fit all addresses are added up at once,
+unless its memory is that of one before, and the launches queued by one call (:mod:`series`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["CLEAN", "Layout", "Plan", "Scratch", "overlap", "planned", "tensors_
 
 # Bytes that hold, mostly, what of a plan's scratch begins with zeros.
 CLEAN = 1 << 14
-# Plans that are kept.
-MOST = 128
+# Plans that are kept, and places of each.
+MOST, PLACES = 128, 8
 # Types of values that are part of a key.
 PLAIN = int, float, bool, str, tuple, type(None)
 
@@ -101,7 +101,9 @@ class Plan:
         found = series_of(launches)
         assert isinstance(found, Series)
         # Of what was launched with nothing stays.
-        self.series = found.with_values(found.values, None)
+        self.series = found.keeping(None)
+        # The same in memory that it was placed in before: the memory of fits comes back.
+        self.placed: dict[tuple[int, ...], Series] = {}
         every = [*zeros, *rest, *parts]
         begins = [part.data_ptr() for part in every]
         ends = [begin + part.nbytes for begin, part in zip(begins, every)]
@@ -123,19 +125,29 @@ class Plan:
         """Return the launches in other memory, with scratch of their own."""
         begins = [part.data_ptr() for part in parts]
         kept = [*parts]
+        rest = 0
         if self.rest:
             kept.append(parts[0].new_empty(self.rest[-1], dtype=torch.uint8))
-            first = kept[-1].data_ptr()
-            begins = [first + offset for offset in self.rest[:-1]] + begins
-        if self.zeros:
-            if not (zeros and self.zeros[-1] <= CLEAN):
-                kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
-                zeros = kept[-1].data_ptr()
-            begins = [zeros + offset for offset in self.zeros[:-1]] + begins
+            rest = kept[-1].data_ptr()
+        if self.zeros and not (zeros and self.zeros[-1] <= CLEAN):
+            kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
+            zeros = kept[-1].data_ptr()
+        where = *begins, rest, zeros
+        series = self.placed.get(where)
+        if series is None:
+            scratch = [zeros + offset for offset in self.zeros[:-1]]
+            scratch += [rest + offset for offset in self.rest[:-1]]
+            if len(self.placed) >= PLACES:
+                self.placed.clear()
+            series = self.placed[where] = self._place(scratch + begins)
+        return series.keeping(kept)
+
+    def _place(self, begins: Sequence[int]) -> Series:
+        """Return the launches where all parts begin there."""
         slots, part, offsets = self.moved
         values = self.series.values.copy()
         values[slots] = np.array(begins)[part] + offsets
-        return self.series.with_values(values, kept)
+        return self.series.with_values(values, None)
 
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:

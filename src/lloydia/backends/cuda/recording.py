@@ -57,6 +57,7 @@ class Recording:
         if device.type == "cpu":
             for _ in range(times):
                 work()
+            self.times += times
             return
         if self.times == 0:
             # Not before all went well: nothing is launched twice.

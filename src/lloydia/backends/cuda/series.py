@@ -55,17 +55,25 @@ class Series:
         The parameters of all, one after the other.
     kept : sequence
         What they are launched with stays while it is here.
+    at : int, optional
+        Where the parameters are, if that is known.
     """
 
     __slots__ = "at", "heads", "kept", "values"
 
-    def __init__(self, heads: Heads, values: NDArray[np.int64], kept: Any) -> None:
+    def __init__(
+        self, heads: Heads, values: NDArray[np.int64], kept: Any, at: int | None = None
+    ) -> None:
         self.heads, self.values, self.kept = heads, values, kept
-        self.at = address(values)
+        self.at = address(values) if at is None else at
 
     def with_values(self, values: NDArray[np.int64], kept: Any) -> Series:
         """Return the same launches with other parameters."""
         return Series(self.heads, values, kept)
+
+    def keeping(self, kept: Any) -> Series:
+        """Return the same launches with the same parameters, while which other things stay."""
+        return Series(self.heads, self.values, kept, self.at)
 
     def then(self, other: Series) -> Series:
         """Return these launches, and those of another series after them."""

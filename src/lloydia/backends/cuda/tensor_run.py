@@ -147,12 +147,9 @@ class TensorRun:
             self.updating.do(self._update, device, self._updating)
             self.iterating = self.scanning.then(self.updating)
             left -= 1
-            # The host looks at them while the device goes on, and queues short iterations first.
-            if self.together == 1:
-                self._ask()
         self.iterating.do(self._iterate, device, times=left)
-        if left:
-            self._ask()
+        # The host looks at them while the device goes on.
+        self._ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
