@@ -58,3 +58,20 @@ def test_nothing_is_written_after_a_halt():
     assert (out == -1.0).all()
     own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, halted * 0)
     assert (out >= 0.0).all()
+
+
+@pytest.mark.parametrize("d", [3, 20])
+def test_a_row_without_a_label_reads_and_notes_nothing(d):
+    X = rows_of("gauss", 40, d, "float32", seed=0)
+    around = on_device(np.full((4, d), 1e30, dtype=np.float32))
+    around[1:3] = on_device(X[:2])
+    labels = on_device(np.arange(40, dtype=np.int32) % 2)
+    labels[7] = -1
+    noted = torch.zeros(4, dtype=torch.int32, device=DEVICE)
+    largest = torch.zeros(1, dtype=torch.float64, device=DEVICE)
+    D = own_distances(
+        Placed(X, None, "cuda"), labels, around[1:3], largest=largest, seen=noted[1:3]
+    )
+    assert D[7] == 0.0
+    assert float(largest) == float(D.max()) < 1e30
+    assert noted.tolist() == [0, 1, 1, 0]

@@ -114,9 +114,9 @@ class Beginning(Picks):
     @property
     def lattice(self) -> Lattice:
         """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
-        if self._lattice is None and self.expected:
+        if self._lattice is None and (expected := self.expected):
             assert self.halves is not None
-            self._lattice, self.unchecked = self.halves.lattice(self.expected), True
+            self._lattice, self.unchecked = self.halves.lattice(expected), True
         if not self.unchecked and (self._lattice is None or self._lattice.grid is not self.grid):
             self._lattice = Lattice.of(self, self.grid, self.weights)
             remember_limbs(self.X, self.grid.n_limbs)

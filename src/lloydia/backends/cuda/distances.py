@@ -106,7 +106,10 @@ def levels(X: torch.Tensor) -> int:
 def own_kernel(
     X, labels, centers, out, flow, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
 ):
-    """Write D of rows to their own centre; note the largest term and which labels occur early."""
+    """Write D of rows to their own centre; note the largest term and which labels occur early.
+
+    Of a row that has no label yet, as one that is not finite, it is 0.
+    """
     if flow is not None and tl.load(flow) != 0:
         return
     rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
@@ -114,8 +117,9 @@ def own_kernel(
     if seen is not None and tl.program_id(0) * OWN < FEW * k:
         see(labels, rows, inside, seen)
     rows += first_row(n)
-    own = tl.load(labels + rows, mask=inside, other=0).to(tl.int64) + first_row(k)
-    D = pair_distances(X + rows * d, centers + own * d, inside, d, LEVELS)
+    label = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    own = first_row(k) + label
+    D = pair_distances(X + rows * d, centers + own * d, inside & (label >= 0), d, LEVELS)
     tl.store(out + rows, D, mask=inside)
     if largest is not None:
         if weights is not None:

@@ -23,10 +23,10 @@ FEW = tl.constexpr(16)
 
 @triton.jit
 def see(labels, rows, inside, seen):
-    """Note in `seen` the labels of some rows."""
-    label = tl.load(labels + rows, mask=inside, other=0)
+    """Note in `seen` the labels of some rows; -1 is none."""
+    label = tl.load(labels + rows, mask=inside, other=-1)
     # Looked at first, since few rows are the first of their cluster.
-    known = tl.load(seen + label, mask=inside, other=1)
+    known = tl.load(seen + label, mask=label >= 0, other=1)
     tl.store(seen + label, 1, mask=known == 0)
 
 
