@@ -68,6 +68,17 @@ def test_the_newest_run_is_written(kept, tmp_path):
     assert [picture.name for picture in pictures] == ["peers-iterations.png", "peers-fits.png"]
 
 
+def test_a_case_that_is_run_again_stays_in_its_place(tmp_path):
+    path = tmp_path / "peers.jsonl"
+    rows = [
+        {"device": "a GPU", "mode": "iterations", "case": case, "run": run}
+        for case, run in (("a", "1"), ("b", "1"), ("b", "2"), ("a", "3"), ("c", "3"))
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [(row["case"], row["run"]) for row in newest(path)]
+    assert found == [("a", "3"), ("b", "2"), ("c", "3")]
+
+
 def test_the_best_peer_is_exact():
     fits = next(sheet for sheet in sheets(ROWS) if sheet.title == "Whole fits")
     assert fits.lines[0][3] == "scikit-learn elkan"

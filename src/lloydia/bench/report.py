@@ -40,7 +40,8 @@ LEAST_ROW = 0.42  # inches
 def newest(path: Path) -> list[Row]:
     """Return the rows of the newest run in a file of JSON lines.
 
-    Runs on a GPU are often of some cases or modes only: each has its newest run.
+    Runs on a GPU are often of some cases or modes only: each has its newest run, in the order in
+    which they were first run.
 
     Raises
     ------
@@ -59,7 +60,9 @@ def newest(path: Path) -> list[Row]:
     last: dict[object, str] = {}
     for row in rows:
         last[_part(row)] = max(row["run"], last.get(_part(row), ""))
-    return [row for row in rows if row["run"] == last[_part(row)]]
+    place = {part: i for i, part in enumerate(last)}
+    found = [row for row in rows if row["run"] == last[_part(row)]]
+    return sorted(found, key=lambda row: place[_part(row)])
 
 
 def _part(row: Row) -> object:
