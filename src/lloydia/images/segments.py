@@ -215,7 +215,9 @@ def without_specks(labels: Any, least: int) -> NDArray[np.int32]:
     ndarray of shape (height, width)
     """
     labels = on_host(labels)
-    number = np.arange(labels.size).reshape(labels.shape)
+    # Half the memory, of which a photograph takes much.
+    short = np.int32 if labels.size < 2**31 else np.int64
+    number = np.arange(labels.size, dtype=short).reshape(labels.shape)
     across, down = labels[:, :-1] == labels[:, 1:], labels[:-1] == labels[1:]
     one = np.concatenate([number[:, :-1][across], number[:-1][down]])
     other = np.concatenate([number[:, 1:][across], number[1:][down]])
