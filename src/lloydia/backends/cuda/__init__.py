@@ -14,7 +14,7 @@ Where to look:
   one copy.
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
-  scores them on matrix units by :mod:`two_least` (of few centres :mod:`whole_scan`, by
+  scores them on matrix units by :mod:`two_least` (of few centres :mod:`resident_scan`, by
   :mod:`grid_least`), :mod:`limits` says what the scores prove; :mod:`candidates` names the few
   centres that a row in doubt can have, :mod:`duel` decides between them by D, :mod:`settle` is for
   the rest; :mod:`row_lists`.

@@ -12,7 +12,6 @@ import triton.language as tl
 from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
-from lloydia.backends.cuda.grid_least import COLUMNS
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
@@ -29,10 +28,10 @@ from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Scratch, tensors_of
 from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.resident_scan import PADDED, is_resident, resident_scan
 from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
-from lloydia.backends.cuda.whole_scan import is_whole, whole_scan
 from lloydia.backends.cuda.wide_scan import wide_kernel
 from lloydia.exact.half_certificate import canonical_error
 
@@ -141,10 +140,8 @@ class Tiling:
     registers: int | None = None
 
     @staticmethod
-    def choose(width: int, k: int) -> Tiling:
-        """Return the fastest measured on an H200 for a width of rows and a number of centres."""
-        if width <= 32 and k <= 128:
-            return Tiling(128, 32, 32, warps=4, stages=1)
+    def choose(width: int) -> Tiling:
+        """Return the fastest measured on an H200 for a width of rows."""
         if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
         if width <= RESIDENT:
@@ -166,9 +163,9 @@ class TensorScan:
             rows.halves = HalfRows(rows)
         # The rows may know of this, or of what it is part of: that of the halves is no reference.
         self.rows, self.halves = rows.halves.rows, rows.halves
-        self.tiling = Tiling.choose(self.halves.width, k)
-        self.whole = is_whole(self.halves.width, k)
-        columns = COLUMNS.value if self.whole else self.tiling.columns
+        self.tiling = Tiling.choose(self.halves.width)
+        self.resident = is_resident(self.halves.width, k)
+        columns = PADDED if self.resident else self.tiling.columns
         self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
@@ -211,14 +208,8 @@ class TensorScan:
     ) -> None:
         """Queue what half precision can say: it lists the rows in doubt, and their candidates."""
         self.centers.pack(self.halves, centers, flow)
-        if self.whole:
-            whole_scan(
-                self.halves, self.centers, self.least, self.found, labels, changed_rows,
-                changed_old, self.doubts, flow,
-            )  # fmt: skip
-        else:
-            self.score(flow)
-            self.judge(labels, changed_rows, changed_old, flow)
+        self.score(flow)
+        self.judge(labels, changed_rows, changed_old, flow)
         nominate(
             self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
             self.candidates, flow,
@@ -248,6 +239,9 @@ class TensorScan:
     def score(self, flow: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
+        if self.resident:
+            resident_scan(halves, packed, self.least, self.rival, self.found, flow)
+            return
         wide = halves.width > RESIDENT
         if wide and not group_of(halves.width):
             launch(
