@@ -13,10 +13,12 @@ from lloydia.backends.cuda.launching import ceil_div, next_power, processors
 from lloydia.backends.cuda.recording import launch
 
 __all__ = [
+    "add_magnitudes",
     "bounds_of",
+    "bounds_of_columns",
     "magnitudes",
-    "magnitudes_of",
     "new_bounds",
+    "no_magnitudes",
     "queue_bounds",
     "raise_bounds",
     "read_bounds",
@@ -24,18 +26,38 @@ __all__ = [
 
 
 @triton.jit
-def magnitudes_of(x):
-    """Return the largest of each column of a tile, and what most is missing below the highest.
+def no_magnitudes(ROWS: tl.constexpr, COLUMNS: tl.constexpr, double: tl.constexpr):
+    """Return the largest and the smallest magnitudes of no tiles of float32, or float64."""
+    largest = tl.zeros((ROWS, COLUMNS), tl.int64 if double else tl.int32)
+    return largest, largest - 1
 
-    Both as integers; `x` is float32 or float64, and 0 where nothing is.
+
+@triton.jit
+def add_magnitudes(largest, smallest, x):
+    """Return the largest and the smallest, place by place, with those of a tile.
+
+    Magnitudes are ordered as the integers that their bits are; NaN comes last.  The smallest are
+    those that are not 0, less 1: without a sign, 0 comes last.
     """
-    double: tl.constexpr = x.dtype == tl.float64
-    integer: tl.constexpr = tl.int64 if double else tl.int32
-    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    # Magnitudes are ordered as the integers that their bits are; NaN comes last.
+    integer: tl.constexpr = largest.dtype
+    unsigned: tl.constexpr = tl.uint64 if integer == tl.int64 else tl.uint32
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if integer == tl.int64 else 0x7FFFFFFF
     bits = x.to(integer, bitcast=True) & none
-    # The smallest is what most is missing below `none`: all of `bounds` starts at 0.
-    return tl.max(bits, 0), tl.max(tl.where(bits == 0, 0, none - bits), 0)
+    less = (bits - 1).to(unsigned, bitcast=True)
+    smallest = tl.minimum(smallest.to(unsigned, bitcast=True), less)
+    return tl.maximum(largest, bits), smallest.to(integer, bitcast=True)
+
+
+@triton.jit
+def bounds_of_columns(largest, smallest):
+    """Return the largest of each column, and what most is missing below the highest integer."""
+    integer: tl.constexpr = largest.dtype
+    unsigned: tl.constexpr = tl.uint64 if integer == tl.int64 else tl.uint32
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if integer == tl.int64 else 0x7FFFFFFF
+    least = tl.min(smallest.to(unsigned, bitcast=True), 0).to(integer, bitcast=True)
+    # All of `bounds` starts at 0, which is also what stands where there is none.
+    below = tl.where(least < 0, 0, none - 1 - least)
+    return tl.max(largest, 0), below
 
 
 @triton.jit
@@ -57,9 +79,7 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     column = f < d
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
-    integer: tl.constexpr = tl.int64 if double else tl.int32
-    largest = tl.zeros((COLUMNS,), integer)
-    below = tl.zeros((COLUMNS,), integer)
+    largest, smallest = no_magnitudes(ROWS, COLUMNS, double)
     for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
         rows = block * ROWS + tl.arange(0, ROWS)
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
@@ -67,9 +87,8 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         if block == 0:
             mean = tl.sum(x.to(tl.float64), 0) / tl.minimum(n, ROWS)
             tl.store(bounds + 2 * d + f, mean.to(tl.int64, bitcast=True), mask=column)
-        more, more_below = magnitudes_of(x)
-        largest = tl.maximum(largest, more)
-        below = tl.maximum(below, more_below)
+        largest, smallest = add_magnitudes(largest, smallest, x)
+    largest, below = bounds_of_columns(largest, smallest)
     raise_bounds(bounds, largest, below, f, d)
 
 

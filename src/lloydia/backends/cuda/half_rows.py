@@ -14,13 +14,17 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import two_sum
-from lloydia.backends.cuda.extent import magnitudes_of, raise_bounds
-from lloydia.backends.cuda.flow import first_row
+from lloydia.backends.cuda.extent import (
+    add_magnitudes,
+    bounds_of_columns,
+    no_magnitudes,
+    raise_bounds,
+)
+from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.found_grid import found_lattice, queue_grid
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
-from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.recording import launch
@@ -44,11 +48,15 @@ __all__ = [
 ]
 
 # Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
-# what float16, float32 and float64 lose near 0; twice a rounding of float32.
+# what float16, float32 and float64 lose near 0; twice a rounding of float32, and of float64.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
-ROUNDING = tl.constexpr(2.0**-23)
+ROUNDING, ROUNDING_DOUBLE = tl.constexpr(2.0**-23), tl.constexpr(2.0**-52)
+# Numbers that a program stores at a time, blocks of rows on their way, and programs a
+# multiprocessor, of float64 rows and of others.
+TILE, STAGES = 2048, 3
+DOUBLE_RESIDENT, RESIDENT_PROGRAMS = 2, 4
 # All that is of the rows.
 PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
 # What `numbers` has where, beside the scale and R.
@@ -84,55 +92,77 @@ def raise_seldom(at, value):
 @triton.jit(do_not_specialize=["n"])
 def rows_kernel(
     X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr, bounds,
-    BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Store rows, and upper bounds of their norms and of what rounding left out.
 
-    In float32 but for float64 rows: the difference to the offset is then known exactly, as a sum
-    of two numbers.  `bounds` are raised to those of the rows, if there are any.
+    In float32 but for float64 rows.  `bounds` are raised to those of the rows, if there are any.
+    Features are taken BLOCK at a time, which are all of them if not WIDE.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    mask = rows < n
-    rows += first_row(n).to(tl.int32)
-    at = rows.to(tl.int64)
+    begin = first_row(n)
+    X += begin * d
+    high_ptr += begin * width
+    norm_ptr += begin
+    rest_ptr += begin
     offset += tl.program_id(2).to(tl.int64) * d
     numbers += tl.program_id(2) * NUMBERS
     if bounds is not None:
         bounds += tl.program_id(2).to(tl.int64) * 3 * d
-    scale = tl.load(numbers).to(kind)
-    squares = tl.zeros((ROWS,), kind)
-    errors = tl.zeros((ROWS,), kind)
-    for first in range(0, width, BLOCK):
-        f = first + tl.arange(0, BLOCK)
-        inside = mask[:, None] & (f < d)[None, :]
-        x = tl.load(X + at[:, None] * d + f[None, :], mask=inside, other=0.0).to(kind)
-        if bounds is not None:
-            largest, below = magnitudes_of(x)
-            raise_bounds(bounds, largest, below, f, d)
-        m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
-        # 0 where no feature is; what is where no row is goes nowhere.
-        x, error = two_sum(x * scale, -m[None, :])
-        high = to_half(x)
-        h = high.to(kind)
-        # Where x is beyond float16, its rounding is lost beside the rest (and may be NaN).
-        rest = (x - h) + tl.where(tl.abs(x) < LARGEST_HALF, error, 0.0)
-        tl.store(high_ptr + at[:, None] * width + f[None, :], high, mask=mask[:, None])
-        squares += tl.sum(h * h, 1)
-        errors += tl.sum(rest * rest, 1)
+    scale, radius = tl.load(numbers).to(kind), tl.load(numbers + RADIUS)
     # At most width + 2 roundings of positive numbers; twice that also covers their products.
     grow = 1.0 + (width + 32).to(kind) * ROUNDING
-    squares *= grow
-    norm = bound(squares)
-    rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
-    tl.store(norm_ptr + rows, norm, mask=mask)
-    tl.store(rest_ptr + rows, rest, mask=mask)
-    reach = tl.where(mask, norm + rest, 0.0)
+    rounding: tl.constexpr = ROUNDING_DOUBLE if double else ROUNDING
+    largest, smallest = no_magnitudes(ROWS, BLOCK, double)
+    reach = tl.zeros((ROWS,), tl.float32)
+    most_rest = tl.zeros((ROWS,), tl.float32)
+    f = tl.arange(0, BLOCK)
+    m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+    for block in tl.range(
+        tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0), num_stages=STAGES
+    ):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        mask = rows < n
+        at = rows.to(tl.int64)[:, None]
+        squares = tl.zeros((ROWS,), kind)
+        errors = tl.zeros((ROWS,), kind)
+        for first in range(0, width if WIDE else BLOCK, BLOCK):
+            if WIDE:
+                f = first + tl.arange(0, BLOCK)
+                m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+            inside = mask[:, None] & (f < d)[None, :]
+            x = tl.load(X + at * d + f[None, :], mask=inside, other=0.0).to(kind)
+            if bounds is not None:
+                largest, smallest = add_magnitudes(largest, smallest, x)
+                if WIDE:
+                    most, below = bounds_of_columns(largest, smallest)
+                    raise_bounds(bounds, most, below, f, d)
+                    largest, smallest = no_magnitudes(ROWS, BLOCK, double)
+            # 0 where no feature is; what is where no row is goes nowhere.
+            x = x * scale - m[None, :]
+            high = to_half(x)
+            tl.store(high_ptr + at * width + f[None, :], high, mask=mask[:, None])
+            h = high.to(kind)
+            squares += tl.sum(h * h, 1)
+            errors += tl.sum((x - h) * (x - h), 1)
+        squares *= grow
+        norm = bound(squares)
+        rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
+        # The subtraction was rounded, too, relative to what it gave.
+        rest += (norm + rest) * rounding
+        tl.store(norm_ptr + rows, norm, mask=mask)
+        tl.store(rest_ptr + rows, rest, mask=mask)
+        reaches = tl.where(mask, norm + rest, 0.0)
+        reach = tl.maximum(reach, reaches)
+        # Of rows within what R is at most.
+        ordinary = mask & (reaches.to(tl.float64) <= radius)
+        most_rest = tl.maximum(most_rest, tl.where(ordinary, rest, 0.0))
     raise_seldom(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
-    # Of rows within what R is at most.
-    ordinary = mask & (reach <= tl.load(numbers + RADIUS))
-    raise_seldom(numbers + LARGEST_REST, tl.max(tl.where(ordinary, rest, 0.0), 0).to(tl.float64))
+    raise_seldom(numbers + LARGEST_REST, tl.max(most_rest, 0).to(tl.float64))
+    if (bounds is not None) & (not WIDE):
+        most, below = bounds_of_columns(largest, smallest)
+        raise_bounds(bounds, most, below, tl.arange(0, BLOCK), d)
 
 
 @triton.jit
@@ -267,13 +297,17 @@ class HalfRows:
 
     def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
-        rows, block = self.rows, min(self.width, CHUNK)
-        n, per_program = rows.n_samples, 4096 // block
+        rows, n = self.rows, self.rows.n_samples
+        wide = self.width > RESIDENT
+        block = CHUNK if wide else self.width
+        many = TILE // block
+        resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT_PROGRAMS
+        programs = programs_each(resident * processors(rows.device), rows.members)
         launch(
-            rows_kernel, (ceil_div(n, per_program), 1, rows.members),
+            rows_kernel, (min(ceil_div(n, many), programs), 1, rows.members),
             rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
             self.high, self.norm, self.rest, bounds,
-            BLOCK=block, ROWS=per_program, **EXACT,
+            BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,
         )  # fmt: skip
 
     def renew(self, rows: Placed) -> None:
