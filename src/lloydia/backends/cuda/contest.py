@@ -2,9 +2,9 @@ r"""The second and last stage where centres are few: D of rows in doubt to every
 
 A table of D, rows by centres, stays in registers.  It is computed in the type of the centres, each
 square added by one fused operation, so that no square goes through more than d additions: what
-:mod:`duel` says of float32 holds for m = d.  In float64 canonical D is not more exact than these
-are, so the same is true of four times ``g = (m + 3) 2**-53 (1 + 2**-10)``: if one of them is above
-another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
+:mod:`duel` says of float32 holds for m = d.  In float64 canonical D is off by as much as these are,
+a part of ``g = (m + 3) 2**-53 (1 + 2**-10)``, so that two of each are off by four times that: if
+one is above another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
 
 Rows of which more than one centre is as near as that get canonical D to all centres, one row at a
 time: they are rare.
@@ -29,7 +29,7 @@ from lloydia.backends.cuda.flow import (
 )
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
-from lloydia.backends.cuda.row_lists import relabel
+from lloydia.backends.cuda.row_lists import change
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
@@ -43,8 +43,8 @@ __all__ = ["contest", "is_small"]
 MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 16
 # Rows of a table and its size, at most; features that are loaded together, 2**LEVELS.
 ROWS, TABLE, LEVELS = 16, 4096, 3
-# Programs that a multiprocessor has registers for; of tables of at most half the size.
-RESIDENT, RESIDENT_SMALL = 4, 6
+# Programs a multiprocessor and registers a thread: of tables beyond a quarter of that, and others.
+LARGE, LITTLE = (4, 128), (6, 80)
 # Four roundings of float32, or eight of float64, and what they lose near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
@@ -120,7 +120,7 @@ def canonical_nearest(x_at, c_at, size, j, k, d):
     return tl.min(tl.where((D == least) & (D < float("inf")), j, LAST), 0)
 
 
-@triton.jit(do_not_specialize=["n", "k"])
+@triton.jit(do_not_specialize=["n", "k", "d"])
 def contest_kernel(
     X, n, centers, size, k, d, doubts, labels, changed_rows, changed_old, flow,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
@@ -140,6 +140,8 @@ def contest_kernel(
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         mask = block * ROWS + row < n_listed
         rows = tl.load(doubts + block * ROWS + row, mask=mask, other=0)
+        # Asked for here: who waits for it later waits longer.
+        old = tl.load(labels + rows, mask=mask, other=0)
         D = tl.zeros((ROWS, COLUMNS), kind)
         D = table_of(X + rows.to(tl.int64) * d, c_at, size, d, D, LEVELS)
         D = tl.where((j < k)[None, :], D, float("inf"))
@@ -155,7 +157,8 @@ def contest_kernel(
             label = tl.where(row == which, nearest, label)
             left = left & (row != which)
         # A row that is not finite keeps its label until it is refused.
-        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+        found = mask & (label < LAST)
+        change(rows, old, label, found, labels, changed_rows, changed_old, flow)
 
 
 def contest(
@@ -170,11 +173,12 @@ def contest(
     """Queue it for the rows in `doubts`, and the centres that were packed last."""
     columns = columns_for(centers.k)
     n_rows = min(ROWS, TABLE // columns)
-    resident = RESIDENT if n_rows * columns > TABLE // 2 else RESIDENT_SMALL
+    resident, registers = LARGE if n_rows * columns > TABLE // 4 else LITTLE
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
         contest_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
         doubts, labels, changed_rows, changed_old, flow,
-        ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, **EXACT,
+        ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,
+        **EXACT,
     )  # fmt: skip
