@@ -59,3 +59,12 @@ def recorded(monkeypatch):
     monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)
     monkeypatch.setattr(recording.Recording, "do", done)
     return queued
+
+
+@pytest.fixture(params=["few", "many"])
+def stages(request, monkeypatch):
+    """Have rows in doubt go where centres are few, and then where they are many."""
+    from lloydia.backends.cuda import tensor_scan
+
+    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "few")
+    return request.param

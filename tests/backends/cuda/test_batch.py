@@ -43,7 +43,7 @@ def agree(found, X, **options):
     ("n", "stop", "expected", "again"),
     [(24, None, [3, 4, 3], 0), (40, stopping.Labels(0.05), [4, 2, 3], 1)],
 )
-def test_each_member_ends_when_its_own_fit_does(n, stop, expected, again, monkeypatch):
+def test_each_member_ends_when_its_own_fit_does(n, stop, expected, again, monkeypatch, stages):
     X = members(3, n, 10)
     # The end that is queued behind the last iteration is that of all, unless a rule ended some.
     ends, end_again = [], batch.Batch._end_again

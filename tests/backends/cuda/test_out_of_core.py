@@ -110,7 +110,7 @@ def test_blocks_give_the_bits_of_the_oracle(d, dtype, narrow, weighted, left, st
     assert {str(part.narrow) for part in placed.group.parts} == {f"torch.{narrow}"}
 
 
-def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, monkeypatch):
+def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, monkeypatch, stages):
     found = []
 
     class Counted(listed.Listed):
@@ -138,7 +138,9 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         # Of two blocks, in all iterations but the first.
         assert len(found) == 2 * (result.n_iter - 1)
         n_sent, n_doubt, n_again, n_wide = np.sum(found, axis=0).tolist()
-        assert 75 * (result.n_iter - 1) > n_sent > n_doubt > n_again > 0 < n_wide
+        assert 75 * (result.n_iter - 1) > n_sent > n_doubt > 0
+        if stages == "many":
+            assert n_doubt > n_again > 0 < n_wide
         found.clear()
         # Seeds are drawn from rows, which stay again.
         assert not placed.group.sender.kept
@@ -162,7 +164,7 @@ def test_work_on_a_block_is_recorded(left, times, memory, recorded):
         # Of two blocks: with the rows, by copies of them, at the end.
         assert sorted(map(len, recorded.values())) == times
         for queued in recorded.values():
-            assert len(queued[0]) > 3
+            assert len(queued[0]) > 2
             assert all(again == queued[0] for again in queued)
         recorded.clear()
 

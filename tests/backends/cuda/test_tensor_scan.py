@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from lloydia.backends.cuda import flow as state
+from lloydia.backends.cuda import tensor_scan
+from lloydia.backends.cuda.contest import is_small
 from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.half_rows import LARGEST_REST
 from lloydia.backends.cuda.launching import place
@@ -14,6 +16,12 @@ from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch):
+    """Have small shapes go through the stages of large ones."""
+    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
 
 
 class Scanned:
@@ -192,6 +200,22 @@ def test_heavy_tails_leave_few_rows_in_doubt():
     scanned = check(X, X[:20])
     assert scanned.n_doubt < 150
     assert scanned.n_doubt2 < 60
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [12, 40])
+def test_where_centres_are_few_one_stage_follows(d, dtype, monkeypatch):
+    monkeypatch.setattr(tensor_scan, "is_small", is_small)
+    monkeypatch.setattr(tensor_scan, "nominate", None)
+    X, C = blobs(300, d, 40, dtype)
+    X[::10] = (C[:30] + C[1:31]) / 2
+    scanned = check(X, np.concatenate([C, C[:1]]))
+    assert 20 <= scanned.n_doubt < 60
+    rows = Placed(X, None, "cuda")
+    scan = TensorScan(rows, 41)
+    parts, zeros = scan.memory
+    assert not {"candidates", "doubts2", "settle"} & set(vars(scan))
+    assert {id(part) for part in zeros} < {id(part) for part in parts}
 
 
 def test_a_halted_iteration_changes_nothing():

@@ -15,9 +15,9 @@ Where to look:
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
   scores them on matrix units by :mod:`two_least` (of few centres :mod:`resident_scan`, by
-  :mod:`grid_least`), :mod:`limits` says what the scores prove; :mod:`candidates` names the few
-  centres that a row in doubt can have, :mod:`duel` decides between them by D, :mod:`settle` is for
-  the rest; :mod:`row_lists`.
+  :mod:`grid_least`), :mod:`limits` says what the scores prove; :mod:`contest` decides by D which of
+  all centres a row in doubt has.  Of many centres :mod:`candidates` names the few that it can have,
+  :mod:`duel` decides between them, :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers,
   :mod:`means` divides them; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same

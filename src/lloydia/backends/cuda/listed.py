@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.candidates import COUNT, RECORD
+from lloydia.backends.cuda.contest import contest
 from lloydia.backends.cuda.counted import queue_tally
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
@@ -116,10 +117,14 @@ class Listed:
         old = lane.changed_old.new_empty(len(listed))
         old[:n_changed] = lane.changed_old[:n_changed]
         lists = labels, places.clone(), old, lane.flow
-        candidates = self.candidates(where)
-        again = where[self.scan.doubts2[: self.n_again].long()]
-        rows = Picked(X, len(candidates))
-        self.scan.decide(rows, lane.current, places[n_changed:], again, candidates, *lists)
+        doubts = places[n_changed:]
+        if self.scan.small:
+            contest(Picked(X, len(X)), self.scan.centers, doubts, *lists)
+        else:
+            candidates = self.candidates(where)
+            again = where[self.scan.doubts2[: self.n_again].long()]
+            rows = Picked(X, len(candidates))
+            self.scan.decide(rows, lane.current, doubts, again, candidates, *lists)
         lattice = block.lattice
         if lattice.weights is not None:
             lattice = replace(lattice, weights=lattice.weights[listed])

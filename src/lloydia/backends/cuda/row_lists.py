@@ -7,7 +7,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import N_CHANGED, N_DOUBT
 
-__all__ = ["append", "divide", "relabel"]
+__all__ = ["append", "change", "divide", "relabel"]
 
 
 @triton.jit
@@ -24,6 +24,12 @@ def append(values, mask, target, counter):
 def relabel(rows, new, mask, labels, changed_rows, changed_old, flow):
     """Write the final labels of rows; list those that change, with their old labels."""
     old = tl.load(labels + rows, mask=mask, other=0)
+    change(rows, old, new, mask, labels, changed_rows, changed_old, flow)
+
+
+@triton.jit
+def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
+    """As :func:`relabel`, where the old labels are known."""
     changed = mask & (new != old)
     chosen = changed.to(tl.int32)
     total = tl.sum(chosen, 0)

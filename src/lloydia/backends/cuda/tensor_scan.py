@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT, nominate
+from lloydia.backends.cuda.contest import contest, is_small
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
 from lloydia.backends.cuda.half_centers import HalfCenters
@@ -156,7 +157,17 @@ class TensorScan:
     ----------
     rows : Placed
     k : int
+
+    Attributes
+    ----------
+    small : bool
+        Whether one stage follows, :mod:`contest`; then it has no `doubts2`, no `candidates` and
+        no `settle`.
     """
+
+    doubts2: torch.Tensor
+    candidates: torch.Tensor
+    settle: Settle
 
     def __init__(self, rows: Placed, k: int) -> None:
         if rows.halves is None:
@@ -165,22 +176,26 @@ class TensorScan:
         self.rows, self.halves = rows.halves.rows, rows.halves
         self.tiling = Tiling.choose(self.halves.width)
         self.resident = is_resident(self.halves.width, k)
+        self.small = is_small(rows.n_features, k, rows.wide)
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
         self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
-        self.found, self.doubts, self.doubts2 = torch.empty(
-            (3, n), device=device, dtype=torch.int32
-        )
-        self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
-        self.settle = Settle(device, rows.members)
+        self.found, self.doubts = torch.empty((2, n), device=device, dtype=torch.int32)
+        if not self.small:
+            self.doubts2 = torch.empty_like(self.doubts)
+            self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
+            self.settle = Settle(device, rows.members)
 
     @property
     def memory(self) -> Scratch:
         """All that it needs beside the rows, and what of it begins with zeros."""
-        centers, settle = self.centers, self.settle
-        zeros = centers.partial, centers.tickets, settle.tickets
-        return tensors_of(self, centers, settle), zeros
+        centers = self.centers
+        parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
+        if not self.small:
+            parts += tensors_of(self.settle)
+            zeros.append(self.settle.tickets)
+        return parts, zeros
 
     def scan(
         self,
@@ -196,6 +211,9 @@ class TensorScan:
         """
         lists = (labels, changed_rows, changed_old)
         self.certify(centers, *lists, flow)
+        if self.small:
+            contest(self.rows, self.centers, self.doubts, *lists, flow)
+            return
         self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
 
     def certify(
@@ -206,14 +224,18 @@ class TensorScan:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
-        """Queue what half precision can say: it lists the rows in doubt, and their candidates."""
+        """Queue what half precision can say: it lists the rows in doubt.
+
+        Of many centres also their candidates.
+        """
         self.centers.pack(self.halves, centers, flow)
         self.score(flow)
         self.judge(labels, changed_rows, changed_old, flow)
-        nominate(
-            self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
-            self.candidates, flow,
-        )  # fmt: skip
+        if not self.small:
+            nominate(
+                self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
+                self.candidates, flow,
+            )  # fmt: skip
 
     def decide(
         self,
