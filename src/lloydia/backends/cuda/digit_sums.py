@@ -152,8 +152,7 @@ def digit_kernel(
     programs = tl.num_programs(0)
     if (halted != 0) | (tl.program_id(0) >= tiles):
         return
-    X += first_row(n) * d
-    labels += first_row(n)
+    # The listed numbers count the rows of all members.
     changed_rows += first_row(n)
     changed_old += first_row(n)
     lattice += member * 3 * (d + 1)
