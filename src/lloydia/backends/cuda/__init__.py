@@ -18,8 +18,8 @@ Where to look:
   :mod:`grid_least`), :mod:`limits` says what the scores prove; :mod:`contest` decides by D which of
   all centres a row in doubt has.  Of many centres :mod:`candidates` names the few that it can have,
   :mod:`duel` decides between them, :mod:`settle` is for the rest; :mod:`row_lists`.
-* Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers,
-  :mod:`means` divides them; :mod:`exact_numbers`.
+* Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers, or for few
+  clusters :mod:`digit_sums` does both; :mod:`means` divides them; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state.
   To every kernel of an iteration a data set by itself is a batch of one.

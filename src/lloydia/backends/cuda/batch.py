@@ -12,6 +12,7 @@ import torch
 from lloydia.backends.cuda.batch_rows import BatchRows, alike
 from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
+from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.fetching import Fetched
@@ -99,6 +100,11 @@ class Batch:
         rows = self.rows
         return Entries(rows.n_samples, self.k, rows.device, rows.members)
 
+    @property
+    def by_digits(self) -> bool:
+        """Whether matrix units add what changed."""
+        return few_sums(self.k, self.rows.X.shape[2]) and few_limbs(self.rows.lattice)
+
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
         run = self.run
@@ -154,13 +160,19 @@ class Batch:
         more = self.k, lattice.grid.bits, lattice.grid.n_limbs
         layout = Layout.of("update of all", X, lattice, self.run, more=more)
         parts = [self.run.sums, *layout.parts]
+        if self.by_digits:
+            return layout._replace(parts=parts)
         return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
-        self.entries.sort(run.labels, run.changed_rows, run.changed_old, run.flow)
-        queue_moves(rows.X, rows.lattice, self.entries, run.flow, run.sums)
+        lists = run.labels, run.changed_rows, run.changed_old, run.flow
+        if self.by_digits:
+            queue_digits(rows.X, rows.lattice, *lists, run.sums)
+        else:
+            self.entries.sort(*lists)
+            queue_moves(rows.X, rows.lattice, self.entries, run.flow, run.sums)
         queue_finish(run.sums, rows.lattice, run, rows.members)
 
     def told(self, iteration: int) -> Told:

@@ -52,8 +52,8 @@ def digit(v, i: tl.constexpr):
 
 @triton.jit
 def joined(columns, COUNT: tl.constexpr):
-    """Return vectors as the columns of a matrix; there are COUNT, a power of two up to 32."""
-    for level in tl.static_range(1, 6):
+    """Return vectors as the columns of a matrix; there are COUNT, a power of two up to 64."""
+    for level in tl.static_range(1, 7):
         if COUNT >> level > 0:
             before = columns
             columns = ()

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
+from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
@@ -110,6 +111,11 @@ class TensorRun:
         """The reports on their way to the host."""
         return Reports(self.report, self.together)
 
+    @property
+    def by_digits(self) -> bool:
+        """Whether matrix units add what changed; waits for the grid where they may."""
+        return few_sums(*self.current.shape) and few_limbs(self.rows.lattice)
+
     # What plans have memory of their own for.
 
     @cached_property
@@ -188,6 +194,8 @@ class TensorRun:
         layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
         parts = [self.sums, *layout.parts]
         zeros = self.zeros.address("update")
+        if self.by_digits:
+            return layout._replace(parts=parts)
         return layout._replace(parts=parts, scratch=lambda: self.entries.memory, zeros=zeros)
 
     def contribute(self, message: torch.Tensor) -> None:
@@ -201,7 +209,11 @@ class TensorRun:
 
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
-        self.entries.sort(self.labels, self.changed_rows, self.changed_old, self.flow)
+        lists = self.labels, self.changed_rows, self.changed_old, self.flow
+        if self.by_digits:
+            queue_digits(self.rows.X, self.rows.lattice, *lists, self.sums)
+            return
+        self.entries.sort(*lists)
         # Only now the grid is waited for.
         queue_moves(self.rows.X, self.rows.lattice, self.entries, self.flow, self.sums)
 

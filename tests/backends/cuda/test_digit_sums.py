@@ -1,0 +1,153 @@
+"""Rows moved between few clusters by matrix products, against exact.sums.limbs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends import choose
+from lloydia.backends.cuda import digit_sums
+from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, n_digits, queue_digits
+from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.sums import Lattice
+from lloydia.exact import sums
+from nasty import rows_of
+
+
+def lattice_of(X, n=None):
+    """Return rows and the lattice that they have among n rows."""
+    rows = Placed(X, None, "cuda")
+    extent = sums.Extent.of(X)
+    if n is not None:
+        extent = extent.merge(sums.Extent(n - len(X), extent.largest, extent.smallest))
+    return rows, Lattice.of(rows, sums.Grid.choose(extent, X.dtype), None)
+
+
+def listed(changed, old):
+    """Return the flow and the lists of rows that changed."""
+    device = place("cuda")
+    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    flow[N_CHANGED.value] = len(changed)
+    lists = torch.full((2, len(old)), 12345, dtype=torch.int32, device=device)
+    lists[0, : len(changed)] = torch.from_numpy(changed)
+    lists[1, : len(changed)] = torch.from_numpy(old[changed])
+    return flow, lists
+
+
+def moved(rows, lattice, totals, new, old, rng, halted=False):
+    changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
+    flow, lists = listed(changed, old)
+    flow[HALT.value] = int(halted)
+    labels = torch.from_numpy(new.copy()).to(flow.device)
+    queue_digits(rows.X, lattice, labels, *lists, flow, totals)
+    return totals[0].cpu().numpy()
+
+
+@pytest.mark.parametrize(("flavour", "dtype", "n", "d", "k", "among"), [
+    ("gauss", "float32", 700, 16, 64, None), ("gauss", "float32", 700, 16, 64, 10**6),
+    ("gauss", "float32", 300, 9, 1, 10**6), ("offset", "float32", 300, 17, 5, 10**6),
+    ("grid", "float32", 300, 32, 64, 2**31), ("gauss", "float64", 300, 12, 64, 10**5),
+    ("gauss", "float32", 300, 13, 128, None), ("zeros", "float32", 300, 16, 33, 2**15 + 1),
+    ("zeros", "float32", 300, 16, 33, 2**15), ("subnormal", "float32", 300, 11, 7, 10**6),
+    ("tiny", "float64", 300, 32, 3, None), ("constant", "float64", 60, 10, 4, 10**6),
+])  # fmt: skip
+def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
+    X = rows_of(flavour, n, d, dtype, seed=1)
+    rows, lattice = lattice_of(X, among)
+    assert few_sums(k, d)
+    assert few_limbs(lattice)
+    rng = np.random.default_rng(0)
+    n_limbs = lattice.grid.n_limbs
+    totals = torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=place("cuda"))
+    limbs = sums.limbs(X, None, lattice.grid)
+    old = np.full(n, -1, dtype=np.int32)
+    # Some join only, then some join and some move; then none changes.
+    for share in (0.7, 0.5, 0.0):
+        new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
+        found = moved(rows, lattice, totals, new, old, rng)
+        there = new >= 0
+        assert np.array_equal(found, sums.accumulate(limbs[:, there], new[there], k))
+        old = new
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bits", [46, 47, 51])
+def test_the_largest_integers_of_a_grid(dtype, bits):
+    least = np.finfo(dtype).eps / 2
+    X = np.array([[1 - least, -1 + least, 1.0, -1.0, 2.0**-bits, -(2.0**-bits), 0.0, 0.75, -0.5]])
+    # 1 is the largest magnitude here, hence below 2**1: two to a limb less than the others.
+    X = np.concatenate([X, X * 0.5, -X, np.where(np.abs(X) == 1, 1 - least, X)]).astype(dtype)
+    X[:, 2:4] *= 1 - least
+    n = 2 ** (62 - bits)
+    rows, lattice = lattice_of(X, n)
+    assert lattice.grid.bits == bits
+    limbs = sums.limbs(X, None, lattice.grid)
+    assert np.abs(limbs[0]).max() == 2**bits
+    totals = torch.zeros(
+        (1, len(limbs), 3, X.shape[1] + 1), dtype=torch.int64, device=place("cuda")
+    )
+    new, old = np.array([0, 1, 2, 1], dtype=np.int32), np.array([-1, -1, 0, 2], dtype=np.int32)
+    found = moved(rows, lattice, totals, new, old, np.random.default_rng(0))
+    expected = sums.accumulate(limbs, new, 3)
+    expected -= sums.accumulate(limbs[:, 2:], old[2:], 3)
+    assert np.array_equal(found, expected)
+
+
+def test_a_run_that_has_halted_adds_nothing():
+    X = rows_of("gauss", 50, 9, "float32", seed=0)
+    rows, lattice = lattice_of(X)
+    shape = 1, lattice.grid.n_limbs, 4, 10
+    totals = torch.zeros(shape, dtype=torch.int64, device=place("cuda"))
+    new, old = np.zeros(50, dtype=np.int32), np.full(50, -1, dtype=np.int32)
+    rng = np.random.default_rng(0)
+    assert not moved(rows, lattice, totals, new, old, rng, halted=True).any()
+    assert moved(rows, lattice, totals, new, old, rng).any()
+
+
+def test_a_program_of_many_tiles_adds_to_memory_in_time():
+    n, d, bits = digit_sums.ROWS.value * (digit_sums.STEPS.value + 2), 9, 48
+    # Nearly all digits are the largest, and odd: float32 could not add those of all rows.
+    rng = np.random.default_rng(0)
+    digits = np.concatenate([2047 - rng.integers(0, 8, size=(3, n, d)), -np.ones((1, n, d)),
+                             np.ones((1, n, d))])  # fmt: skip
+    integers = np.einsum("iab,i->ab", digits, 4096.0 ** np.arange(5))
+    assert (np.abs(integers) < 2.0**bits).all()
+    rows, lattice = lattice_of(integers * 2.0**-bits)
+    assert lattice.grid.bits == bits
+    limbs = sums.limbs(integers * 2.0**-bits, None, lattice.grid)
+    assert np.array_equal(limbs[0, :, :d], integers)
+    totals = torch.zeros((1, len(limbs), 2, d + 1), dtype=torch.int64, device=place("cuda"))
+    new, old = np.ones(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    found = moved(rows, lattice, totals, new, old, rng)
+    assert np.array_equal(found, sums.accumulate(limbs, new, 2))
+
+
+def test_which_sums_are_few():
+    assert few_sums(64, 16)
+    assert few_sums(1, 32)
+    assert few_sums(128, 9)
+    assert not few_sums(65, 17)
+    assert not few_sums(129, 16)
+    assert not few_sums(2, 33)
+    assert [n_digits(bits) for bits in (31, 34, 35, 46, 47, 51)] == [3, 3, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize(("weighted", "d"), [(False, 12), (True, 12), (False, 40)])
+def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, d)).astype(np.float32)
+    weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
+    engine = choose("cuda", X, weights, None)
+    engine.start(X[:7].copy(), "lloyd")
+    limbs = sums.limbs(X, weights, sums.Grid.choose(sums.Extent.of(X, weights), X.dtype))
+    for _ in range(3):
+        engine.iterate(False).result()
+        expected = sums.accumulate(limbs, engine.labels().numpy(), 7)
+        assert (engine.run.sums[0].cpu().numpy() == expected).all()
+    # Entries take no memory where nobody sorts them.
+    few = not weighted and d == 12
+    assert engine.run.by_digits == few
+    assert ("entries" not in vars(engine.run)) == few
