@@ -30,19 +30,14 @@ class Piece:
     Parameters
     ----------
     device : torch.device
-    zeros : bool
-        Whether it begins with zeros.
     **parts : tuple of a type and a shape
     """
 
-    def __init__(
-        self, device: torch.device, zeros: bool, **parts: tuple[torch.dtype, tuple[int, ...]]
-    ) -> None:
+    def __init__(self, device: torch.device, **parts: tuple[torch.dtype, tuple[int, ...]]) -> None:
         sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
         *begins, size = accumulate(map(aligned, sizes), initial=0)
         self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
-        new = torch.zeros if zeros else torch.empty
-        self.whole = new(size, dtype=torch.uint8, device=device)
+        self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
     def address(self, name: str) -> int:
         """Return where a part begins."""

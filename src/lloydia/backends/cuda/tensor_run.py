@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 import torch
@@ -16,7 +16,7 @@ from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.pieces import Piece
-from lloydia.backends.cuda.plans import CLEAN, Layout
+from lloydia.backends.cuda.plans import CLEAN, Layout, Scratch, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.starting import queue_start
@@ -66,20 +66,15 @@ class TensorRun:
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
         self.current = torch.empty((k, d), dtype=rows.wide, device=device)
         self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
-        if isinstance(centers, torch.Tensor):
-            assert rows.measured is not None
-            queue_start(centers, self.current, self.history, rows.measured)
-        else:
-            put(centers, self.current)
-            self.history[0] = self.current
-        self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
         whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
-        self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
+        self.labels = torch.empty(n, dtype=whole, device=device)
+        self.lists = Piece(device, rows=(whole, (n,)), old=(whole, (n,)))
         self.zeros = Piece(
-            device, True, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
+            device, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
             scan=clean, update=clean, sums=(long, (1, rows.expected or 0, k, d + 1)),
         )  # fmt: skip
-        self.scanning, self.updating = Recording(), Recording()
+        self._begin(centers)
+        self.scanning, self.updating, self.iterating = Recording(), Recording(), Recording()
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
@@ -131,21 +126,38 @@ class TensorRun:
             return self.zeros.sums
         return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
 
+    def _begin(self, centers: NDArray | torch.Tensor) -> None:
+        """Queue what the first iteration finds."""
+        parts = [self.current, self.history, self.labels, self.zeros.whole]
+        if isinstance(centers, torch.Tensor):
+            start, bounds = centers, self.rows.measured
+            assert bounds is not None
+            parts += [start, bounds]
+        else:
+            start, bounds = self.history[0], None
+            put(centers, start)
+
+        def work() -> None:
+            zeros = self.zeros.whole.view(torch.int64)
+            queue_start(start, self.current, self.history, bounds, self.labels, zeros)
+
+        shapes = self.history.shape, len(self.labels), len(self.zeros.whole)
+        key = "start", *shapes, self.current.dtype, start.dtype, start.data_ptr() % 16, len(parts)
+        planned(work, self.rows.device, Layout(key, parts))
+
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
-        put(centers, self.history[0])
-        self.labels.fill_(-1)
+        self._begin(centers)
+        # They are apart where their shape was not known.
         self.sums.zero_()
-        self.go_back(0)
+        self.ending = None
+        self.reports.forget()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
-        if self.updating.times == 0:
-            # The device is busy while the host waits for the grid.
-            self.assign()
-            self.updating.do(self._update, device, self._updating)
-            self.iterating = self.scanning.then(self.updating)
+        if self.iterating.times == 0:
+            self._first()
             left -= 1
         self.iterating.do(self._iterate, device, times=left)
         # The host looks at them while the device goes on.
@@ -154,6 +166,19 @@ class TensorRun:
         if ends:
             self.reports.send()
             self.end()
+
+    def _first(self) -> None:
+        """Queue the first iteration."""
+        device = self.rows.device
+        if self.rows.knows_grid and self.scanning.times == 0:
+            both = planned_steps([self._scan, self._update], device, self._iterating())
+            self.scanning.did(both[0])
+            self.iterating.did(both[1])
+        else:
+            # The device is busy while the host waits for the grid.
+            self.assign()
+            self.updating.do(self._update, device, self._updating)
+            self.iterating = self.scanning.then(self.updating)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -183,12 +208,25 @@ class TensorRun:
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
+        zeros = self.zeros.address("update")
+        return self._adding("update")._replace(scratch=lambda: self.entries.memory, zeros=zeros)
+
+    def _iterating(self) -> Layout:
+        """Return what the launches of an iteration depend on; waits for the grid."""
+        zeros = self.zeros.address("scan")
+
+        def scratch() -> Scratch:
+            (every, clean), (more, others) = self.scan.memory, self.entries.memory
+            return [*every, *more], [*clean, *others]
+
+        return self._adding("iteration", self.rows.halves)._replace(scratch=scratch, zeros=zeros)
+
+    def _adding(self, work: str, *owners: Any) -> Layout:
+        """Return what the launches of work that adds rows up depend on, but for its scratch."""
         lattice, grid = self.rows.lattice, self.rows.lattice.grid
         numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
-        layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
-        parts = [self.sums, *layout.parts]
-        zeros = self.zeros.address("update")
-        return layout._replace(parts=parts, scratch=lambda: self.entries.memory, zeros=zeros)
+        layout = Layout.of(work, self.rows.X, lattice, self, *owners, more=numbers)
+        return layout._replace(parts=[self.sums, *layout.parts])
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
