@@ -50,3 +50,24 @@ def test_a_fit_of_a_shape_that_is_known_launches_nothing_by_name(driver, case):
     assert named[0] > 0
     assert named[2:] == [0, 0]
     assert driver.by_number > 0
+
+
+def test_runs_over_rows_that_stay_or_are_replaced(driver):
+    first, second = torch.from_numpy(blobs(2 * N, D, "float32")).split(N)
+    named = []
+    for _ in range(3):
+        engine, before = CUDA(first.clone(), None, "cuda"), driver.by_name
+        for rows in (first, second):
+            start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
+            if rows is first:
+                # An assignment by itself; then iterations with the halves that are there.
+                engine.classify(start)
+                own.classify(start)
+                assert (on_host(engine.labels()) == own.labels()).all()
+            else:
+                engine.renew(rows)
+            assert fit(engine, start) == fit(own, start)
+        named.append(driver.by_name - before)
+    # The second one is the first that guesses its grid.
+    assert named[0] > 0
+    assert named[2] == 0

@@ -39,13 +39,13 @@ class Piece:
         self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
         self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
+    def begin(self, name: str) -> int:
+        """Return how far in a part begins."""
+        return self._cuts[name][0]
+
     def address(self, name: str) -> int:
         """Return where a part begins."""
-        return self.whole.data_ptr() + self._cuts[name][0]
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a part."""
-        return self._cuts[name][2][1]
+        return self.whole.data_ptr() + self.begin(name)
 
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]

@@ -73,15 +73,15 @@ class Layout(NamedTuple):
     zeros: int = 0
 
     @classmethod
-    def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
+    def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = (), **rest: Any) -> Layout:
         """Return that of work with rows, with all tensors and plain values that some objects have.
 
-        `more` is what is to be in the key, too.
+        `more` is what is to be in the key, too, and `rest` what else there is beside the parts.
         """
         key = [work, *X.shape, X.dtype, X.data_ptr() % 16, *more]
         for owner in owners:
             key += [value for value in vars(owner).values() if type(value) in PLAIN]
-        return cls(tuple(key), [X, *tensors_of(*owners)])
+        return cls(tuple(key), [X, *tensors_of(*owners)], **rest)
 
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
