@@ -70,10 +70,11 @@ class BatchRows:
     def lattice(self) -> Lattice:
         """The grids on the device, those of one member after the other."""
         grid = self.measured.grid
-        numbers = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
-        columns = torch.from_numpy(numbers).to(self.device, non_blocking=True)
-        exponents = torch.from_numpy(grid.exponents).to(self.device, non_blocking=True)
-        return Lattice(grid, None, columns, exponents, None)
+        columns = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
+        frames = np.zeros_like(grid.exponents)
+        every = [x.ravel() for x in (columns.view(np.int64), frames, grid.exponents)]
+        numbers = torch.from_numpy(np.concatenate(every)).to(self.device, non_blocking=True)
+        return Lattice(grid, numbers, None)
 
 
 def alike(

@@ -112,6 +112,11 @@ class Beginning(Picks):
         return limbs_before(self.X)
 
     @property
+    def knows_grid(self) -> bool:
+        """Whether the grid, or a guess of it, is there without waiting for the device."""
+        return self._extent is not None or self.expected is not None
+
+    @property
     def lattice(self) -> Lattice:
         """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
         if self._lattice is None and (expected := self.expected):

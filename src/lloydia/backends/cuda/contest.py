@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["contest", "is_small"]
 
 # Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
-MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 16
+MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 15
 # Rows of a table and its size, at most; features that are loaded together, 2**LEVELS.
 ROWS, TABLE, LEVELS = 16, 4096, 3
 # Programs a multiprocessor and registers a thread: of tables beyond a quarter of that, and others.

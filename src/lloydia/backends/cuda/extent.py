@@ -93,18 +93,18 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 def new_bounds(X: torch.Tensor) -> torch.Tensor:
-    """Return what a kernel raises to the bounds of rows; :func:`read_bounds` reads it then.
+    """Return room for what a kernel raises to the bounds of rows: :func:`read_bounds` reads it.
 
-    Of shape (n, d), or (members, n, d) for a batch.
+    They have shape (n, d), or (members, n, d) for a batch.  It is 0 before the first is looked at.
     """
     n, d = X.shape[-2:]
-    return torch.zeros((X.numel() // (n * d), 3, d), dtype=torch.int64, device=X.device)
+    return torch.empty((X.numel() // (n * d), 3, d), dtype=torch.int64, device=X.device)
 
 
 def queue_bounds(X: torch.Tensor) -> torch.Tensor:
     """Queue the measurement of rows, and return their bounds: see :func:`new_bounds`."""
     n, d = X.shape[-2:]
-    bounds = new_bounds(X)
+    bounds = new_bounds(X).zero_()
     columns = min(64, next_power(d))
     rows = 4096 // columns
     blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), len(bounds)))

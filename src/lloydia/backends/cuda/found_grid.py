@@ -49,10 +49,8 @@ def limbs_before(X: torch.Tensor) -> int | None:
 
 def found_lattice(X: torch.Tensor, numbers: torch.Tensor, n_limbs: int) -> Lattice:
     """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
-    m = X.shape[1] + 1
-    grid = exact.Grid(exact.bits_a_limb(len(X)), n_limbs, NOT_KNOWN, 0, False)
-    columns = numbers[: 3 * m].view(torch.float64)
-    return Lattice(grid, numbers, columns, numbers[4 * m :], None)
+    grid = exact.Grid(exact.bits_a_limb(X.shape[0]), n_limbs, NOT_KNOWN, 0, False)
+    return Lattice(grid, numbers, None)
 
 
 @triton.jit(do_not_specialize=["d", "bits"])

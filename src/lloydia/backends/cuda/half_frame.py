@@ -63,7 +63,7 @@ def frame_kernel(
 ):  # fmt: skip
     """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly.
 
-    In `bounds`, if there are any, m is the ordinary value.
+    In `bounds`, if there are any, m is the ordinary value; the others become 0.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MOST_SCALE_DOUBLE if double else MOST_SCALE
@@ -107,8 +107,10 @@ def frame_kernel(
         mean = offset / scale
         tl.store(origin + f, mean, mask=f < d)
         if bounds is not None:
-            to = bounds + (member * 3 + 2) * d + f
-            tl.store(to, mean.to(tl.int64, bitcast=True), mask=f < d)
+            to = bounds + member * 3 * d + f
+            for which in tl.static_range(2):
+                tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
+            tl.store(to + 2 * d, mean.to(tl.int64, bitcast=True), mask=f < d)
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
     usual = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))

@@ -226,7 +226,7 @@ class HalfRows:
             "rest": (torch.float32, (n,)),
         }
         self.piece = Piece(
-            rows.device, False, numbers=(double, (members, NUMBERS.value)),
+            rows.device, numbers=(double, (members, NUMBERS.value)),
             origin=(double, (members, d)), offsets=(double, (members, d)),
             grid=(torch.int64, (5 * (d + 1),)), **(stored if memory is None else {}),
         )  # fmt: skip

@@ -30,27 +30,22 @@ class Piece:
     Parameters
     ----------
     device : torch.device
-    zeros : bool
-        Whether it begins with zeros.
     **parts : tuple of a type and a shape
     """
 
-    def __init__(
-        self, device: torch.device, zeros: bool, **parts: tuple[torch.dtype, tuple[int, ...]]
-    ) -> None:
+    def __init__(self, device: torch.device, **parts: tuple[torch.dtype, tuple[int, ...]]) -> None:
         sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
         *begins, size = accumulate(map(aligned, sizes), initial=0)
         self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
-        new = torch.zeros if zeros else torch.empty
-        self.whole = new(size, dtype=torch.uint8, device=device)
+        self.whole = torch.empty(size, dtype=torch.uint8, device=device)
+
+    def begin(self, name: str) -> int:
+        """Return how far in a part begins."""
+        return self._cuts[name][0]
 
     def address(self, name: str) -> int:
         """Return where a part begins."""
-        return self.whole.data_ptr() + self._cuts[name][0]
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a part."""
-        return self._cuts[name][2][1]
+        return self.whole.data_ptr() + self.begin(name)
 
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]

@@ -17,12 +17,29 @@ import torch
 
 from lloydia.backends.cuda.launching import Launch, noted, stream_of
 from lloydia.backends.cuda.pieces import aligned
-from lloydia.backends.cuda.series import HIDDEN, Apart, Series, is_plain, parameters, series_of
+from lloydia.backends.cuda.series import (
+    HIDDEN,
+    Apart,
+    Heads,
+    Series,
+    is_plain,
+    parameters,
+    series_of,
+)
 
-__all__ = ["CLEAN", "Layout", "Plan", "Scratch", "overlap", "planned", "tensors_of"]
+__all__ = [
+    "CLEAN",
+    "Layout",
+    "Plan",
+    "Scratch",
+    "overlap",
+    "planned",
+    "planned_steps",
+    "tensors_of",
+]
 
 # Bytes that hold, mostly, what of a plan's scratch begins with zeros.
-CLEAN = 1 << 14
+CLEAN = 1 << 15
 # Plans that are kept, and places of each.
 MOST, PLACES = 128, 8
 # Types of values that are part of a key.
@@ -56,15 +73,15 @@ class Layout(NamedTuple):
     zeros: int = 0
 
     @classmethod
-    def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = ()) -> Layout:
+    def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = (), **rest: Any) -> Layout:
         """Return that of work with rows, with all tensors and plain values that some objects have.
 
-        `more` is what is to be in the key, too.
+        `more` is what is to be in the key, too, and `rest` what else there is beside the parts.
         """
         key = [work, *X.shape, X.dtype, X.data_ptr() % 16, *more]
         for owner in owners:
             key += [value for value in vars(owner).values() if type(value) in PLAIN]
-        return cls(tuple(key), [X, *tensors_of(*owners)])
+        return cls(tuple(key), [X, *tensors_of(*owners)], **rest)
 
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
@@ -85,6 +102,8 @@ class Plan:
         Plain ones.
     parts, scratch, zeros : sequence of torch.Tensor
         See :class:`Layout`.
+    ends : sequence of int
+        How many were launched by the end of each of several works.
     """
 
     def __init__(
@@ -93,6 +112,7 @@ class Plan:
         parts: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor] = (),
         zeros: Sequence[torch.Tensor] = (),
+        ends: Sequence[int] = (),
     ) -> None:
         # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
         clean = {id(part) for part in zeros}
@@ -102,6 +122,9 @@ class Plan:
         assert isinstance(found, Series)
         # Of what was launched with nothing stays.
         self.series = found.keeping(None)
+        # None is queued of what has no programs.
+        counts = (sum(min(one.grid) > 0 for one in launches[:end]) for end in ends)
+        self.ends = [Heads(found.heads.table[:count]) for count in counts]
         # The same in memory that it was placed in before: the memory of fits comes back.
         self.placed: dict[tuple[int, ...], Series] = {}
         every = [*zeros, *rest, *parts]
@@ -166,16 +189,24 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> S
 
     Returns what was launched, nothing where kernels are interpreted.
     """
+    return planned_steps([work], device, layout)[0]
+
+
+def planned_steps(
+    works: Sequence[Callable[[], None]], device: torch.device, layout: Layout
+) -> list[Series | Apart]:
+    """Do several works as one, one after the other; return what was launched by the end of each."""
     key = device.index, layout.key
     plan = _plans.get(key)
     if plan is not None:
         found = plan.launches(layout.parts, layout.zeros)
         found.queue(stream_of(device.index))
-        return found
-    launches = noted(work)
-    if launches and all(map(is_plain, launches)):
-        remember(key, Plan(launches, layout.parts, *layout.scratch()))
-    return series_of(launches)
+        return [found.until(end) for end in plan.ends]
+    upto = [*accumulate(noted(work) for work in works)]
+    if upto[-1] and all(map(is_plain, upto[-1])):
+        ends = [len(launches) for launches in upto]
+        remember(key, Plan(upto[-1], layout.parts, *layout.scratch(), ends=ends))
+    return [series_of(launches) for launches in upto]
 
 
 def remember(key: Hashable, plan: Plan) -> None:

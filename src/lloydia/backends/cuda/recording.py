@@ -15,7 +15,7 @@ from threading import Lock
 
 import torch
 
-from lloydia.backends.cuda.launching import launch, noted, stream_of
+from lloydia.backends.cuda.launching import INTERPRETED, launch, noted, stream_of
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.series import Apart, Series, joined, series_of
 
@@ -54,19 +54,20 @@ class Recording:
         times: int = 1,
     ) -> None:
         """Queue the work, always the same, so often; `layout` says by what plan, if any."""
-        if device.type == "cpu":
+        if INTERPRETED:
             for _ in range(times):
                 work()
             self.times += times
             return
         if self.times == 0:
             # Not before all went well: nothing is launched twice.
-            self.series = (
-                series_of(noted(work)) if layout is None else planned(work, device, layout())
-            )
-            self.times = 1
+            self.did(series_of(noted(work)) if layout is None else planned(work, device, layout()))
             times -= 1
         self._repeat(device, times)
+
+    def did(self, series: Series | Apart) -> None:
+        """Take what was launched as the work was done for the first time."""
+        self.series, self.times = series, 1
 
     def _repeat(self, device: torch.device, times: int) -> None:
         """Queue the work so often again."""

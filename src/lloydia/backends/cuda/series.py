@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.launching import Launch
 
-__all__ = ["HIDDEN", "Apart", "Series", "is_plain", "joined", "parameters", "series_of"]
+__all__ = ["HIDDEN", "Apart", "Heads", "Series", "is_plain", "joined", "parameters", "series_of"]
 
 # The driver's functions that launch kernels: without, and with all programs there at a time.
 USUAL, COOPERATIVE = "cuLaunchKernel", "cuLaunchCooperativeKernel"
@@ -81,6 +81,10 @@ class Series:
         table[len(self.heads.table) :, -1] += len(self.values)
         values = np.concatenate([self.values, other.values])
         return Series(Heads(table), values, (self.kept, other.kept))
+
+    def until(self, heads: Heads) -> Series:
+        """Return the first of these launches, what the driver is told of which is known."""
+        return Series(heads, self.values, self.kept, self.at)
 
     def queue(self, stream: int, times: int = 1) -> None:
         """Queue all of it so many times on the stream of this handle."""

@@ -20,6 +20,8 @@ __all__ = ["Settle"]
 # D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
 # waits for a column of centres at a time.
 TILE, COLUMNS, MOST_ROWS = 1024, 256, 8
+# Features that are on their way together.
+AHEAD = tl.constexpr(16)
 LAST = tl.constexpr(2147483647)
 
 
@@ -62,12 +64,17 @@ def settle_kernel(
             inside = j < k
             c_at = centers + j.to(tl.int64) * center_stride
             D = tl.zeros((ROWS, COLUMNS), tl.float64)
-            for f in tl.range(0, d, loop_unroll_factor=16):
-                x = tl.load(x_at + f).to(tl.float64)
-                c = tl.load(c_at, mask=inside, other=0.0).to(tl.float64)
-                c_at += feature_stride
-                difference = x[:, None] - c[None, :]
-                D += difference * difference
+            for first in range(0, d, AHEAD):
+                x, c = (), ()
+                for s in tl.static_range(AHEAD):
+                    # A feature that is not there adds 0.
+                    there = first + s < d
+                    x = x + (tl.load(x_at + first + s, mask=there, other=0.0),)
+                    c = c + (tl.load(c_at, mask=inside & there, other=0.0),)
+                    c_at += feature_stride
+                for s in tl.static_range(AHEAD):
+                    difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]
+                    D += difference * difference
             D = tl.where(inside[None, :], D, float("inf"))
             nearest = tl.min(D, 1)
             lowest = tl.min(tl.where(D == nearest[:, None], j[None, :], LAST), 1)

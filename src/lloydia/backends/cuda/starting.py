@@ -1,4 +1,4 @@
-"""The centres that runs begin with, where they are on the device: nobody waits to look at them."""
+"""What runs begin with: their centres, which nobody waits to look at, and memory to begin in."""
 
 from __future__ import annotations
 
@@ -16,37 +16,50 @@ BLOCK = tl.constexpr(1024)
 INFINITY = tl.constexpr(0x7F800000)
 
 
-@triton.jit(do_not_specialize=["size", "d"])
-def start_kernel(start, current, before, bounds, size, d):
+@triton.jit(do_not_specialize=["size", "d", "n", "n_zeros"])
+def start_kernel(start, current, before, bounds, size, d, labels, n, zeros, n_zeros):
     member = tl.program_id(2).to(tl.int64)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     place = member * size + at
     x = tl.load(start + place, mask=inside, other=0.0)
-    finite = tl.abs(x) < float("inf")
-    # Kernels want numbers, also where the run is going to be refused.
-    x = tl.where(finite, x, 0.0)
+    if bounds is not None:
+        finite = tl.abs(x) < float("inf")
+        # Kernels want numbers, also where the run is going to be refused.
+        x = tl.where(finite, x, 0.0)
+        if tl.min(finite.to(tl.int32), 0) == 0:
+            tl.atomic_max(bounds + member * 3 * d, tl.full((), INFINITY, tl.int64), sem="relaxed")
     tl.store(current + place, x, mask=inside)
     tl.store(before + place, x, mask=inside)
-    if tl.min(finite.to(tl.int32), 0) == 0:
-        tl.atomic_max(bounds + member * 3 * d, tl.full((), INFINITY, tl.int64), sem="relaxed")
+    if labels is not None:
+        tl.store(labels + at, tl.full((BLOCK,), -1, tl.int32), mask=at < n)
+        tl.store(zeros + at, tl.zeros((BLOCK,), tl.int64), mask=at < n_zeros)
 
 
 def queue_start(
-    start: torch.Tensor, current: torch.Tensor, before: torch.Tensor, bounds: torch.Tensor
+    start: torch.Tensor,
+    current: torch.Tensor,
+    before: torch.Tensor,
+    bounds: torch.Tensor | None,
+    labels: torch.Tensor | None = None,
+    zeros: torch.Tensor | None = None,
 ) -> None:
     """Queue a copy of starts, and that rows have no bound where theirs is not finite.
 
     Parameters
     ----------
-    start : float32 tensor of shape (k, d), or (members, k, d) for a batch
-    current, before : float32 tensors
-        Begin with room for it; 0 where the start is not finite.
-    bounds : int64 tensor of shape (members, 3, d)
+    start : tensor of shape (k, d), or (members, k, d) for a batch
+    current, before : tensors
+        Begin with room for it, which may be where it is; 0 where the start is not finite.
+    bounds : int64 tensor of shape (members, 3, d), or None
         Of float32 or half-precision rows: see :func:`lloydia.backends.cuda.extent.new_bounds`.
+        None where starts are known to be finite.
+    labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional
+        Of a run by itself: they become -1 and 0.
     """
     k, d = start.shape[-2:]
+    n, n_zeros = (0 if x is None else len(x) for x in (labels, zeros))
     launch(
-        start_kernel, (ceil_div(k * d, BLOCK.value), 1, len(bounds)),
-        start, current, before, bounds, k * d, d,
+        start_kernel, (ceil_div(max(k * d, n, n_zeros), BLOCK.value), 1, start.numel() // (k * d)),
+        start, current, before, bounds, k * d, d, labels, n, zeros, n_zeros,
     )  # fmt: skip

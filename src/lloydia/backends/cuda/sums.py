@@ -8,6 +8,7 @@ one address, there are replicas of the sums, which :mod:`means` adds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,23 +34,35 @@ FEW, MOST_REPLICAS = 256, 512
 class Lattice:
     """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
 
+    Or those of a batch, each kind of number for one member after the other.
+
     Attributes
     ----------
-    numbers : int64 tensor of shape (5 (d + 1),) or None
-        All that follows, and after the columns the frame of float32 scores, where there are any:
-        their origin and their scale (bits of float64).  None for a batch.
-    columns : float64 tensor of shape (3 (d + 1),)
-        The scale, the quantum and its inverse of each column.
-    exponents : int64 tensor of shape (d + 1,)
+    numbers : int64 tensor of shape (5 members (d + 1),)
+        The columns, the frame of float32 scores, where there are any: their origin and their scale
+        (all bits of float64); and the exponents.
     weights : float64 tensor of shape (n,) or None
         Scaled by ``2**-weight_exponent``.
     """
 
     grid: exact.Grid
-    numbers: torch.Tensor | None
-    columns: torch.Tensor
-    exponents: torch.Tensor
+    numbers: torch.Tensor
     weights: torch.Tensor | None
+
+    @cached_property
+    def columns(self) -> torch.Tensor:
+        """The scale, the quantum and its inverse of each column: float64."""
+        return self.numbers[: self.numbers.numel() // 5 * 3].view(torch.float64)
+
+    @cached_property
+    def exponents(self) -> torch.Tensor:
+        """Those of each column: int64."""
+        return self.numbers[self.numbers.numel() // 5 * 4 :]
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory of it."""
+        return [self.numbers] if self.weights is None else [self.numbers, self.weights]
 
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
@@ -59,15 +72,13 @@ class Lattice:
         frame = rows.frame() if m - 1 <= MOST_FEATURES else np.zeros(m)
         both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
-        floats = there.view(torch.float64)
         scaled = None
         if weights is not None:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
-        return cls(grid, there, floats[: 3 * m], there[4 * m :], scaled)
+        return cls(grid, there, scaled)
 
     def renewed(self, rows: Placed, grid: exact.Grid) -> Lattice:
         """Return the lattice of another grid, without weights, in the memory of this one."""
-        assert self.numbers is not None
         self.numbers.copy_(Lattice.of(rows, grid, None).numbers)
         return replace(self, grid=grid)
 

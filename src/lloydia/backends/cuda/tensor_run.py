@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 import torch
@@ -17,7 +18,7 @@ from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.pieces import Piece
-from lloydia.backends.cuda.plans import CLEAN, Layout
+from lloydia.backends.cuda.plans import CLEAN, Layout, Scratch, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.starting import queue_start
@@ -65,22 +66,20 @@ class TensorRun:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.settles, n_slots = proxy(rows), int(settles), lag + 4
         device, n, (k, d) = rows.device, rows.n_samples, centers.shape
-        self.current = torch.empty((k, d), dtype=rows.wide, device=device)
-        self.history = torch.empty((n_slots, k, d), dtype=rows.wide, device=device)
-        if isinstance(centers, torch.Tensor):
-            assert rows.measured is not None
-            queue_start(centers, self.current, self.history, rows.measured)
-        else:
-            put(centers, self.current)
-            self.history[0] = self.current
-        self.labels = torch.full((n,), -1, dtype=torch.int32, device=device)
+        self.shape = n_slots, k, d
+        # For which there is room.
+        self.n_limbs = rows.expected or 0
         whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
-        self.lists = Piece(device, False, rows=(whole, (n,)), old=(whole, (n,)))
-        self.zeros = Piece(
-            device, True, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
-            scan=clean, update=clean, sums=(long, (1, rows.expected or 0, k, d + 1)),
+        # What outlives a run, and the rest: up to the history it begins with zeros.
+        self.current = torch.empty((k, d), dtype=rows.wide, device=device)
+        self.labels = torch.empty(n, dtype=whole, device=device)
+        self.piece = Piece(
+            device, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
+            scan=clean, update=clean, sums=(long, (1, self.n_limbs, k, d + 1)),
+            history=(rows.wide, self.shape), rows=(whole, (n,)), old=(whole, (n,)),
         )  # fmt: skip
-        self.scanning, self.updating = Recording(), Recording()
+        self._begin(centers)
+        self.scanning, self.updating, self.iterating = Recording(), Recording(), Recording()
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
@@ -88,23 +87,27 @@ class TensorRun:
     @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory that recordings need, but for what follows."""
-        return [self.current, self.history, self.labels, self.lists.whole, self.zeros.whole]
+        return [self.current, self.labels, self.piece.whole]
 
     @cached_property
     def changed_rows(self) -> torch.Tensor:
-        return self.lists.rows
+        return self.piece.rows
 
     @cached_property
     def changed_old(self) -> torch.Tensor:
-        return self.lists.old
+        return self.piece.old
+
+    @cached_property
+    def history(self) -> torch.Tensor:
+        return self.piece.history
 
     @cached_property
     def report(self) -> torch.Tensor:
-        return self.zeros.report
+        return self.piece.report
 
     @cached_property
     def flow(self) -> torch.Tensor:
-        return self.zeros.flow
+        return self.piece.flow
 
     @cached_property
     def reports(self) -> Reports:
@@ -121,37 +124,54 @@ class TensorRun:
     @cached_property
     def scan(self) -> TensorScan:
         """What assigns rows."""
-        return TensorScan(self.rows, len(self.current))
+        return TensorScan(self.rows, self.shape[1])
 
     @cached_property
     def entries(self) -> Entries:
         """The entries of the rows that changed."""
-        return Entries(self.rows.n_samples, len(self.current), self.rows.device)
+        return Entries(self.rows.n_samples, self.shape[1], self.rows.device)
 
     @cached_property
     def sums(self) -> torch.Tensor:
         """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
-        k, d = self.current.shape
-        shape = 1, self.rows.lattice.grid.n_limbs, k, d + 1
-        if self.zeros.shape("sums") == shape:
-            return self.zeros.sums
-        return torch.zeros(shape, dtype=torch.int64, device=self.rows.device)
+        n_limbs = self.rows.lattice.grid.n_limbs
+        if self.n_limbs == n_limbs:
+            return self.piece.sums
+        _, k, d = self.shape
+        return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
+
+    def _begin(self, centers: NDArray | torch.Tensor) -> None:
+        """Queue what the first iteration finds."""
+        rows, parts = self.rows, self.pieces
+        if isinstance(centers, torch.Tensor):
+            start, bounds = centers, rows.measured
+            assert bounds is not None
+            parts += [start, bounds]
+        else:
+            start, bounds = self.history[0], None
+            put(centers, start)
+
+        def work() -> None:
+            zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
+            queue_start(start, self.current, self.history, bounds, self.labels, zeros)
+
+        about = rows.wide, start.dtype, start.data_ptr() % 16, bounds is None
+        key = "start", rows.n_samples, self.shape, self.n_limbs, *about
+        planned(work, rows.device, Layout(key, parts))
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
-        put(centers, self.history[0])
-        self.labels.fill_(-1)
+        self._begin(centers)
+        # They are apart where their shape was not known.
         self.sums.zero_()
-        self.go_back(0)
+        self.ending = None
+        self.reports.forget()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
-        if self.updating.times == 0:
-            # The device is busy while the host waits for the grid.
-            self.assign()
-            self.updating.do(self._update, device, self._updating)
-            self.iterating = self.scanning.then(self.updating)
+        if self.iterating.times == 0:
+            self._first()
             left -= 1
         self.iterating.do(self._iterate, device, times=left)
         # The host looks at them while the device goes on.
@@ -160,6 +180,19 @@ class TensorRun:
         if ends:
             self.reports.send()
             self.end()
+
+    def _first(self) -> None:
+        """Queue the first iteration."""
+        device = self.rows.device
+        if self.rows.knows_grid and self.scanning.times == 0:
+            both = planned_steps([self._scan, self._update], device, self._iterating())
+            self.scanning.did(both[0])
+            self.iterating.did(both[1])
+        else:
+            # The device is busy while the host waits for the grid.
+            self.assign()
+            self.updating.do(self._update, device, self._updating)
+            self.iterating = self.scanning.then(self.updating)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -183,20 +216,39 @@ class TensorRun:
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
         rows = self.rows
-        layout = Layout.of("scan", rows.X, rows.halves, self, more=self.history.shape)
-        zeros = self.zeros.address("scan")
-        return layout._replace(scratch=lambda: self.scan.memory, zeros=zeros)
+        return Layout.of(
+            "scan", rows.X, rows.halves, self,
+            scratch=lambda: self.scan.memory, zeros=self.piece.address("scan"),
+        )  # fmt: skip
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
-        lattice, grid = self.rows.lattice, self.rows.lattice.grid
-        numbers = grid.bits, grid.n_limbs, grid.recover, *self.history.shape
-        layout = Layout.of("update", self.rows.X, lattice, self, more=numbers)
-        parts = [self.sums, *layout.parts]
-        zeros = self.zeros.address("update")
-        if self.by_digits:
-            return layout._replace(parts=parts)
-        return layout._replace(parts=parts, scratch=lambda: self.entries.memory, zeros=zeros)
+        return self._adding("update", scratch=self._moving)
+
+    def _iterating(self) -> Layout:
+        """Return what the launches of an iteration depend on; waits for the grid."""
+
+        def scratch() -> Scratch:
+            (every, clean), (more, others) = self.scan.memory, self._moving()
+            return [*every, *more], [*clean, *others]
+
+        return self._adding("iteration", self.rows.halves, scratch=scratch)
+
+    def _moving(self) -> Scratch:
+        """Return what the moves of rows need."""
+        return ((), ()) if self.by_digits else self.entries.memory
+
+    def _adding(self, work: str, *owners: Any, scratch: Callable[[], Scratch]) -> Layout:
+        """Return what the launches of work that adds rows up depend on."""
+        rows, lattice = self.rows, self.rows.lattice
+        grid = lattice.grid
+        apart = grid.n_limbs != self.n_limbs
+        numbers = grid.bits, grid.n_limbs, grid.recover, apart
+        layout = Layout.of(
+            work, rows.X, lattice, self, *owners,
+            more=numbers, scratch=scratch, zeros=self.piece.address("update"),
+        )  # fmt: skip
+        return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others: always the same message."""
@@ -235,7 +287,7 @@ class TensorRun:
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return self.reports.told.get(iteration % len(self.history))
+        return self.reports.told.get(iteration % self.shape[0])
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
@@ -243,7 +295,7 @@ class TensorRun:
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""
-        return iteration % len(self.history)
+        return iteration % self.shape[0]
 
     def before(self, iteration: int) -> torch.Tensor:
         """Return the centres that rows were assigned to in an iteration."""

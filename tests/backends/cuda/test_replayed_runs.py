@@ -1,0 +1,73 @@
+"""Runs by plans that others have made, in other memory: the same bits, nothing launched by name."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.reference import Reference
+from lloydia.data.arrays import on_host
+from lloydia.loop import minimise
+from lloydia.stopping import Shift
+from replayed import replay
+from table import blobs, weights_of
+
+N, D, K = 200, 12, 5
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("launches are replayed in the interpreter only")
+    # Memory begins with what is no number, or a large one: nothing is 0 that nobody has made so.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield replay(monkeypatch)
+    torch.use_deterministic_algorithms(False)
+
+
+def fit(engine, start, max_iter=3):
+    result = minimise(
+        engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=max_iter, empty="relocate"
+    )
+    labels, centers = on_host(result.labels), on_host(result.centers)
+    return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
+
+
+@pytest.mark.parametrize("case", ["start there", "start on the host", "weights"])
+def test_a_fit_of_a_shape_that_is_known_launches_nothing_by_name(driver, case):
+    weights = weights_of("some", N) if case == "weights" else None
+    every = torch.from_numpy(blobs(4 * N, D, "float32"))
+    kept, named = [], []
+    for rows in every.split(N):
+        before, first = driver.by_name, rows[:K].numpy()
+        # All of them stay: memory of its own for each.
+        kept.append(CUDA(rows, weights, "cuda"))
+        found = fit(kept[-1], rows[:K].clone() if case == "start there" else first)
+        named.append(driver.by_name - before)
+        assert found == fit(Reference(rows.numpy(), weights), first)
+    # The first one waits for its grid, the second is the first that guesses it.
+    assert named[0] > 0
+    assert named[2:] == [0, 0]
+    assert driver.by_number > 0
+
+
+def test_runs_over_rows_that_stay_or_are_replaced(driver):
+    first, second = torch.from_numpy(blobs(2 * N, D, "float32")).split(N)
+    named = []
+    for _ in range(3):
+        engine, before = CUDA(first.clone(), None, "cuda"), driver.by_name
+        for rows in (first, second):
+            start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
+            if rows is first:
+                # An assignment by itself; then iterations with the halves that are there.
+                engine.classify(start)
+                own.classify(start)
+                assert (on_host(engine.labels()) == own.labels()).all()
+            else:
+                engine.renew(rows)
+            assert fit(engine, start) == fit(own, start)
+        named.append(driver.by_name - before)
+    # The second one is the first that guesses its grid.
+    assert named[0] > 0
+    assert named[2] == 0

@@ -1,0 +1,99 @@
+"""Plans and series where there is no GPU: what a driver would be handed, an interpreter runs."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from lloydia.backends.cuda import launching, plans, recording, series
+
+# Values of parameters are numbers of 64 bits: Python's, too, as the interpreter takes them.
+NUMBERS = {int: "i64", bool: "i64", float: "fp64"}
+
+
+def kind_of(x):
+    if isinstance(x, torch.Tensor):
+        return "*" + str(x.dtype).removeprefix("torch.")
+    return NUMBERS.get(type(x), "constexpr")
+
+
+def tensor_at(place, kind):
+    """Return a tensor that begins there; a kernel goes as far as it likes."""
+    there = np.ctypeslib.as_array((ctypes.c_uint8 * 16).from_address(place))
+    return torch.from_numpy(there).view(getattr(torch, kind[1:]))
+
+
+class Driver:
+    """Runs kernels by number.
+
+    Attributes
+    ----------
+    by_name, by_number : int
+        Kernels that were launched the one way and the other.
+    """
+
+    def __init__(self):
+        self.kernels = []
+        self.by_name = self.by_number = 0
+
+    def launch(self, kernel, key, grid, places, args, options):
+        """Launch by name, and note it."""
+        kernel[grid](*args, **options)
+        self.by_name += 1
+        kinds = [kind_of(x) for x in args]
+        about = SimpleNamespace(
+            launch_cooperative_grid=False, launch_pdl=False, num_ctas=1, num_warps=4, shared=0,
+            global_scratch_size=0, profile_scratch_size=0,
+        )  # fmt: skip
+        compiled = SimpleNamespace(
+            metadata=about, function=len(self.kernels),
+            src=SimpleNamespace(signature=dict(enumerate(kinds))),
+        )  # fmt: skip
+        self.kernels.append((kernel, args, kinds, options))
+        launching.note([launching.Launch(compiled, grid, places, args)])
+
+    def queue(self, some, times):
+        """Launch a series."""
+        for _ in range(times):
+            for _, number, *grid, _, _, first in some.heads.table.tolist():
+                kernel, args, kinds, options = self.kernels[number]
+                values = iter(some.values[first:].tolist())
+                every = [
+                    x if kind == "constexpr" else argument(next(values), kind)
+                    for x, kind in zip(args, kinds)
+                ]
+                self.by_number += 1
+                kernel[tuple(grid)](*every, **options)
+
+
+def argument(value, kind):
+    if kind == "fp64":
+        return struct.unpack("<d", struct.pack("<q", value))[0]
+    return tensor_at(value, kind) if kind[0] == "*" else value
+
+
+def replay(monkeypatch):
+    """Have plans made and used as on a GPU; return what launches."""
+    driver, note = Driver(), launching.noted
+
+    def noted(work):
+        # Only planned work is launched by number: what else there is runs as it always does.
+        with monkeypatch.context() as patch:
+            patch.setattr(launching, "INTERPRETED", False)
+            patch.setattr(launching, "_queue_known", driver.launch)
+            return note(work)
+
+    for module in (plans, recording):
+        monkeypatch.setattr(module, "noted", noted)
+        monkeypatch.setattr(module, "stream_of", lambda device: 0)
+    monkeypatch.setattr(plans, "_plans", {})
+    monkeypatch.setattr(recording, "INTERPRETED", False)
+    monkeypatch.setattr(series, "function", lambda name: 0)
+    monkeypatch.setattr(
+        series.Series, "queue", lambda some, stream, times=1: driver.queue(some, times)
+    )
+    return driver
