@@ -182,8 +182,8 @@ def test_more_blocks_than_programs():
 @pytest.mark.parametrize(
     ("d", "k", "dtype", "small"),
     [
-        (16, 64, torch.float32, True), (64, 256, torch.float32, True),
-        (64, 257, torch.float32, False), (64, 256, torch.float64, False),
+        (16, 64, torch.float32, True), (64, 128, torch.float32, True),
+        (64, 129, torch.float32, False), (64, 128, torch.float64, False),
         (128, 2, torch.float64, True), (129, 2, torch.float32, False),
         (9, 512, torch.float32, True), (9, 513, torch.float32, False),
     ],

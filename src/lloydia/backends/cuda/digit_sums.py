@@ -32,10 +32,10 @@ BITS, HALF = tl.constexpr(12), tl.constexpr(2048)
 MOST_RAISED = tl.constexpr(4)
 RAISE_FOUR, RAISE_THREE = tl.constexpr(0x800800800800), tl.constexpr(0x800800800)
 # Rows of a tile, and tiles of a program before sums may come to 2**24.
-ROWS = tl.constexpr(256)
-STEPS = tl.constexpr((2**24 - 1) // 2048 // 256)
+ROWS = tl.constexpr(128)
+STEPS = tl.constexpr((2**24 - 1) // 2048 // 128)
 # Programs a multiprocessor, and their warps; they have a tile each, or more.
-RESIDENT, WARPS = 1, 8
+RESIDENT, WARPS = 2, 4
 # Float16 numbers as bits.
 ONE, MINUS_ONE = tl.constexpr(0x3C00), tl.constexpr(0xBC00)
 # The last bit of float32 numbers from here on is worth 1.
