@@ -95,6 +95,8 @@ def _check_least_0(name: str, value: Any) -> None:
 def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> None:
     """Refuse data or centres (an array, or nothing) whose squared distances could overflow.
 
+    An engine that measures rows without weights on its way refuses them itself, then.
+
     Raises
     ------
     ValueError
@@ -106,7 +108,13 @@ def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> N
     largest = float(np.finfo(engine.dtype).max)
     if largest <= largest_magnitude(engine.n_features, total):
         return
-    check_magnitudes(float(engine.extent().largest.max()), given, engine.n_features, total)
+    later = getattr(engine, "check_range_later", None)
+    if later is not None and weights is None:
+        later()
+        largest = 0.0
+    else:
+        largest = float(engine.extent().largest.max())
+    check_magnitudes(largest, given, engine.n_features, total)
 
 
 def check_int(name: str, value: Any, alternative: str = "") -> None:

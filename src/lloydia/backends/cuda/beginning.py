@@ -22,6 +22,7 @@ from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.engine import UNLIMITED
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
+from lloydia.exact.distance import check_magnitudes
 from lloydia.seeding.given import checked
 
 __all__ = ["Beginning"]
@@ -43,6 +44,8 @@ class Beginning(Picks):
 
     def _hold(self, X: torch.Tensor) -> None:
         super()._hold(X)
+        # Whether their magnitudes are to be looked at.
+        self.ranges = False
         self.n_distances = self.n_rechecked = 0
         self.low = self.n_features <= MOST_FEATURES
         self.lag = 0
@@ -57,7 +60,17 @@ class Beginning(Picks):
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
             self._extent = exact.Extent(self.n_samples, largest, smallest)
-        return super().extent()
+        found = super().extent()
+        if self.ranges:
+            largest = float(found.largest.max())
+            check_magnitudes(largest, (), self.n_features, self.n_samples)
+        return found
+
+    def check_range_later(self) -> None:
+        """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
+        self.ranges = True
+        if self._extent is not None:
+            self.extent()
 
     def _check(self) -> None:
         """Refuse what the first run has found not to be finite.
@@ -68,7 +81,10 @@ class Beginning(Picks):
         self.unchecked = False
         if isinstance(self.run, TensorRun):
             self._check_guess()
-        elif not 0 < self.run.needs() <= LIMBS:
+            return
+        if self.ranges:
+            self.extent()
+        if not 0 < self.run.needs() <= LIMBS:
             before, settles = self.run, bool(self.run.settles)
             self.begun = self._begin(checked(self.begun, self.X, self.k))
             self.extent()
