@@ -92,7 +92,9 @@ def candidates_kernel(
 ):  # fmt: skip
     """Write the candidates of the rows listed in `doubts`, or -1, or a record; list the others."""
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    if halted != 0:
         return
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
@@ -105,7 +107,6 @@ def candidates_kernel(
     candidates += first_row(n) * COUNT
     shift = tl.load(numbers + SHIFT).to(tl.float32)
     radius = tl.load(numbers + RADIUS).to(tl.float32)
-    n_listed = tl.load(flow + N_DOUBT)
     f = tl.arange(0, CHUNK)
     part = tl.arange(0, START_WIDTH)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)

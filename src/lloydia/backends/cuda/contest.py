@@ -127,13 +127,14 @@ def contest_kernel(
 ):  # fmt: skip
     """Give the rows listed in `doubts` their labels, a block after the other."""
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    if halted != 0:
         return
     kind: tl.constexpr = centers.dtype.element_ty
     doubts += first_row(n)
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    n_listed = tl.load(flow + N_DOUBT)
     row, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     # Columns that are no centres read the last one.
     c_at = centers + tl.program_id(2).to(tl.int64) * d * size + tl.minimum(j, k - 1)

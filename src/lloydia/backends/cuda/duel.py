@@ -101,14 +101,15 @@ def duel_kernel(
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    if halted != 0:
         return
     centers += tl.program_id(2).to(tl.int64) * k * d
     doubts += first_row(n)
     candidates += first_row(n) * COUNT
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    n_listed = tl.load(flow + N_DOUBT)
     place = tl.arange(0, COUNT)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)

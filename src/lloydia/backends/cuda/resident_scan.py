@@ -57,8 +57,8 @@ def resident_kernel(
     STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write a column of each row, a bound of its score, and a bound of all others."""
-    if tl.load(own_flow(flow) + HALT) != 0:
-        return
+    # Not a return: centres are on their way while this is waited for.
+    halted = tl.load(own_flow(flow) + HALT) != 0
     member, begin = tl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     least_ptr += begin
@@ -71,6 +71,7 @@ def resident_kernel(
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     centers, starts = tiles_of(high_ptr, start_ptr, WIDTH, COLUMNS, TILES)
     f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
+    n = tl.where(halted, 0, n)
     for skip in tl.range(tl.program_id(0) * ROWS, n, step, num_stages=STAGES):
         rows = skip + tl.arange(0, ROWS)
         mask = rows < n

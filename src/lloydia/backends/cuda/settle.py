@@ -38,7 +38,9 @@ def settle_kernel(
     labels, changed_rows, changed_old, flow, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(own_flow(count))
+    if halted != 0:
         return
     member = tl.program_id(2).to(tl.int64)
     centers += member * member_stride
@@ -48,13 +50,13 @@ def settle_kernel(
     tickets += member * tl.num_programs(0)
     least_ptr += member * tl.num_programs(0) * ROWS
     label_ptr += member * tl.num_programs(0) * ROWS
-    n_listed = tl.load(own_flow(count))
     n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
     shares = shares_of(n_blocks, n_tiles)
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     for item in range(tl.program_id(0), n_blocks * shares, tl.num_programs(0)):
         position = item // shares * ROWS + row
         mask = position < n_listed
+        row_end = tl.where(mask, d, 0)
         rows = tl.load(listed + position, mask=mask, other=0)
         x_at = X + rows.to(tl.int64) * d
         least = tl.full((ROWS,), float("inf"), tl.float64)
@@ -62,15 +64,16 @@ def settle_kernel(
         for t in range(item % shares, n_tiles, shares):
             j = t * COLUMNS + column
             inside = j < k
+            end = tl.where(inside, d, 0)
             c_at = centers + j.to(tl.int64) * center_stride
             D = tl.zeros((ROWS, COLUMNS), tl.float64)
             for first in range(0, d, AHEAD):
                 x, c = (), ()
                 for s in tl.static_range(AHEAD):
                     # A feature that is not there adds 0.
-                    there = first + s < d
-                    x = x + (tl.load(x_at + first + s, mask=there, other=0.0),)
-                    c = c + (tl.load(c_at, mask=inside & there, other=0.0),)
+                    f = first + s
+                    x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
+                    c = c + (tl.load(c_at, mask=f < end, other=0.0),)
                     c_at += feature_stride
                 for s in tl.static_range(AHEAD):
                     difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]

@@ -105,13 +105,14 @@ def judge_kernel(
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
     flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
-        return
+    # Not a return: all else is on its way while this is waited for.
+    n_now = tl.where(tl.load(flow + HALT) != 0, 0, n)
     member = tl.program_id(2).to(tl.int64)
     first = first_row(n)
     numbers += member * NUMBERS
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
+    counts = rows < n_now
     # Among all members' rows, whose numbers are 32-bit integers.
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
@@ -124,7 +125,7 @@ def judge_kernel(
     )  # fmt: skip
     sure = tl.load(rival_ptr + rows, mask=mask, other=0.0) > top
     divide(
-        rows, old, new, mask, sure, labels, changed_rows + first, changed_old + first,
+        rows, old, new, counts, sure, labels, changed_rows + first, changed_old + first,
         doubts + first, flow,
     )  # fmt: skip
 
