@@ -29,10 +29,11 @@ def scanned(X, centers, rows=EVERY, bounds=True):
     labels, left = np.full(n, -1, np.int32), np.empty(n, np.int64)
     best, second = np.full((2, n if bounds else 0), np.nan)
     far, *_, line = p.errors
-    m = coarse_scan.coarse_scan(
+    m, tried = coarse_scan.coarse_scan(
         X, rows, 0, n, p.tiles, tile_scores.lead(d), p.frame, far, line, labels, best, second, left
     )
     assert (np.diff(left[:m]) > 0).all()
+    assert n - tried <= m
     sure = np.ones(n, dtype=bool)
     sure[left[:m]] = False
     return labels, best, second, sure
@@ -98,6 +99,38 @@ def test_blocks_are_left_out_where_too_many_rows_are_in_doubt():
     labels, _, _, sure = scanned(X, np.concatenate([X[::1000], X[::1000]]), bounds=False)
     assert not sure.any()
     assert (labels == -1).mean() > 0.5
+
+
+def with_hard_blocks(blocks):
+    """Return (X, centers): twelve blocks of rows, those listed with two equal centres nearest."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(100, 64)).astype(np.float32)
+    size = 16 * coarse_scan.PAIR
+    names = rng.integers(98, size=(12, size))
+    names[blocks] = 98
+    centers[99] = centers[98]
+    return centers[names.ravel()], centers
+
+
+def test_a_block_in_doubt_costs_no_more_than_the_next():
+    X, centers = with_hard_blocks([1, 7])
+    labels, _, _, sure = scanned(X, centers, bounds=False)
+    of_block = labels.reshape(12, -1)
+    assert [b for b in range(12) if (of_block[b] == -1).all()] == [2, 8]
+    assert [b for b in range(12) if not sure.reshape(12, -1)[b].any()] == [1, 2, 7, 8]
+
+
+def test_scattered_blocks_in_doubt_do_not_switch_it_off():
+    X, centers = with_hard_blocks([1, 7])
+    n, p, leading = len(X), pack(centers, True, straight), scanners.Leading()
+    whole = scanners.whole_scanner(X, p, tile_scores.WHOLE)
+    labels = np.empty(n, np.int32)
+    none = np.empty(0)
+    scanners.leading_scanner(X, p, whole, leading)(EVERY, 0, n, labels, none, none)
+    assert (labels == squared_distances(X, centers).argmin(axis=1)).all()
+    # The rows that were left out untried say nothing.
+    assert leading.counts == [(n * 10 // 12, n * 2 // 12)]
+    assert leading.useful()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

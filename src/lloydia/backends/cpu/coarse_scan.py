@@ -31,7 +31,8 @@ __all__ = ["coarse_scan"]
 # What a block of leading parts should fill: a good part of the second-level cache.
 BLOCK_BYTES = 600_000
 
-# Where more than half of a block is left in doubt, so many blocks are left out.
+# Where more than half of a block is left in doubt, one block is left out; after as many again,
+# three, and so on, at most so many: a single such block costs little, and many in a row do, too.
 IDLE = 15
 
 # Points that are framed at a time.
@@ -107,11 +108,11 @@ def judge_rows(m, d, squares, bounds, high, low, which, panels, line, far, unit,
 def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best, second, left):
     """Scan dense rows; write the entries of the list that are in doubt to `left`.
 
-    Returns their number.  Arguments are as in :func:`lloydia.backends.cpu.tile_scan.tile_scan`;
-    `line` is that of the error of adding up.
+    Returns their number, and that of the rows tried.  Arguments are as in
+    :func:`lloydia.backends.cpu.tile_scan.tile_scan`; `line` is that of the error of adding up.
     """
     if stop <= start:
-        return 0
+        return 0, 0
     panels, starts = tiles
     d = X.shape[1]
     even = d + d % 2
@@ -127,7 +128,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best
     scratch = aligned((block // TILE + 8) * n_steps * KIB // 4)
     scratch[:] = np.float32(0.0)
     unit = 1.0 / np.float64(frame[1])
-    n_left = idle = 0
+    n_left = n_tried = idle = pause = 0
     for at in range(start, stop, block):
         m = min(block, stop - at)
         n = m
@@ -141,10 +142,11 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best
             )
             for q in range(n):
                 left[n_left + q] = at + doubtful[q]
-            idle = IDLE if 2 * n > m else 0
+            n_tried += m
+            idle = pause = min(IDLE, 2 * pause + 1) if 2 * n > m else 0
         else:
             idle -= 1
             for p in range(m):
                 left[n_left + p] = at + p
         n_left += n
-    return n_left
+    return n_left, n_tried

@@ -35,7 +35,7 @@ TILED, SEVERAL = 24, 48
 # Numbers in the centres from which on a scan of their leading parts pays.
 AMPLE = 6000
 
-# Scans without leading parts after one of which these settled less than half of the rows.
+# Scans without leading parts after one of which these settled less than half of the rows tried.
 IDLE = 15
 
 
@@ -45,7 +45,7 @@ class Leading:
     Attributes
     ----------
     counts : list of (int, int)
-        Rows scanned since it was asked, and of those the ones left in doubt, by any thread.
+        Rows tried since it was asked, and of those the ones left in doubt, by any thread.
     idle : int
         Scans that are still to be without.
     """
@@ -56,9 +56,9 @@ class Leading:
 
     def useful(self) -> bool:
         """Return whether the scan that begins should try them."""
-        rows, left = (sum(count) for count in zip((0, 0), *self.counts, strict=True))
+        tried, left = (sum(count) for count in zip((0, 0), *self.counts, strict=True))
         self.counts.clear()
-        self.idle = IDLE if 2 * left > rows else max(0, self.idle - 1)
+        self.idle = IDLE if 2 * left > tried else max(0, self.idle - 1)
         return self.idle == 0
 
 
@@ -151,8 +151,10 @@ def leading_scanner(
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         left = np.empty(stop - start, dtype=np.int64)
         far, *_, line = p.errors
-        n = coarse_scan(X, rows, start, stop, p.tiles, lead, p.frame, far, line, *out, left)
-        leading.counts.append((stop - start, n))
+        some = (p.tiles, lead, p.frame, far, line)
+        n, tried = coarse_scan(X, rows, start, stop, *some, *out, left)
+        # The others are all among those left.
+        leading.counts.append((tried, n - (stop - start - tried)))
         if n == stop - start:
             return whole(rows, start, stop, *out)
         left = left[:n]
