@@ -17,9 +17,9 @@ __all__ = ["checked", "fits"]
 
 
 def fits(centers: Any, X: Any, n_clusters: int) -> bool:
-    """Return whether centres are beside X on a GPU, and need no check but that they are finite.
+    """Return whether centres are beside X on a GPU, and need no check but of their magnitudes.
 
-    Then an engine takes them as they are.  Not for float64, whose magnitudes are checked, too.
+    Then an engine takes them as they are.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(centers, torch.Tensor):
@@ -27,8 +27,8 @@ def fits(centers: Any, X: Any, n_clusters: int) -> bool:
     return (
         centers.shape == (n_clusters, X.shape[1])
         and centers.device == X.device
-        and centers.dtype == torch.float32
-        and X.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and centers.dtype == (torch.float64 if X.dtype == torch.float64 else torch.float32)
+        and X.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16)
         and centers.layout == torch.strided
         and centers.is_contiguous()
         and not centers.is_neg()

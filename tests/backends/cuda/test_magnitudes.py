@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import lloydia
 from lloydia import KMeans
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.parameters import check_range
 
 
 def rows(d: int, largest: float) -> np.ndarray:
@@ -56,3 +59,30 @@ def test_starts_are_refused_too(d):
     for _ in range(2):
         with pytest.raises(ValueError, match=r"magnitude 1e\+170 is too large"):
             KMeans(3, init=start, n_init=1, device="cuda").fit(X)
+
+
+def begun(X: np.ndarray, start: np.ndarray) -> CUDA:
+    """Return an engine that has iterated once from a start that is beside its rows."""
+    engine = CUDA(X, None, "cuda")
+    there = torch.from_numpy(start).to(engine.device)
+    check_range(engine, None, there)
+    engine.start(there, "lloyd", max_iter=1)
+    late = engine.iterate(False)
+    late.begin()
+    late.result()
+    return engine
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("value", [1e170, -1e170, np.nan, np.inf])
+def test_starts_beside_the_rows_are_refused_too(d, value):
+    X = rows(d, 1.0)
+    start = X[:3].copy()
+    engine = begun(X, start)
+    expected = KMeans(3, init=start, n_init=1, max_iter=1, tol=0, device="cpu").fit(X)
+    np.testing.assert_array_equal(engine.centers().cpu().numpy(), expected.cluster_centers_)
+    start[2, d - 1] = value
+    message = "too large: squared" if np.isfinite(value) else "NaN|infinity"
+    for _ in range(2):
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+            begun(X, start)

@@ -22,7 +22,7 @@ from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.engine import UNLIMITED
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
-from lloydia.exact.distance import check_magnitudes
+from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding.given import checked
 
 __all__ = ["Beginning"]
@@ -66,6 +66,19 @@ class Beginning(Picks):
             check_magnitudes(largest, (), self.n_features, self.n_samples)
         return found
 
+    @property
+    def most_bits(self) -> int:
+        """The bits of a float64 number that starts are to be below, wherever they are."""
+        most = largest_magnitude(self.n_features, self.n_samples) if self.ranges else np.inf
+        return int(np.float64(most).view(np.int64))
+
+    def _checked(self, centers: NDArray | torch.Tensor) -> NDArray:
+        """Return a start on the host; refuse what is not finite, or too large."""
+        found = checked(centers, self.X, self.k)
+        if self.ranges:
+            check_magnitudes(0.0, found, self.n_features, self.n_samples)
+        return found
+
     def check_range_later(self) -> None:
         """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
         self.ranges = True
@@ -82,14 +95,14 @@ class Beginning(Picks):
         if isinstance(self.run, TensorRun):
             self._check_guess()
             return
-        if self.ranges:
-            self.extent()
         if not 0 < self.run.needs() <= LIMBS:
             before, settles = self.run, bool(self.run.settles)
-            self.begun = self._begin(checked(self.begun, self.X, self.k))
+            self.begun = self._begin(self._checked(self.begun))
             self.extent()
             self._build(self.begun, settles)
             self.run.repeat(before)
+        elif self.ranges:
+            self.extent()
 
     @anywhere
     def lag_of(self, k: int) -> int:
@@ -174,7 +187,7 @@ class Beginning(Picks):
         """
         if isinstance(centers, torch.Tensor):
             if not (self._measures() or self._guesses()):
-                return checked(centers, self.X, self.k)
+                return self._checked(centers)
             # Plans tell memory apart by where it is.
             return centers.clone() if self.low and overlap(centers, self.X) else centers
         # Its own, whatever becomes of the caller's, if it may be needed again.
@@ -196,7 +209,7 @@ class Beginning(Picks):
         begun = self.__dict__.get("begun")
         if isinstance(begun, torch.Tensor):
             # The bounds of the rows are raised where it is not finite.
-            checked(begun, self.X, self.k)
+            self._checked(begun)
         super()._refuse()
 
     def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:

@@ -62,18 +62,20 @@ def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
 
 
 @triton.jit
-def adopt(start, current, n_numbers, bounds, ROWS: tl.constexpr):
-    """Make the start the current centres; what is not finite raises the extent to what is not."""
+def adopt(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
+    """Make the start the current centres.
+
+    What has the bits of `most` or more, as float64, raises the extent to what is not finite.
+    """
     double: tl.constexpr = start.dtype.element_ty == tl.float64
-    integer: tl.constexpr = tl.int64 if double else tl.int32
-    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     infinite: tl.constexpr = 0x7FF0000000000000 if double else 0x7F800000
     for block in range(tl.program_id(0), tl.cdiv(n_numbers, ROWS), tl.num_programs(0)):
         at = block * ROWS + tl.arange(0, ROWS)
         value = tl.load(start + at, mask=at < n_numbers, other=0.0)
         tl.store(current + at, value, mask=at < n_numbers)
-        largest = tl.max(value.to(integer, bitcast=True) & none, 0).to(tl.int64)
-        tl.atomic_max(bounds, largest, mask=largest >= infinite, sem="relaxed")
+        largest = tl.max(tl.abs(value.to(tl.float64)).to(tl.int64, bitcast=True), 0)
+        raised = tl.full((), infinite, tl.int64)
+        tl.atomic_max(bounds, raised, mask=largest >= most, sem="relaxed")
 
 
 @triton.jit
@@ -134,19 +136,19 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
     return tl.where(finite, n_limbs, 0)
 
 
-@triton.jit(do_not_specialize=["n", "bits", "room", "k"])
+@triton.jit(do_not_specialize=["n", "bits", "room", "k", "most"])
 def measure_kernel(
-    X, n, bounds, bits, numbers, room, flow, start, current, k,
+    X, n, bounds, bits, numbers, room, flow, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
     `bounds` are 2 d + 2 integers, 0 before: the extent, the limbs that the rows need, and a ticket.
-    Where there is no room for so many, or a row or the start is not finite, the run is halted
-    before it begins.
+    Where there is no room for so many, or a row is not finite, or the start not below
+    `most`, the run is halted before it begins.
     """
     measure(X, n, bounds, d, ROWS)
-    adopt(start, current, k * d, bounds, ROWS)
+    adopt(start, current, k * d, most, bounds, ROWS)
     tl.debug_barrier()
     # The last program to come here knows what all have found.
     if tl.atomic_add(bounds + 2 * d + 1, 1, sem="acq_rel") == tl.num_programs(0) - 1:

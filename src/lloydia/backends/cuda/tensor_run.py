@@ -153,9 +153,11 @@ class TensorRun:
 
         def work() -> None:
             zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
-            queue_start(start, self.current, self.history, bounds, self.labels, zeros)
+            queue_start(
+                start, self.current, self.history, bounds, self.labels, zeros, rows.most_bits
+            )
 
-        about = rows.wide, start.dtype, start.data_ptr() % 16, bounds is None
+        about = rows.wide, start.dtype, start.data_ptr() % 16, bounds is None, rows.most_bits
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
         planned(work, rows.device, Layout(key, parts))
 
