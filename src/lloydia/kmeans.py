@@ -226,7 +226,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         init, n_init = self._starts(X, there)
         with telling(print) if self.verbose else nullcontext():
             engine = choose(self.device, X, weights, self.n_threads)
-        check_range(engine, weights, init)
+        # What draws or calls for a start is not to do so for rows that are refused.
+        check_range(engine, weights, init, later=not (isinstance(init, str) or callable(init)))
         rule = self._rule(engine)
         tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
         progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)

@@ -92,10 +92,13 @@ def _check_least_0(name: str, value: Any) -> None:
         raise InvalidParameterError(f"{name}={value!r} must be a number >= 0.")
 
 
-def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> None:
+def check_range(
+    engine: Engine, weights: NDArray | None, centers: Any = (), later: bool = False
+) -> None:
     """Refuse data or centres (an array, or nothing) whose squared distances could overflow.
 
-    An engine that measures rows without weights on its way refuses them itself, then.
+    An engine that measures rows without weights on its way refuses them itself, then, if that may
+    be `later`: before anybody has a result, but after a run has begun.
 
     Raises
     ------
@@ -108,9 +111,9 @@ def check_range(engine: Engine, weights: NDArray | None, centers: Any = ()) -> N
     largest = float(np.finfo(engine.dtype).max)
     if largest <= largest_magnitude(engine.n_features, total):
         return
-    later = getattr(engine, "check_range_later", None)
-    if later is not None and weights is None:
-        later()
+    check_later = getattr(engine, "check_range_later", None)
+    if later and check_later is not None and weights is None:
+        check_later()
         largest = 0.0
     else:
         largest = float(engine.extent().largest.max())

@@ -57,7 +57,8 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
     TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, flow)
     assert int(flow[state.N_CHANGED.value]) == n
     # Most rows lie between two centres or fewer, though these are crowded along a line.
-    assert int(flow[state.N_DOUBT2.value]) <= 0.05 * n
+    left = flow[[state.N_DOUBT2.value, state.N_RECHECKED.value]]
+    assert int(left.max()) <= 0.05 * n
     assert bool((changed_rows.sort().values == torch.arange(n, device="cuda")).all())
     for i in torch.randint(0, n, (200,)).tolist():
         D = (X[i].double() - C.double()).square().sum(1)

@@ -10,7 +10,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import digit_sums
 from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, n_digits, queue_digits
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.launching import INTERPRETED, place, processors
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums
@@ -107,13 +107,14 @@ def test_a_run_that_has_halted_adds_nothing():
     assert moved(rows, lattice, totals, new, old, rng).any()
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="a GPU has programs for many more rows")
 def test_a_program_of_many_tiles_adds_to_memory_in_time():
-    n, d, bits = digit_sums.ROWS.value * (digit_sums.STEPS.value + 2), 9, 48
+    programs = digit_sums.RESIDENT * processors(place("cuda"))
+    n, d, bits = programs * digit_sums.ROWS.value * (digit_sums.STEPS.value + 2), 9, 47
     # Nearly all digits are the largest, and odd: float32 could not add those of all rows.
     rng = np.random.default_rng(0)
-    digits = np.concatenate([2047 - rng.integers(0, 8, size=(3, n, d)), -np.ones((1, n, d)),
-                             np.ones((1, n, d))])  # fmt: skip
-    integers = np.einsum("iab,i->ab", digits, 4096.0 ** np.arange(5))
+    digits = 2047 - rng.integers(0, 8, size=(4, n, d))
+    integers = np.einsum("iab,i->ab", digits, 4096.0 ** np.arange(4))
     assert (np.abs(integers) < 2.0**bits).all()
     rows, lattice = lattice_of(integers * 2.0**-bits)
     assert lattice.grid.bits == bits
@@ -123,6 +124,21 @@ def test_a_program_of_many_tiles_adds_to_memory_in_time():
     new, old = np.ones(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     found = moved(rows, lattice, totals, new, old, rng)
     assert np.array_equal(found, sums.accumulate(limbs, new, 2))
+
+
+@pytest.mark.parametrize("large", [1e6, 2.0**31])
+def test_what_one_limb_leaves_is_in_the_second(large):
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(300, 16)) * 2.0 ** rng.integers(-20, 1, (300, 16))).astype(np.float32)
+    X[7] = large
+    rows, lattice = lattice_of(X)
+    limbs = sums.limbs(X, None, lattice.grid)
+    assert len(limbs) == 2
+    assert limbs[1].any()
+    totals = torch.zeros((1, 2, 5, 17), dtype=torch.int64, device=place("cuda"))
+    new, old = rng.integers(0, 5, 300).astype(np.int32), np.full(300, -1, dtype=np.int32)
+    found = moved(rows, lattice, totals, new, old, rng)
+    assert np.array_equal(found, sums.accumulate(limbs, new, 5))
 
 
 def test_which_sums_are_few():

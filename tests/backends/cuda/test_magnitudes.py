@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import lloydia
-from lloydia import KMeans
+from lloydia import KMeans, MiniBatchKMeans
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.parameters import check_range
 
@@ -65,7 +65,7 @@ def begun(X: np.ndarray, start: np.ndarray) -> CUDA:
     """Return an engine that has iterated once from a start that is beside its rows."""
     engine = CUDA(X, None, "cuda")
     there = torch.from_numpy(start).to(engine.device)
-    check_range(engine, None, there)
+    check_range(engine, None, there, later=True)
     engine.start(there, "lloyd", max_iter=1)
     late = engine.iterate(False)
     late.begin()
@@ -86,3 +86,17 @@ def test_starts_beside_the_rows_are_refused_too(d, value):
     for _ in range(2):
         with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
             begun(X, start)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_refused_rows_draw_nothing_and_leave_no_model(d):
+    X, good = rows(d, 1e160), rows(d, 1.0)
+    for model in (KMeans(3, init="random", n_init=1, device="cuda"),
+                  MiniBatchKMeans(3, init="random", n_init=1, batch_size=20, tol=0.0,
+                                  compute_labels=False, device="cuda")):  # fmt: skip
+        model.set_params(random_state=np.random.RandomState(5))
+        with pytest.raises(ValueError, match="too large: squared"):
+            model.fit(X)
+        assert not hasattr(model, "cluster_centers_")
+        assert model.random_state.randint(1 << 30) == np.random.RandomState(5).randint(1 << 30)
+        model.fit(good)

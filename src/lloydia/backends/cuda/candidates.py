@@ -137,7 +137,7 @@ def candidates_kernel(
         slot = (slot1, slot2, slot3)
         cell = (cell1, cell2, cell3)
         top = limit_of(
-            rows, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm + size,
+            rows, mask, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm + size,
             center_rest + size, center_lowered + size, usual + tl.program_id(2) * 2,
             shift, radius, summed, canonical,
         )  # fmt: skip

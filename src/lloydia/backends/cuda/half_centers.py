@@ -29,7 +29,7 @@ from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
 __all__ = ["HalfCenters"]
 
-# Programs that pack centres, each leaving the maxima of its share.
+# Programs that pack centres, each leaving the sums of its share.
 PACKERS = 256
 # Centres packed at a time, and those whose starts are written by a program.
 GROUP, STARTED = 16, 32

@@ -50,17 +50,22 @@ def limit(
 
 @triton.jit
 def limit_of(
-    rows, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
-    usual, shift, radius, summed, canonical,
+    rows, mask, found, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm, center_rest,
+    center_lowered, usual, shift, radius, summed, canonical,
 ):  # fmt: skip
-    """Return the limits of some rows, given their least scores and whose those are (or -1)."""
+    """Return the limits of some rows, given their least scores and whose those are (or -1).
+
+    All that is of rows in `mask` is loaded; whose the scores are is known of those in `found`.
+    """
     own = tl.load(found_ptr + rows, mask=mask, other=-1)
     at = tl.maximum(own, 0)
     top = limit(
         tl.load(score_ptr + rows, mask=mask, other=0.0),
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(center_norm + at), tl.load(center_rest + at), tl.load(center_lowered + at),
+        tl.load(center_norm + at, mask=found, other=0.0),
+        tl.load(center_rest + at, mask=found, other=0.0),
+        tl.load(center_lowered + at, mask=found, other=0.0),
         shift, radius, tl.load(usual), tl.load(usual + 1), summed, canonical,
     )  # fmt: skip
     return tl.where(own >= 0, top, float("inf"))

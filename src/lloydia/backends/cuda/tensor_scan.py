@@ -118,7 +118,7 @@ def judge_kernel(
     old = tl.load(labels + rows, mask=mask, other=0)
     new = tl.load(found + rows, mask=mask, other=0)
     top = limit_of(
-        rows, mask, least_ptr, found, norm_ptr, rest_ptr, center_norm + member * size,
+        rows, mask, counts, least_ptr, found, norm_ptr, rest_ptr, center_norm + member * size,
         center_rest + member * size, center_lowered + member * size, usual + member * 2,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
