@@ -210,7 +210,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
     update, scan, iteration = sorted(recorded.values(), key=len)
     assert [len(update), len(scan), len(iteration)] == [1, 4, 5]
     for times in recorded.values():
-        assert len(times[0]) > 3
+        assert len(times[0]) > 1
         assert all(again == times[0] for again in times)
     assert iteration[0] == scan[0] + update[0]
 
