@@ -15,11 +15,13 @@ Where to look:
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
   scores them on matrix units by :mod:`two_least` (of few centres :mod:`resident_scan`, by
-  :mod:`grid_least`), :mod:`limits` says what the scores prove; :mod:`contest` decides by D which of
-  all centres a row in doubt has.  Of many centres :mod:`candidates` names the few that it can have,
-  :mod:`duel` decides between them, :mod:`settle` is for the rest; :mod:`row_lists`.
-* Centres: :mod:`entries` sorts what changed, :mod:`moves` and :mod:`sums` add integers, or for few
-  clusters :mod:`digit_sums` does both; :mod:`means` divides them; :mod:`exact_numbers`.
+  :mod:`grid_least`), :mod:`limits` says what the scores prove.  Which centre a row in doubt has,
+  :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
+  names the few that it can have, :mod:`duel` decides between them, :mod:`settle` is for the rest;
+  :mod:`row_lists`.
+* Centres: :mod:`entries` sorts what changed and :mod:`moves` adds it, or for few clusters
+  :mod:`digit_sums` adds it unsorted; :mod:`sums` has the grid; :mod:`means` divides;
+  :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state.
   To every kernel of an iteration a data set by itself is a batch of one.
@@ -32,6 +34,6 @@ Where to look:
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, a dozen recorded kernels.  A flag on the device turns what is
-queued past the end, or past an empty cluster, into nothing.
+persistent kernel; of more features, seven recorded kernels for few clusters, a dozen for many.  A
+flag on the device turns what is queued past the end, or past an empty cluster, into nothing.
 """

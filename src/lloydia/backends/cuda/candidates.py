@@ -1,4 +1,4 @@
-"""The second stage for d > 8: the few centres that can be nearest to a row in doubt.
+"""The second stage of many centres: the few centres that can be nearest to a row in doubt.
 
 The scores of the rows in doubt are computed once more, and four columns are named that the least
 are among (:func:`lloydia.backends.cuda.two_least.crossed`).  Where all other scores are above a
@@ -173,7 +173,7 @@ def nominate(
 ) -> None:
     """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
 
-    `scores` are the least of each row, `found` the centres that have them.
+    `scores` are at least those of the centres `found`, mostly the least; -1 where none is known.
     """
     wide, rows = halves.width > RESIDENT, halves.rows
     cut = Tiling.choose(wide)

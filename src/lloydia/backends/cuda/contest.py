@@ -48,7 +48,7 @@ LARGE, LITTLE = (4, 128), (6, 80)
 # Four roundings of float32, or eight of float64, and what they lose near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
-# Above the number of a column.
+# Above the number of a column; no label.
 ONE, LAST = tl.constexpr(1 << 16), tl.constexpr(2147483647)
 
 

@@ -72,7 +72,7 @@ def padded(n_features: int) -> int:
 
 @triton.jit
 def to_half(x):
-    """Return x (float64) rounded to float16, the largest of them where it is beyond."""
+    """Return x (float32 or float64) rounded to float16, the largest of them where it is beyond."""
     return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
 
 

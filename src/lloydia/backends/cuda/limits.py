@@ -50,12 +50,13 @@ def limit(
 
 @triton.jit
 def limit_of(
-    rows, mask, found, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm, center_rest,
+    rows, mask, wanted, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm, center_rest,
     center_lowered, usual, shift, radius, summed, canonical,
 ):  # fmt: skip
-    """Return the limits of some rows, given their least scores and whose those are (or -1).
+    """Return the limits of some rows, given a score of each and whose it is (or -1).
 
-    All that is of rows in `mask` is loaded; whose the scores are is known of those in `found`.
+    All that is of rows in `mask` is loaded; what is of their centres, of those in `wanted` only,
+    whose limits are meant.
     """
     own = tl.load(found_ptr + rows, mask=mask, other=-1)
     at = tl.maximum(own, 0)
@@ -63,9 +64,9 @@ def limit_of(
         tl.load(score_ptr + rows, mask=mask, other=0.0),
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(center_norm + at, mask=found, other=0.0),
-        tl.load(center_rest + at, mask=found, other=0.0),
-        tl.load(center_lowered + at, mask=found, other=0.0),
+        tl.load(center_norm + at, mask=wanted, other=0.0),
+        tl.load(center_rest + at, mask=wanted, other=0.0),
+        tl.load(center_lowered + at, mask=wanted, other=0.0),
         shift, radius, tl.load(usual), tl.load(usual + 1), summed, canonical,
     )  # fmt: skip
     return tl.where(own >= 0, top, float("inf"))

@@ -23,7 +23,7 @@ __all__ = ["PADDED", "is_resident", "resident_scan"]
 
 # Features of a stored row, at most; what the number of centres is padded to a multiple of.
 WIDEST, PADDED = 64, 64
-# Rows of a program, its warps, and programs a multiprocessor, for that many centres and for more:
+# Rows of a program, its warps, and programs a multiprocessor, for PADDED centres and for more:
 # the fastest measured on an H200 that keep all in registers.
 FEW, MORE = (64, 4, 8), (128, 8, 2)
 # Blocks of rows that are on their way.
@@ -98,7 +98,7 @@ def resident_scan(
     """Queue it."""
     rows = halves.rows
     block, warps, resident = FEW if centers.size == PADDED else MORE
-    # Half as many products, twice as wide, where registers are enough.
+    # Half as many products, twice as wide: faster where both are the most.
     columns = 2 * PADDED if centers.size == MOST_COLUMNS and halves.width == WIDEST else PADDED
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(

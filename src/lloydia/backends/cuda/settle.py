@@ -1,4 +1,4 @@
-"""The last stage: canonical D of listed rows to every centre, in float64, whatever d.
+"""The last stage of many centres: canonical D of listed rows to each of them, in float64.
 
 A block of rows goes to one program; where there are fewer blocks than programs, the centres are
 shared out as well, and the last of a block's programs compares what each has found.

@@ -1,4 +1,4 @@
-"""Integer sums on the device: rows move from one cluster to another, exactly.
+"""The grid of integer sums on the device, and the sums of all rows.
 
 The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
 any order, since the order changes nothing.  Where few clusters would make many additions meet at

@@ -39,8 +39,8 @@ class TensorRun:
     rows : CUDA
         Its grid is asked for when rows are first added up: the device assigns them while the host
         waits for their extent.
-    centers : ndarray of shape (k, d), or float32 tensor on the device
-        A tensor may hold what is not finite: then the rows' bounds are not finite either.
+    centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
+        A tensor may hold what is not finite, or too large: then the rows' bounds are not finite.
     lag : int
         Iterations that are queued while one is waited for.
     settles : bool

@@ -132,7 +132,7 @@ def judge_kernel(
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the first stage is cut; `registers` lets two programs share a multiprocessor."""
+    """How the first stage is cut; `registers` lets several programs share a multiprocessor."""
 
     rows: int
     columns: int
@@ -161,6 +161,8 @@ class TensorScan:
 
     Attributes
     ----------
+    resident : bool
+        Whether :mod:`resident_scan` is the first stage.
     small : bool
         Whether one stage follows, :mod:`contest`; then it has no `doubts2`, no `candidates` and
         no `settle`.
@@ -250,7 +252,7 @@ class TensorScan:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
-        """Queue the verdict on the rows in doubt, by their canonical D.
+        """Queue the verdict on the rows in doubt, by D to their candidates; not where `small`.
 
         `rows` may be some only, by whose numbers `doubts` and all that follow it go.
         """
