@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,11 +35,14 @@ class Driver:
     ----------
     by_name, by_number : int
         Kernels that were launched the one way and the other.
+    repeated : Counter
+        How often each was launched by number.
     """
 
     def __init__(self):
         self.kernels = []
         self.by_name = self.by_number = 0
+        self.repeated = Counter()
 
     def launch(self, kernel, key, grid, places, args, options):
         """Launch by name, and note it."""
@@ -67,6 +71,7 @@ class Driver:
                     for x, kind in zip(args, kinds)
                 ]
                 self.by_number += 1
+                self.repeated[kernel.fn.__name__] += 1
                 kernel[tuple(grid)](*every, **options)
 
 

@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import EXACT, place
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, finish_kernel
+from lloydia.backends.cuda.half_centers import HalfCenters
+from lloydia.backends.cuda.half_rows import HalfRows
+from lloydia.backends.cuda.launching import EXACT, next_power, place
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, NOT_PACKED, finish_kernel
+from lloydia.backends.cuda.placed import Placed
 from lloydia.exact import distance, sums
 from lloydia.exact.means import means
 
@@ -53,7 +56,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     finish_kernel[(2,)](
         torch.from_numpy(totals).to(device), bits,
         torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report, flow, 1,
-        LIMBS=n_limbs, COLUMNS=4, LEVELS=2, **EXACT,
+        *NOT_PACKED, LIMBS=n_limbs, COLUMNS=4, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -81,8 +84,51 @@ def test_nothing_happens_after_a_halt():
     flow[HALT.value] = 1
     finish_kernel[(1,)](
         torch.from_numpy(totals).to(device), 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, flow, 1, LIMBS=2, COLUMNS=4, LEVELS=2, **EXACT,
+        K, D, current, history, SLOTS, report, flow, 1, *NOT_PACKED,
+        LIMBS=2, COLUMNS=4, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()
     assert flow.tolist() == [1] + [0] * (SIZE - 1)
+
+
+PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "usual"
+
+
+@pytest.mark.parametrize("halted", [False, True])
+@pytest.mark.parametrize(
+    ("k", "d", "dtype"), [(6, 12, "float32"), (40, 150, "float32"), (70, 9, "float64")]
+)
+def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
+    rng = np.random.default_rng(k)
+    rows = Placed(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
+    halves, device = HalfRows(rows), rows.device
+    old = rng.normal(size=(k, d)).astype(dtype)
+    # Far ones come near, near ones go far, some stay far; cluster 4 is empty.
+    old[[0, 3]] = 1e4
+    totals = rng.integers(-(2**20), 2**20, size=(1, k, d + 1))
+    totals[0, :, d] = rng.integers(1, 9, size=k) << 18
+    totals[0, [2, 3], :d] <<= 16
+    totals[0, 4] = 0
+    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    current = torch.from_numpy(old.copy()).to(device)
+    history = torch.zeros((SLOTS, k, d), dtype=current.dtype, device=device)
+    history[0] = current
+    report = torch.zeros((SLOTS, HEAD.value + k), dtype=torch.int64, device=device)
+    centers, expected = (HalfCenters(halves, k, 64) for _ in range(2))
+    centers.pack(halves, current, flow)
+    flow[HALT.value], flow[N_CHANGED.value] = int(halted), 1
+    finish_kernel[(3,)](
+        torch.from_numpy(totals).to(device), 30,
+        torch.zeros(d + 1, dtype=torch.int64, device=device), k, d, current, history, SLOTS,
+        report, flow, 0, *centers.arguments(halves), LIMBS=1,
+        COLUMNS=min(128, next_power(d)), LEVELS=2, ALL=next_power(k), num_warps=1, **EXACT,
+    )  # fmt: skip
+    assert halted == np.array_equal(current.cpu().numpy(), old)
+    expected.pack(halves, current, torch.zeros_like(flow))
+    for name in PACKED:
+        assert torch.equal(getattr(centers, name), getattr(expected, name)), name
+    assert torch.equal(centers.columns[:, :, :k], expected.columns[:, :, :k])
+    far = [0, 3] if halted else [2, 3]
+    assert torch.nonzero(centers.square[:k] < 0)[:, 0].tolist() == far
+    assert float(centers.lowered.max()) > 0

@@ -26,9 +26,9 @@ def driver(monkeypatch):
     torch.use_deterministic_algorithms(False)
 
 
-def fit(engine, start, max_iter=3):
+def fit(engine, start, max_iter=3, shift=0.0):
     result = minimise(
-        engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=max_iter, empty="relocate"
+        engine, start, algorithm="lloyd", rule=Shift(shift), max_iter=max_iter, empty="relocate"
     )
     labels, centers = on_host(result.labels), on_host(result.centers)
     return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
@@ -71,3 +71,28 @@ def test_runs_over_rows_that_stay_or_are_replaced(driver):
     # The second one is the first that guesses its grid.
     assert named[0] > 0
     assert named[2] == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "packings"),
+    # At the start, after each return to an iteration before, and never in between.
+    [("all", 1), ("rule", 2), ("empty", 3)],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, packings, known):
+    every = torch.from_numpy(blobs(4 * N, D, "float32"))
+    kept = []
+    for rows in every.split(N):
+        start = rows[:K].numpy().copy()
+        options = {"max_iter": 3} if case == "all" else {"max_iter": 12, "shift": 3.0}
+        if case == "empty":
+            start[2] = 1e3
+        kept.append(CUDA(rows, None, "cuda"))
+        if known:
+            kept[-1].extent()
+        driver.repeated.clear()
+        found = fit(kept[-1], start, **options)
+        assert found == fit(Reference(rows.numpy(), None), start, **options)
+    count = driver.repeated
+    assert count["centers_kernel"] == count["starts_kernel"] == packings
+    assert count["finish_kernel"] > count["centers_kernel"]

@@ -13,9 +13,10 @@ Where to look:
   :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads what they found in
   one copy.
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
-  and centres in half precision, in a frame that :mod:`half_frame` chooses, :mod:`tensor_scan`
-  scores them on matrix units by :mod:`two_least` (of few centres :mod:`resident_scan`, by
-  :mod:`grid_least`), :mod:`limits` says what the scores prove.  Which centre a row in doubt has,
+  and centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
+  centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
+  units by :mod:`two_least` (of few centres :mod:`resident_scan`, by :mod:`grid_least`),
+  :mod:`limits` says what the scores prove.  Which centre a row in doubt has,
   :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
   names the few that it can have, :mod:`duel` decides between them, :mod:`settle` is for the rest;
   :mod:`row_lists`.

@@ -11,36 +11,35 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, own_flow
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.half_rows import (
-    GROW,
-    LARGEST_REST,
-    LOST,
-    SHIFT,
-    UNIT,
-    HalfRows,
-    bound,
-    to_half,
-)
-from lloydia.backends.cuda.half_scores import CHUNK, START_WIDTH, error_of_sums
+from lloydia.backends.cuda.half_rows import HalfRows
+from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT, START_WIDTH, error_of_sums
 from lloydia.backends.cuda.launching import EXACT, ceil_div
+from lloydia.backends.cuda.packing import (
+    WORDS,
+    add_halves,
+    in_fixed_point,
+    start_of,
+    store_bounds,
+    store_starts,
+    usual_of,
+)
 from lloydia.backends.cuda.recording import launch
-from lloydia.exact import half_certificate
-from lloydia.exact.half_certificate import FAR_CENTER, FAR_SCORE
 
-__all__ = ["HalfCenters"]
+__all__ = ["HalfCenters", "packs_ahead"]
 
 # Programs that pack centres, each leaving the sums of its share.
 PACKERS = 256
 # Centres packed at a time, and those whose starts are written by a program.
 GROUP, STARTED = 16, 32
-LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
+# Of more centres the last program to end an iteration would have too much to do.
+MOST_AHEAD = 256
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
 def centers_kernel(
     centers, k, d, width, n_groups, origin, numbers,
     high_ptr, square_ptr, norm_ptr, rest_ptr, columns, size, partial, usual, tickets, flow,
-    BLOCK: tl.constexpr, FAR: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+    BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Store centres, a group at a time, and upper bounds of their norms and rests.
 
@@ -63,9 +62,9 @@ def centers_kernel(
     program = tl.program_id(0)
     scale = tl.load(numbers)
     radius = tl.load(numbers + RADIUS)
-    norms = tl.zeros((GROUP,), tl.float32)
-    rests = tl.zeros((GROUP,), tl.float32)
-    count = tl.zeros((GROUP,), tl.float32)
+    norms = tl.zeros((GROUP,), tl.int64)
+    rests = tl.zeros((GROUP,), tl.int64)
+    count = tl.zeros((GROUP,), tl.int64)
     for group in range(program, n_groups, tl.num_programs(0)):
         j = group * GROUP + tl.arange(0, GROUP)
         at = j.to(tl.int64)
@@ -78,32 +77,17 @@ def centers_kernel(
             c = tl.load(centers + at[:, None] * d + f[None, :], mask=inside, other=0.0)
             tl.store(columns + f.to(tl.int64)[None, :] * size + at[:, None], c, mask=inside)
             m = tl.load(origin + f, mask=f < d, other=0.0)
-            c = tl.where(inside, (c.to(tl.float64) - m[None, :]) * scale, 0.0)
-            high = to_half(c)
-            # Negated: a score is its start and products that are added.
-            tl.store(high_ptr + at[:, None] * width + f[None, :], -high)
-            h = high.to(tl.float64)
-            reach += tl.sum(c * c, 1)
-            squares += tl.sum(h * h, 1)
-            errors += tl.sum((c - h) * (c - h), 1)
-        # Not near: too far for the certificate, or no centre at all.
-        near = (j < k) & (reach <= (FAR * radius) * (FAR * radius))
-        if tl.sum((~near).to(tl.int32), 0) > 0:
-            # What other threads have stored there is overwritten.
-            tl.debug_barrier()
-            for first in range(0, width, BLOCK):
-                to = at[:, None] * width + (first + tl.arange(0, BLOCK))[None, :]
-                tl.store(high_ptr + to, tl.zeros((GROUP, BLOCK), tl.float16), mask=~near[:, None])
-        norm = tl.where(near, bound(squares), 0.0)
-        # The difference to the origin was rounded relative to itself.
-        lost = LOST * (tl.sqrt(squares) + 1.0)
-        rest = tl.where(near, ((tl.sqrt(errors) + lost) * GROW).to(tl.float32), 0.0)
-        tl.store(square_ptr + at, tl.where(near, squares, -1.0))
-        tl.store(norm_ptr + at, norm)
-        tl.store(rest_ptr + at, rest)
-        norms += norm
-        rests += rest
-        count += near.to(tl.float32)
+            high_at = high_ptr + at[:, None] * width + f[None, :]
+            reach, squares, errors = add_halves(
+                c, m, scale, inside, high_at, reach, squares, errors
+            )
+        near, norm, rest = store_bounds(
+            at, j < k, reach, squares, errors, radius, high_ptr, width,
+            square_ptr, norm_ptr, rest_ptr, BLOCK,
+        )  # fmt: skip
+        norms += in_fixed_point(norm)
+        rests += in_fixed_point(rest)
+        count += near.to(tl.int64)
     tl.store(partial + program, tl.sum(norms, 0))
     tl.store(partial + PROGRAMS + program, tl.sum(rests, 0))
     tl.store(partial + 2 * PROGRAMS + program, tl.sum(count, 0))
@@ -111,21 +95,21 @@ def centers_kernel(
     if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
         # The last one here: everyone's sums are written.
         every = tl.arange(0, PROGRAMS)
-        many = tl.maximum(tl.sum(tl.load(partial + 2 * PROGRAMS + every, volatile=True), 0), 1.0)
+        many = tl.sum(tl.load(partial + 2 * PROGRAMS + every, volatile=True), 0)
         for which in tl.static_range(2):
             shares = tl.load(partial + which * PROGRAMS + every, volatile=True)
-            tl.store(usual + which, tl.sum(shares, 0) / many)
+            tl.store(usual + which, usual_of(tl.sum(shares, 0), many))
         tl.store(tickets, 0)
 
 
 @triton.jit(do_not_specialize=["size"])
 def starts_kernel(
     square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
-    single_ptr, flow, FAR_START: tl.constexpr, GROUP: tl.constexpr,
+    single_ptr, flow, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Store by how much scores are lowered (exact.half_certificate.lowered), and their starts.
+    """Store by how much scores are lowered, and their starts.
 
-    A start is the sum of three float16 numbers, times a unit.
+    A start is the sum of three float16 numbers, times a unit, and zeros after them.
     """
     if tl.load(own_flow(flow) + HALT) != 0:
         return
@@ -133,33 +117,19 @@ def starts_kernel(
     numbers += tl.program_id(2) * NUMBERS
     # Among the centres of all members.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
-    radius = tl.load(numbers + RADIUS)
-    shift = tl.load(numbers + SHIFT)
-    unit = tl.load(numbers + UNIT)
-    largest_rest = tl.load(numbers + LARGEST_REST)
-    square = tl.load(square_ptr + j)
-    norm = tl.load(norm_ptr + j).to(tl.float64)
-    rest = tl.load(rest_ptr + j).to(tl.float64)
-    usual_norm = tl.load(usual).to(tl.float64)
-    usual_rest = tl.load(usual + 1).to(tl.float64)
-    more = tl.maximum(norm - usual_norm, 0.0)
-    more_rest = tl.maximum(rest - usual_rest, 0.0)
-    excess = more * (largest_rest + radius * (LAST_STEP + summed))
-    excess += more_rest * (radius + norm + largest_rest + rest + usual_rest)
-    excess += 0.5 * LAST_STEP * more * (norm + usual_norm)
-    lowered = 2.0 * GROW * excess
-    tl.store(lowered_ptr + j, (lowered * GROW).to(tl.float32))
-    near = square >= 0.0
-    start = tl.where(near, 0.5 * square - lowered, FAR_START * radius * radius) + shift
-    tl.store(single_ptr + j, start.to(tl.float32))
-    left = start / unit
-    column = tl.arange(0, START_WIDTH)[None, :]
-    parts = tl.zeros((GROUP, START_WIDTH), tl.float16)
-    for part in tl.static_range(3):
-        half = to_half(left)
-        parts = tl.where(column == part, half[:, None], parts)
-        left -= half.to(tl.float64)
-    tl.store(start_ptr + j[:, None] * START_WIDTH + column, parts)
+    lowered, start = start_of(
+        tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(rest_ptr + j),
+        tl.load(usual), tl.load(usual + 1), numbers, summed,
+    )  # fmt: skip
+    every = tl.full((GROUP,), True, tl.int1)
+    word = store_starts(j, every, lowered, start, numbers, lowered_ptr, single_ptr)
+    column = tl.arange(0, WORDS)[None, :]
+    tl.store(start_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
+
+
+def packs_ahead(k: int, width: int) -> bool:
+    """Return whether the end of an iteration packs its centres, of this width in half precision."""
+    return k <= MOST_AHEAD and width <= RESIDENT
 
 
 class HalfCenters:
@@ -201,7 +171,7 @@ class HalfCenters:
         )
         self.usual = torch.empty((self.members, 2), **single)
         # Programs without centres leave theirs 0.
-        self.partial = torch.zeros((self.members, 3, PACKERS), **single)
+        self.partial = torch.zeros((self.members, 3, PACKERS), device=device, dtype=torch.int64)
         self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
 
     def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
@@ -213,11 +183,19 @@ class HalfCenters:
             halves.origin, halves.numbers,
             self.high, self.square, self.norm, self.rest, self.columns, self.size,
             self.partial, self.usual, self.tickets, flow,
-            BLOCK=min(halves.width, CHUNK), FAR=FAR_CENTER, GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
+            BLOCK=min(halves.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip
         launch(
             starts_kernel, (self.size // STARTED, 1, self.members),
             self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
-            error_of_sums(halves.width), self.lowered, self.start, self.single, flow,
-            FAR_START=FAR_SCORE, GROUP=STARTED, **EXACT,
+            error_of_sums(halves.width), self.lowered, self.start.view(torch.int64), self.single,
+            flow, GROUP=STARTED, **EXACT,
+        )  # fmt: skip
+
+    def arguments(self, halves: HalfRows) -> tuple:
+        """Return what :func:`~lloydia.backends.cuda.means.finish_kernel` packs centres by."""
+        return (
+            halves.origin, halves.numbers, self.high, self.square, self.norm, self.rest,
+            self.columns, halves.width, self.size, self.usual, error_of_sums(halves.width),
+            self.lowered, self.start.view(torch.int64), self.single,
         )  # fmt: skip

@@ -92,7 +92,8 @@ class Listed:
     def _certify(self) -> None:
         lane = self.lane
         changed = lane.changed_rows, lane.changed_old
-        self.scan.certify(lane.current, self.block.assigned, *changed, lane.flow)
+        self.scan.pack(lane.current, lane.flow)
+        self.scan.certify(self.block.assigned, *changed, lane.flow)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then those in doubt."""

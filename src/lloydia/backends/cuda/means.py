@@ -23,7 +23,9 @@ from lloydia.backends.cuda.flow import (
     TICKETS,
     own_flow,
 )
+from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.packing import add_halves, begin_scores, store_bounds
 from lloydia.backends.cuda.recording import launch
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = [
     "EMPTY",
     "HEAD",
     "MOVE",
+    "NOT_PACKED",
     "RECHECKED",
     "conclude",
     "finish_kernel",
@@ -51,6 +54,8 @@ CHANGED, EMPTY, MOVE, RECHECKED = (tl.constexpr(i) for i in range(4))
 HEAD = tl.constexpr(8)
 # Programs a multiprocessor, and features of a cluster that one looks at together.
 RESIDENT, MOST_COLUMNS = 16, 128
+# What finish_kernel packs centres by where it does not.
+NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 3)
 
 
 @triton.jit
@@ -118,15 +123,19 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
         tl.store(flow + ITERATION, iteration + 1)
         for counter in tl.static_range(N_CHANGED, N_WIDE + 1):
             tl.store(flow + counter, 0)
+    return ticket == n_programs - 1
 
 
 @triton.jit
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
     current, history, iteration, n_slots, report, flow, settles,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
+
+    Returns whether this program is that one.
 
     Parameters
     ----------
@@ -142,7 +151,13 @@ def finish(
     report : int64 (n_slots, HEAD + k)
     settles : int
         Whether empty clusters end what is queued.
+    origin : (d,), or None
+        Of the frame that the centres are packed in, too: what follows says where, `width` is a
+        multiple of COLUMNS less than d + COLUMNS, and a feature of `columns` takes `pitch` numbers.
     """
+    PACKS: tl.constexpr = origin is not None
+    if PACKS:
+        scale, radius = tl.load(numbers), tl.load(numbers + RADIUS)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
     old_slot = (iteration % n_slots) * size
@@ -160,6 +175,9 @@ def finish(
         empty = b == 0.0
         b = tl.where(empty, 1.0, b)
         move = tl.zeros((1,), tl.float64)
+        reach = tl.zeros((1,), tl.float64)
+        squares = tl.zeros((1,), tl.float64)
+        errors = tl.zeros((1,), tl.float64)
         for first in range(0, d, COLUMNS):
             f = first + tl.arange(0, COLUMNS)[None, :]
             mask = f < d
@@ -179,6 +197,18 @@ def finish(
             tl.store(history + new_slot + at, new, mask=mask)
             step = tl.where(mask, tl.abs(new.to(tl.float64) - old.to(tl.float64)), 0.0)
             move = tl.maximum(move, tl.max(step, 1))
+            if PACKS:
+                tl.store(columns + f * pitch + j[:, None], new, mask=mask)
+                feature = first + tl.arange(0, COLUMNS)
+                m = tl.load(origin + feature, mask=feature < d, other=0.0)
+                reach, squares, errors = add_halves(
+                    new, m, scale, mask, high_ptr + j[:, None] * width + f, reach, squares, errors
+                )
+        if PACKS:
+            store_bounds(
+                j, one, reach, squares, errors, radius, high_ptr, width,
+                square_ptr, norm_ptr, rest_ptr, COLUMNS,
+            )  # fmt: skip
         # What other threads of this program have stored is read below, from the cache.
         tl.debug_barrier()
         at_new, at_old = history + new_slot + j * d, history + old_slot + j * d
@@ -187,29 +217,46 @@ def finish(
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(flow + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
-    conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
+    return conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
 
 
-@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles"])
+@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
 def finish_kernel(
     sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
-    LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+    usual, summed, lowered_ptr, start_ptr, single_ptr,
+    LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """Run :func:`finish` as a kernel of its own, for each member of a batch."""
+    """Run :func:`finish` as a kernel of its own, for each member of a batch.
+
+    With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
+    scan finds all that :meth:`~lloydia.backends.cuda.half_centers.HalfCenters.pack` writes.
+    """
     flow = own_flow(flow)
     halted, iteration = tl.load(flow + HALT), tl.load(flow + ITERATION)
     if halted == 0:
         member = tl.program_id(2).to(tl.int64)
-        finish(
+        last = finish(
             tl.program_id(0), tl.num_programs(0),
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
             current + member * k * d, history + member * k * d, iteration, n_slots,
-            report + member * (HEAD + k), flow, settles, COLUMNS, LEVELS,
+            report + member * (HEAD + k), flow, settles,
+            origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+            COLUMNS, LEVELS,
         )  # fmt: skip
+        if origin is not None and last:
+            begin_scores(
+                k, numbers, square_ptr, norm_ptr, rest_ptr, usual, summed,
+                lowered_ptr, start_ptr, single_ptr, ALL,
+            )  # fmt: skip
 
 
 def queue_finish(
-    sums: torch.Tensor, lattice: Lattice, run: LowRun | TensorRun | BatchRun, members: int
+    sums: torch.Tensor,
+    lattice: Lattice,
+    run: LowRun | TensorRun | BatchRun,
+    members: int,
+    packing: tuple = NOT_PACKED,
 ) -> None:
     """Queue the end of an iteration: centres from sums.
 
@@ -221,6 +268,8 @@ def queue_finish(
         Where the centres and the report go.
     members : int
         Of a batch.
+    packing : tuple, optional
+        Of one data set whose centres are packed: what `HalfCenters.arguments` returns.
     """
     _, n_limbs, k, m = sums.shape
     # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
@@ -228,7 +277,7 @@ def queue_finish(
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
         sums, lattice.grid.bits, lattice.exponents, k, m - 1,
-        run.current, run.history, len(run.history), run.report, run.flow, run.settles,
-        LIMBS=n_limbs, COLUMNS=min(MOST_COLUMNS, next_power(m - 1)),
-        LEVELS=levels(run.current), num_warps=1, **EXACT,
+        run.current, run.history, len(run.history), run.report, run.flow, run.settles, *packing,
+        LIMBS=n_limbs, COLUMNS=min(MOST_COLUMNS, next_power(m - 1)), LEVELS=levels(run.current),
+        ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip

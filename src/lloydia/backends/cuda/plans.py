@@ -9,7 +9,7 @@ unless its memory is that of one before, and the launches queued by one call (:m
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,8 @@ _plans: dict[Hashable, Plan] = {}
 
 # Parts of memory, and those of them that begin with zeros.
 Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
+# Some of several things, one after the other: the number of the first, and that after the last.
+Span = tuple[int, int]
 
 
 class Layout(NamedTuple):
@@ -102,8 +104,8 @@ class Plan:
         Plain ones.
     parts, scratch, zeros : sequence of torch.Tensor
         See :class:`Layout`.
-    ends : sequence of int
-        How many were launched by the end of each of several works.
+    spans : sequence of two int
+        The first of some launches, and the first after them: for each that is wanted by itself.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class Plan:
         parts: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor] = (),
         zeros: Sequence[torch.Tensor] = (),
-        ends: Sequence[int] = (),
+        spans: Sequence[Span] = (),
     ) -> None:
         # Where each part of the scratch is in its piece; all are aligned as torch aligns tensors.
         clean = {id(part) for part in zeros}
@@ -123,8 +125,9 @@ class Plan:
         # Of what was launched with nothing stays.
         self.series = found.keeping(None)
         # None is queued of what has no programs.
-        counts = (sum(min(one.grid) > 0 for one in launches[:end]) for end in ends)
-        self.ends = [Heads(found.heads.table[:count]) for count in counts]
+        counts = [*accumulate((min(one.grid) > 0 for one in launches), initial=0)]
+        table = found.heads.table
+        self.spans = [Heads(table[counts[first] : counts[last]]) for first, last in spans]
         # The same in memory that it was placed in before: the memory of fits comes back.
         self.placed: dict[tuple[int, ...], Series] = {}
         every = [*zeros, *rest, *parts]
@@ -189,24 +192,32 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> S
 
     Returns what was launched, nothing where kernels are interpreted.
     """
-    return planned_steps([work], device, layout)[0]
+    return planned_steps([work], device, layout, [(0, 1)])[0]
 
 
 def planned_steps(
-    works: Sequence[Callable[[], None]], device: torch.device, layout: Layout
+    works: Sequence[Callable[[], None]],
+    device: torch.device,
+    layout: Layout,
+    spans: Sequence[Span],
 ) -> list[Series | Apart]:
-    """Do several works as one, one after the other; return what was launched by the end of each."""
+    """Do several works as one, one after the other; return what some of them have launched.
+
+    Those of each span: from one to another that is not part of it.
+    """
     key = device.index, layout.key
     plan = _plans.get(key)
     if plan is not None:
         found = plan.launches(layout.parts, layout.zeros)
         found.queue(stream_of(device.index))
-        return [found.until(end) for end in plan.ends]
-    upto = [*accumulate(noted(work) for work in works)]
-    if upto[-1] and all(map(is_plain, upto[-1])):
-        ends = [len(launches) for launches in upto]
-        remember(key, Plan(upto[-1], layout.parts, *layout.scratch(), ends=ends))
-    return [series_of(launches) for launches in upto]
+        return [found.some(span) for span in plan.spans]
+    each = [noted(work) for work in works]
+    launches = [*chain(*each)]
+    edges = [*accumulate(map(len, each), initial=0)]
+    within = [(edges[first], edges[last]) for first, last in spans]
+    if launches and all(map(is_plain, launches)):
+        remember(key, Plan(launches, layout.parts, *layout.scratch(), spans=within))
+    return [series_of(launches[first:last]) for first, last in within]
 
 
 def remember(key: Hashable, plan: Plan) -> None:

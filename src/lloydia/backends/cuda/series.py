@@ -82,8 +82,8 @@ class Series:
         values = np.concatenate([self.values, other.values])
         return Series(Heads(table), values, (self.kept, other.kept))
 
-    def until(self, heads: Heads) -> Series:
-        """Return the first of these launches, what the driver is told of which is known."""
+    def some(self, heads: Heads) -> Series:
+        """Return some of these launches, what the driver is told of which is known."""
         return Series(heads, self.values, self.kept, self.at)
 
     def queue(self, stream: int, times: int = 1) -> None:

@@ -15,7 +15,8 @@ from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
-from lloydia.backends.cuda.means import HEAD, queue_finish
+from lloydia.backends.cuda.half_centers import packs_ahead
+from lloydia.backends.cuda.means import HEAD, NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.plans import CLEAN, Layout, Scratch, planned, planned_steps
@@ -58,7 +59,15 @@ class TensorRun:
     report : int64 (n_slots, HEAD + k)
     flow : int32 (SIZE,)
         See :mod:`lloydia.backends.cuda.flow`.
+    ahead : bool
+        Whether iterations end with the packing of the next one's centres.
+    packed : bool
+        Whether they have, since `current` was last changed by anything else.
     """
+
+    # Whatever else changes `current`, or has the device go on after a halt, makes it false: nothing
+    # is packed while that lasts.
+    packed: bool
 
     def __init__(
         self, rows: CUDA, centers: NDArray | torch.Tensor, lag: int, settles: bool
@@ -79,7 +88,10 @@ class TensorRun:
             history=(rows.wide, self.shape), rows=(whole, (n,)), old=(whole, (n,)),
         )  # fmt: skip
         self._begin(centers)
-        self.scanning, self.updating, self.iterating = Recording(), Recording(), Recording()
+        self.scanning, self.updating = Recording(), Recording()
+        # An iteration that packs its centres, an assignment and an iteration that find them packed.
+        self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
+        self.ahead = False
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
@@ -142,6 +154,7 @@ class TensorRun:
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds."""
+        self.packed = False
         rows, parts = self.rows, self.pieces
         if isinstance(centers, torch.Tensor):
             start, bounds = centers, rows.measured
@@ -172,9 +185,13 @@ class TensorRun:
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
-        if self.iterating.times == 0:
+        if self.starting.times == 0:
             self._first()
             left -= 1
+        elif self.ahead and not self.packed:
+            self.starting.do(self._start, device)
+            left -= 1
+        self.packed = self.ahead
         self.iterating.do(self._iterate, device, times=left)
         # The host looks at them while the device goes on.
         self._ask()
@@ -187,14 +204,21 @@ class TensorRun:
         """Queue the first iteration."""
         device = self.rows.device
         if self.rows.knows_grid and self.scanning.times == 0:
-            both = planned_steps([self._scan, self._update], device, self._iterating())
-            self.scanning.did(both[0])
-            self.iterating.did(both[1])
+            # All in the memory of one plan: the end of an iteration may write what a scan reads.
+            self.ahead = packs_ahead(self.shape[1], self.rows.halves.width)
+            works = self._pack, self._assign, self._update
+            scan, assignment, first, ahead = planned_steps(
+                works, device, self._iterating(), [(0, 2), (1, 2), (0, 3), (1, 3)]
+            )
+            self.scanning.did(scan)
+            self.assigning.did(assignment)
+            self.starting.did(first)
+            self.iterating.did(ahead if self.ahead else first)
         else:
             # The device is busy while the host waits for the grid.
             self.assign()
             self.updating.do(self._update, device, self._updating)
-            self.iterating = self.scanning.then(self.updating)
+            self.starting = self.iterating = self.scanning.then(self.updating)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -203,7 +227,10 @@ class TensorRun:
 
     def end(self) -> Ending:
         """Queue an assignment and the inertia."""
-        self.assign()
+        if self.packed:
+            self.assigning.do(self._assign, self.rows.device)
+        else:
+            self.assign()
         self.ending = Ending(self.rows, self.labels, self.current)
         return self.ending
 
@@ -213,7 +240,16 @@ class TensorRun:
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""
-        self.scan.scan(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
+        self._pack()
+        self._assign()
+
+    def _pack(self) -> None:
+        """Queue the packing of the centres."""
+        self.scan.pack(self.current, self.flow)
+
+    def _assign(self) -> None:
+        """Queue an assignment to centres that are packed."""
+        self.scan.assign(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
 
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
@@ -274,15 +310,24 @@ class TensorRun:
     def _update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self.move()
-        queue_finish(self.sums, self.rows.lattice, self, members=1)
+        packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
+        queue_finish(self.sums, self.rows.lattice, self, 1, packing)
+
+    def _start(self) -> None:
+        """Queue an iteration from centres that are not packed."""
+        self._scan()
+        self._update()
 
     def _iterate(self) -> None:
-        """Queue an iteration."""
-        self._scan()
+        """Queue an iteration as those before it."""
+        if not self.ahead:
+            self._pack()
+        self._assign()
         self._update()
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
+        self.packed = False
         queue_finish(sums, self.rows.lattice, self, members=1)
         self.flow[HALT.value] = 0
         self.reports.ask(iteration, iteration)
@@ -305,6 +350,7 @@ class TensorRun:
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it."""
+        self.packed = False
         self.current.copy_(self.before(iteration + 1))
         self.ending = None
         self.reports.forget()

@@ -212,14 +212,14 @@ class TensorScan:
 
         Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
         """
-        lists = (labels, changed_rows, changed_old)
-        self.certify(centers, *lists, flow)
-        if self.small:
-            contest(self.rows, self.centers, self.doubts, *lists, flow)
-            return
-        self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
+        self.pack(centers, flow)
+        self.assign(centers, labels, changed_rows, changed_old, flow)
 
-    def certify(
+    def pack(self, centers: torch.Tensor, flow: torch.Tensor) -> None:
+        """Queue the packing of `centers`, which all that follows takes them from."""
+        self.centers.pack(self.halves, centers, flow)
+
+    def assign(
         self,
         centers: torch.Tensor,
         labels: torch.Tensor,
@@ -227,11 +227,25 @@ class TensorScan:
         changed_old: torch.Tensor,
         flow: torch.Tensor,
     ) -> None:
+        """Queue one assignment, as :meth:`scan` does, to `centers` that are packed."""
+        lists = (labels, changed_rows, changed_old)
+        self.certify(*lists, flow)
+        if self.small:
+            contest(self.rows, self.centers, self.doubts, *lists, flow)
+            return
+        self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
+
+    def certify(
+        self,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
         """Queue what half precision can say: it lists the rows in doubt.
 
-        Of many centres also their candidates.
+        Of many centres also their candidates.  The centres are those that are packed.
         """
-        self.centers.pack(self.halves, centers, flow)
         self.score(flow)
         self.judge(labels, changed_rows, changed_old, flow)
         if not self.small:
