@@ -106,7 +106,10 @@ def significand(
 
 @triton.jit
 def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
-    """Write the report, in the last program to come here, and begin the next iteration."""
+    """Write the report, in the last program to come here, and begin the next iteration.
+
+    Returns whether this program is that one: it reads what all have stored, past the cache.
+    """
     tl.debug_barrier()
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:

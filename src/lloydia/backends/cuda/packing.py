@@ -35,8 +35,9 @@ FAR = tl.constexpr(half_certificate.FAR_CENTER)
 FAR_START = tl.constexpr(half_certificate.FAR_SCORE)
 # Words of 64 bits that a start takes, the first of which has its three numbers.
 WORDS = tl.constexpr(START_WIDTH.value // 4)
-# The unit of bounds that are added up: as integers, in any order the same.
-ONE = tl.constexpr(2.0**32)
+# Bounds are added up as integers, in any order the same, in a unit of one in so many.  None exceeds
+# 2**15, as R is at most 2**13: sums of 2**28 fit, and what is cut off is less than scores are off.
+ONE = tl.constexpr(2.0**20)
 
 
 @triton.jit

@@ -62,11 +62,11 @@ class TensorRun:
     ahead : bool
         Whether iterations end with the packing of the next one's centres.
     packed : bool
-        Whether they have, since `current` was last changed by anything else.
+        Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
+        nothing either: so what changes `current` between iterations, or ends a halt, makes it
+        false.
     """
 
-    # Whatever else changes `current`, or has the device go on after a halt, makes it false: nothing
-    # is packed while that lasts.
     packed: bool
 
     def __init__(

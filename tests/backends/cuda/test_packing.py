@@ -1,0 +1,101 @@
+"""Centres in half precision: whenever rows are scanned, they are those that are current."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.half_centers import HalfCenters
+from lloydia.backends.cuda.half_frame import MOST_RADIUS
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.packing import FAR, in_fixed_point, usual_of
+from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.reference import Reference
+from lloydia.data.arrays import on_host
+from lloydia.loop import minimise
+from lloydia.stopping import Shift
+
+N, D, K = 30, 12, 4
+PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "usual"
+
+
+@pytest.fixture
+def scans(monkeypatch):
+    """See that scans find packed what they should; return which of them found it there before."""
+    if torch.cuda.is_available():
+        pytest.skip("scans are seen in the interpreter only")
+    found, packings, assign, pack = [], [], TensorScan.assign, HalfCenters.pack
+
+    def packed(self, *args):
+        packings.append(self)
+        pack(self, *args)
+
+    def assigned(self, centers, labels, *lists):
+        flow, was = lists[-1], self.centers
+        if flow[HALT.value] == 0:
+            now = copy(was)
+            for name in (*PACKED, "columns", "partial"):
+                setattr(now, name, getattr(was, name).clone())
+            pack(now, self.halves, centers, torch.zeros_like(flow))
+            for name in PACKED:
+                assert torch.equal(getattr(was, name), getattr(now, name)), name
+            assert torch.equal(was.columns[:, :, : was.k], now.columns[:, :, : was.k])
+            found.append(was not in packings)
+            packings.clear()
+        assign(self, centers, labels, *lists)
+
+    monkeypatch.setattr(TensorScan, "assign", assigned)
+    monkeypatch.setattr(HalfCenters, "pack", packed)
+    return found
+
+
+@pytest.mark.parametrize("case", ["all", "rule", "empty"])
+def test_scans_find_the_current_centres_packed(case, scans):
+    X = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
+    options = {"empty": "relocate", "rule": Shift(1.0 if case == "rule" else 0.0), "max_iter": 5}
+    engine = CUDA(torch.from_numpy(X), None, "cuda")
+    engine.extent()
+    # The same run once more, over rows whose frame is another.
+    for rows in (X, X[::-1].copy()):
+        start = rows[:K].copy()
+        if case == "empty":
+            start[2] = 1e3
+        if rows is not X:
+            run = engine.run
+            engine.renew(torch.from_numpy(rows))
+        scans.clear()
+        found, expected = (
+            minimise(one, start, algorithm="lloyd", **options)
+            for one in (engine, Reference(rows, None))
+        )
+        assert np.array_equal(on_host(found.labels), on_host(expected.labels))
+        assert np.array_equal(on_host(found.centers), on_host(expected.centers))
+        # Centres are packed for the first one, and after each return to an iteration before.
+        assert not scans[0]
+        assert any(scans)
+        assert all(scans[1:]) == (case == "all")
+    assert engine.run is run
+
+
+@triton.jit
+def mean_kernel(bound, count, out):
+    x = tl.load(bound)
+    many = tl.load(count)
+    tl.store(out, usual_of(in_fixed_point(x) * many, many))
+
+
+def test_sums_of_bounds_do_not_overflow():
+    device = place("cuda")
+    # Of more centres than there is time for.
+    most = torch.tensor([1.001 * FAR.value * MOST_RADIUS.value], device=device)
+    count = torch.tensor([2**28], device=device)
+    out = torch.zeros(1, device=device)
+    mean_kernel[(1,)](most, count, out)
+    assert float(out) == pytest.approx(float(most), rel=2.0**-20)
