@@ -41,6 +41,17 @@ def test_a_peer_does_what_it_is_asked(peer):
         assert inertia * 0.999 < fitted.objective < 1.5 * inertia
 
 
+def test_faiss_does_as_many_iterations_as_it_is_told_to():
+    pytest.importorskip("faiss")
+    from lloydia.bench.peers.faiss import Faiss
+
+    X = np.array([[0.0], [1.0], [9.0], [11.0]], dtype=np.float32)
+    # It has converged after two.
+    fitted = Faiss().fit(X, Task(2, X[:2], 20, 0.0, 1))
+    assert fitted.n_iter == 20
+    assert sorted(fitted.centers[:, 0]) == [0.5, 10.0]
+
+
 def test_faiss_leaves_out_no_row():
     pytest.importorskip("faiss")
     from lloydia.bench.peers.faiss import Faiss

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,11 +13,16 @@ from lloydia.bench.peers import Fitted, Peer, Task
 
 
 class Faiss(Peer):
-    """``faiss.Kmeans``: brute force by BLAS, and no stop rule."""
+    """``faiss.Kmeans``: brute force by BLAS, and as many iterations as it is told to do.
+
+    Left to itself it ends where its own sum of float32 distances no longer falls, which rounding
+    decides.
+    """
 
     name = "FAISS"
     package = "faiss-cpu"
     dtypes = ("float32",)
+    options: Mapping[str, Any] = {"early_stop_threshold": -1.0}
 
     def fit(self, X: NDArray, task: Task) -> Fitted:
         """Fit all rows."""
@@ -27,6 +35,7 @@ class Faiss(Peer):
             niter=task.iterations,
             max_points_per_centroid=len(X),
             min_points_per_centroid=1,
+            **self.options,
         )
         fitted.train(X, **({"init_centroids": task.start} if self.takes_start else {}))
         objective = float(fitted.obj[-1])
@@ -38,13 +47,17 @@ class Faiss(Peer):
 
 
 class FaissSuper(Faiss):
-    """``faiss.SuperKmeans``: a pruning test on some dimensions that is only probable."""
+    """``faiss.SuperKmeans``: a pruning test on some dimensions that is only probable.
+
+    It ends where it likes.
+    """
 
     name = "FAISS SuperKMeans"
     modes = ("fits",)
     exact = False
     takes_start = False
     prunes = True
+    options: Mapping[str, Any] = {}
 
     def refuses(self, case: Case, mode: str) -> str:
         """Return why it cannot do this case, or an empty string."""
