@@ -15,18 +15,37 @@ __all__ = ["THREADS", "leave", "resident", "wait_for_all"]
 THREADS = 128
 
 
+# One thread counts its program, and waits until so many were counted.  It looks on by loads (atomic
+# operations would stand in line with those of the programs that come) that leave the cache to the
+# programs that work beside it; the last one has this program see what the others have written.
+COUNT_AND_WAIT = tl.constexpr(
+    """{
+    .reg .pred p;
+    .reg .b32 number;
+    mov.u32 number, %tid.x;
+    setp.ne.u32 p, number, 0;
+    @p bra DONE;
+    red.release.gpu.global.add.s32 [$1], 1;
+    WAIT:
+    ld.relaxed.gpu.global.b32 number, [$1];
+    setp.lt.s32 p, number, $2;
+    @p bra WAIT;
+    ld.acquire.gpu.global.b32 number, [$1];
+    DONE:
+    mov.b32 $0, 0;
+    }"""
+)
+
+
 @triton.jit
 def wait_for_all(arrivals, n_programs, passed):
     """Wait until every program has come here; `passed` is how often they have before."""
     tl.debug_barrier()
     if n_programs > 1:
-        arrived = tl.atomic_add(arrivals, 1, sem="acq_rel") + 1
-        # Loads: atomic operations would stand in line with those of the programs that come.
-        while arrived < n_programs * (passed + 1):
-            arrived = tl.inline_asm_elementwise(
-                "ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", [arrivals],
-                dtype=tl.int32, is_pure=False, pack=1,
-            )  # fmt: skip
+        tl.inline_asm_elementwise(
+            COUNT_AND_WAIT, "=r,l,r", [arrivals, n_programs * (passed + 1)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
         tl.debug_barrier()
 
 
