@@ -12,14 +12,18 @@ from lloydia.exact import certificate, distance
 from nasty import nasty_rows
 
 
-def exact_scores(X: np.ndarray, C: np.ndarray) -> list[list[Fraction]]:
+def in_frame(X: np.ndarray, C: np.ndarray) -> tuple[list[list[Fraction]], ...]:
     origin, scale = certificate.frame(C)
     m, s = [Fraction(float(v)) for v in origin], Fraction(scale)
 
     def framed(rows):
         return [[(Fraction(float(v)) - o) * s for v, o in zip(row, m)] for row in rows]
 
-    x, c = framed(X), framed(C)
+    return framed(X), framed(C)
+
+
+def exact_scores(X: np.ndarray, C: np.ndarray) -> list[list[Fraction]]:
+    x, c = in_frame(X, C)
     return [
         [sum(a * b for a, b in zip(row, col)) - sum(b * b for b in col) / 2 for col in c]
         for row in x
@@ -63,6 +67,21 @@ def test_the_certificate_is_sharp_enough_to_be_useful():
         assert doubtful < 0.005
 
 
+def test_centres_far_away_leave_few_rows_in_doubt():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 32)).astype(np.float32)
+    for far in (1e3, 1e7, 1e12):
+        C = X[:100].copy()
+        C[::3] *= far
+        origin, scale = certificate.frame(C)
+        scores, _ = certificate.scores(X, C)
+        line = certificate.near_line(32, 1.0, scale)
+        squares = np.square((X.astype(np.float64) - origin) * scale).sum(axis=1) * (1 + 2.0**-40)
+        second, best = np.sort(scores.astype(np.float64), axis=1)[:, -2:].T
+        errors = [certificate.near_error(*pair, line) for pair in zip(squares, best)]
+        assert (best - second <= 2 * np.array(errors)).mean() < 0.005
+
+
 def test_ties_are_never_certified():
     X = np.zeros((1, 3), dtype=np.float32)
     C = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1]], dtype=np.float32)
@@ -95,13 +114,57 @@ def test_errors_of_near_centres_are_within_their_own_bound(X, data):
     with np.errstate(all="ignore"):
         scores, bound = certificate.scores(X, C)
         radii = [np.linalg.norm((A.astype(np.float64) - origin) * scale, axis=1) for A in (X, C)]
-    a, b = certificate.near_line(X.shape[1], 1.0, scale)
+    a, b, _, _ = certificate.near_line(X.shape[1], 1.0, scale)
     for i, row in enumerate(exact_scores(X, C)):
         for j, true in enumerate(row if np.isfinite(bound[i]) else []):
             radius, own = (float(r) * (1 + 2.0**-40) for r in (radii[0][i], radii[1][j]))
             rho = max(radius, own)
             error = Fraction(float(scores[i, j])) - true
             assert abs(error) <= Fraction(a + b * rho * (radius + rho))
+
+
+@given(nasty_rows(most=15), st.data())
+@settings(deadline=None, max_examples=200)
+def test_scores_bound_distances_whatever_the_farthest_centre_is(X, data):
+    C = X[data.draw(st.lists(st.integers(0, len(X) - 1), min_size=1, max_size=5))]
+    _, scale = certificate.frame(C)
+    with np.errstate(all="ignore"):
+        scores, bound = certificate.scores(X, C)
+    line = certificate.near_line(X.shape[1], 1.0, scale)
+    rows, centers = in_frame(X, C)
+    for i, x in enumerate(rows):
+        square = sum(v * v for v in x)
+        D = [sum((v - w) ** 2 for v, w in zip(x, c)) for c in centers]
+        radius = float(square) * (1 + 2.0**-40)
+        for score in scores[i].astype(np.float64) if np.isfinite(bound[i]) else []:
+            error = 2 * Fraction(float(certificate.near_error(radius, score, line)))
+            middle = square - 2 * Fraction(float(score))
+            of_least = [E for E, other in zip(D, scores[i]) if other <= score]
+            assert min(of_least) >= middle - error
+            of_same = [E for E, other in zip(D, scores[i]) if other == score]
+            assert max(of_same) <= Fraction(radius) - 2 * Fraction(float(score)) + error
+
+
+@given(nasty_rows(most=30), st.data())
+@settings(deadline=None, max_examples=200)
+def test_a_label_certified_by_near_centres_is_the_canonical_one(X, data):
+    C = X[data.draw(st.lists(st.integers(0, len(X) - 1), min_size=2, max_size=6))]
+    C = C + (np.abs(C) * np.finfo(C.dtype).eps * data.draw(st.sampled_from([0, 1, 8]))).astype(
+        C.dtype
+    )
+    # One may be far away.
+    C[-1] *= data.draw(st.sampled_from([1.0, 1e3, 1e6]))
+    origin, scale = certificate.frame(C)
+    with np.errstate(all="ignore"):
+        scores, bound = certificate.scores(X, C)
+    line = certificate.near_line(X.shape[1], 1.0, scale)
+    labels, _ = distance.nearest(X, C)
+    for i, row in enumerate(scores.astype(np.float64)):
+        if np.isfinite(bound[i]):
+            radius = np.linalg.norm((X[i].astype(np.float64) - origin) * scale) * (1 + 2.0**-40)
+            second, best = np.sort(row)[-2:]
+            if best - second > 2 * certificate.near_error(radius * radius, best, line):
+                assert row.argmax() == labels[i]
 
 
 def test_near_centres_are_not_certified_where_none_are():

@@ -40,18 +40,30 @@ So with :func:`score_error` = E, ``s_best - s_j > 2 E`` proves that centre j is 
 canonically and strictly.  A row whose second best score is nearer than that is *in doubt*: its D
 are evaluated.
 
-**Near centres.**  Most rows in doubt need not be.  If centre j is canonically no farther than the
-best one, then ``s_j >= s_best - 2 E`` by the above, so that ``t_j >= s_best - 3 E`` and
+**Near centres.** C depends on the farthest of all centres, the doubt about a row on its neighbours
+only.  With k the factor above and e what underflow adds, the score of a centre of norm N is off by
+at most ``k (R N + N**2) + e``.  Let s be that of one at distance r from the row, so that
+``N <= R + r``.  Since ``r**2 = |x'|^2 - 2 t``, and ``2 R r <= R**2 + r**2``,
 
-    |x' - c'_j|^2  =  |x'|^2 - 2 t_j  <=  R^2 - 2 s_best + 6 E  =  r^2.
+    r^2  <=  R^2 - 2 s + 2 k (R (R + r) + (R + r)^2) + 2 e  <=  R^2 - 2 s + k (7 R^2 + 5 r^2) + 2 e,
 
-So ``|c'_j| <= rho = R + r``, and for the best centre itself that holds too.  What bounds the errors
-of these two scores is E with rho in the place of C, ``E' <= a + b rho (R + rho)``
-(:func:`near_line`): ``s_best - s_j > 2 E'`` would contradict that j is no farther.  A row is in
-doubt if its second best score is nearer than both 2 E and 2 E'.  The first depends on the farthest
-of all centres, the second on the row's neighbours only.
+which for ``k <= 2**-4`` is less than
+
+    r^2  <=  (R^2 - 2 s + 8 k R^2 + 4 e) (1 + 10 k)  =:  h(s)^2
+
+by more than the rounding of D and of what is computed here.  Take the best score for s.  A centre
+that is canonically no farther than that one has ``|c'_j| <= rho = R + h(s)`` too, so its score and
+the best one are off by at most E with rho in the place of C, ``E' <= a + b rho (R + rho)``
+(:func:`near_error`): a gap of more than 2 E' would contradict that it is no farther.  A row is in
+doubt if the gap is neither more than 2 E nor than 2 E'.
+
+The same bounds distances.  That to the centre of score s is at most ``R**2 - 2 s + 2 E'``.  If no
+score of some centres is above s, a centre of theirs has a norm of at most ``R + h(s)``, and then a
+squared distance of at least ``|x'|^2 - 2 s - 2 E'``, or is farther than h(s), which is more.
+
 Choosing m and s from the centres (:func:`frame`) keeps C near 1 and E relative to the spread of
-the centres, not to their offset from 0.
+the centres, not to their offset from 0; and m among most of them, however far the others are, keeps
+E' relative to the spread of most.
 """
 
 from __future__ import annotations
@@ -69,6 +81,7 @@ __all__ = [
     "frame",
     "leading_line",
     "most_scale",
+    "near_error",
     "near_line",
     "scale_of",
     "score_error",
@@ -80,17 +93,22 @@ __all__ = [
 # their scores could overflow float32.
 FAR = 2.0**40
 
+# Centres whose medians are the origin, at most.
+MIDDLE = 31
+
 # Up to here the factor 1 + 2 (d + 8) u covers what the derivation leaves out.
 MOST_FEATURES = 2**20
 
 
 def frame(centers: NDArray) -> tuple[NDArray, float]:
-    """Return the origin (the mean of the centres) and the power of two that brings them near 1.
+    """Return the origin, amid the centres, and the power of two that brings them near 1.
 
-    Any finite choice keeps the certificate valid; this one keeps it sharp.  The origin is of the
-    centres' type, so that a difference of a row to it, in that type, is rounded once.
+    Any finite choice keeps the certificate valid; this one keeps it sharp: the medians of some
+    centres are where most rows are, even if others are far away.  The origin is of the centres'
+    type, so that a difference of a row to it, in that type, is rounded once.
     """
-    origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
+    some = centers[:: -(-len(centers) // MIDDLE)].astype(np.float64)
+    origin = np.median(some, axis=0).astype(centers.dtype)
     reach = float(np.abs(centers.astype(np.float64) - origin).max(initial=0.0))
     return origin, scale_of(reach, most_scale(centers.dtype))
 
@@ -163,18 +181,44 @@ def error_line(
 @lru_cache
 def near_line(
     n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
-) -> tuple[float, float]:
-    """Return ``(a, b)``: the error of near centres is at most ``a + b rho (R + rho)``.
+) -> tuple[float, float, float, float]:
+    """Return ``(a, b, c, g)``, by which the errors of near centres are bounded.
 
-    These are centres of norms up to rho, which is not less than R.  The parameters are those of
-    :func:`error_terms`; `reach` only says whether any are certified.
+    Centres of norms up to rho, which is not less than R, have errors of at most ``a + b rho (R +
+    rho)``; and the distance to one of score s is at most the root of ``(R**2 - 2 s + c R**2 + 4 a)
+    g``.  The parameters are those of :func:`error_terms`; `reach` only says whether any are
+    certified.
     """
-    if not reach < FAR or n_features > MOST_FEATURES:
-        return math.inf, math.inf
     factor, canonical, underflow = _roundings(n_features, scale, depth, named)
+    if not reach < FAR or n_features > MOST_FEATURES or factor > 2.0**-4:
+        return math.inf, math.inf, math.inf, math.inf
     # (R + rho)^2 <= 3 rho (R + rho); what float64 rounds on the way to E' is less than this adds.
     grow = 1.0 + 2.0**-30
-    return underflow * grow, (factor + 3 * canonical) * grow
+    return underflow * grow, (factor + 3 * canonical) * grow, 8.0 * factor, 1.0 + 10.0 * factor
+
+
+def near_error(square: float, score: float, line: tuple[float, float, float, float]) -> float:
+    """Return E', a bound on the errors of a row's scores that the farthest centre has no part in.
+
+    On those of the centres that are canonically no farther than one of this score.  The squared
+    distance to that one is at most ``R**2 - 2 s + 2 E'``, to any of no larger score at least
+    ``|x'|**2 - 2 s - 2 E'``.
+
+    Parameters
+    ----------
+    square : float
+        R squared.
+    score : float
+        s.
+    line : tuple of float
+        That of :func:`near_line`.
+    """
+    a, b, c, grow = line
+    radius = np.sqrt(square)
+    within = (square - 2.0 * score + c * square + 4.0 * a) * grow
+    # What is not a number stays so, and proves nothing.
+    reach = radius + np.sqrt(0.0 if within < 0.0 else within)
+    return a + b * reach * (radius + reach)
 
 
 def split_line(

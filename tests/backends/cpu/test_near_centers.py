@@ -24,8 +24,8 @@ SHAPES = [(2, 5), (2, FEW + 30), (LOW, 40), (LOW + 1, 6), (48, 100), (DEEP + 9, 
 
 
 @njit
-def beats_near(square, high, low, line, near):
-    return scan.beats_near(square, high, low, line, near)
+def beats(square, high, low, near):
+    return high - low > 2.0 * scan.near_error(square, high, near)
 
 
 def straight(task, cost, n):
@@ -57,7 +57,7 @@ def scanned(X, centers, near=True, rows=EVERY):
     m = len(rows) if len(rows) else n
     axes = tuple(range(d))
     shape = ((axes, k) if k <= FEW else axes) if d <= LOW else (d > DEEP or None)
-    none = (np.inf, np.inf)
+    none = (np.inf,) * 4
     errors = p.errors if near else (*p.errors[:4], none, none, p.errors[-1])
     labels, left, empty = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(0)
     room = room_for(m, d, X.itemsize, False)
@@ -99,6 +99,19 @@ def test_centres_as_far_from_the_origin_as_from_the_row_count_as_near(d, dtype):
     assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
     _, wide = scanned(X, centers, near=False)
     assert 0 < doubtful.sum() < wide.sum()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("d", "k"), SHAPES)
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_a_few_centres_very_far_away_leave_few_rows_in_doubt(d, k, far, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, d)).astype(dtype)
+    centers = X[:k].copy()
+    centers[: k // 3] *= far
+    labels, doubtful = scanned(X, centers)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
+    assert doubtful.mean() < 0.01
 
 
 def test_a_list_of_rows():
@@ -143,12 +156,13 @@ def test_all_algorithms_answer_as_the_reference(d, dtype):
 
 
 def test_what_is_not_a_number_proves_nothing():
-    line, near = (1e-6, 1e-6, 0.0), (1e-30, 1e-6)
-    assert beats_near(1.0, 0.5, 0.4, line, near)
+    near = (1e-30, 1e-6, 1e-5, 1.0 + 1e-5)
+    assert beats(1.0, 0.5, 0.4, near)
     for bad in (np.nan, np.inf):
-        assert not beats_near(bad, 0.5, 0.4, line, near)
-        assert not beats_near(1.0, 0.5, 0.4, (bad, bad, 0.0), near)
-        assert not beats_near(1.0, 0.5, 0.4, line, (bad, bad))
-        assert not beats_near(0.0, 0.0, 0.0, line, (bad, bad))
-    assert not beats_near(1.0, np.nan, 0.4, line, near)
-    assert not beats_near(1.0, 0.5, np.nan, line, near)
+        assert not beats(bad, 0.5, 0.4, near)
+        for i in range(4):
+            assert not beats(1.0, 0.5, 0.4, (*near[:i], bad, *near[i + 1 :]))
+        assert not beats(1.0, 0.5, 0.4, (bad,) * 4)
+        assert not beats(0.0, 1.0, 0.0, (bad,) * 4)
+    assert not beats(1.0, np.nan, 0.4, near)
+    assert not beats(1.0, 0.5, np.nan, near)

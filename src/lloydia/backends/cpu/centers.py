@@ -17,6 +17,7 @@ from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
 from lloydia.backends.cpu.tile_scores import WHOLE, columns_of
 from lloydia.backends.cpu.tile_scores import depth_of as tile_depth_of
 from lloydia.exact import certificate
+from lloydia.exact.certificate import MIDDLE
 
 __all__ = ["Packed", "aligned", "pack"]
 
@@ -46,7 +47,7 @@ class Packed:
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
-        c r**2`` of a tile's score, of a panel's and of a score without a name; (a, b) of
+        c r**2`` of a tile's score, of a panel's and of a score without a name;
         :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
         and the line of adding up leading parts.
     """
@@ -102,8 +103,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         panels = aligned((n_panels, d, PANEL))
         scores = panels, aligned((n_panels * PANEL,)), aligned((d, k))
     most = certificate.most_scale(centers.dtype)
-    mean = np.empty(d)
-    scale, square, kept = _pack(centers, most, origin, before, own, mean, wide, *scores)
+    scale, square, kept = _pack(centers, most, origin, before, own, wide, *scores)
     reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
@@ -124,7 +124,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         scores,
         tuple(tiled),
         reach,
-        (most, frame[0], float(scale), np.empty_like(own), mean, wide, *scores),
+        (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
         frame,
         (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading_line),
     )
@@ -140,7 +140,7 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
 scale_of = subroutine(certificate.scale_of, inline="always")
 
 # A frame is kept where all centres are nearer to its origin than FARTHEST, and some farther from
-# their own mean than NEAREST: its errors are then not much larger than in a frame of their own.
+# their own middle than NEAREST: its errors are then not much larger than in a frame of their own.
 NEAREST, FARTHEST = 0.25, 2.0
 
 
@@ -154,23 +154,37 @@ def reach_of(wide, origin):
     return reach
 
 
+@subroutine(**LEAN)
+def find_middle(wide, own):
+    """Write the origin of :func:`lloydia.exact.certificate.frame`."""
+    k, d = wide.shape
+    step = -(-k // MIDDLE)
+    count = -(-k // step)
+    ordered = local(np.float64, MIDDLE)
+    for f in range(d):
+        for i in range(count):
+            value, place = wide[i * step, f], i
+            while place > 0 and ordered[place - 1] > value:
+                ordered[place] = ordered[place - 1]
+                place -= 1
+            ordered[place] = value
+        own[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+
+
 @kernel(**LEAN)
-def _pack(centers, most, given, before, own, mean, wide, panels, starts, columns):
-    """Write the centres in float64 and their mean, panels, where their scores start, and columns.
+def _pack(centers, most, given, before, own, wide, panels, starts, columns):
+    """Write the centres in float64, panels, where their scores start, and columns.
 
     The frame is that of the origin `given` and the scale `before` if that is not 0 and they may be
-    kept, else that of the mean, `own`, which `mean` is in float64.  Returns the scale, of an
-    exponent of at most `most`, the largest squared norm, and whether the frame was kept.
+    kept, else that of the centres' middle, `own`.  Returns the scale, of an exponent of at most
+    `most`, the largest squared norm, and whether the frame was kept.
     """
     k, d = centers.shape
     squares = local(np.float64, PANEL)
-    mean[:] = 0.0
     for j in range(k):
         for f in range(d):
             wide[j, f] = centers[j, f]
-            mean[f] += wide[j, f] / k
-    for f in range(d):
-        own[f] = mean[f]
+    find_middle(wide, own)
     reach, largest = reach_of(wide, own), 0.0
     kept = reach * before > NEAREST and reach_of(wide, given) * before < FARTHEST
     origin, scale = (given, before) if kept else (own, scale_of(reach, most))

@@ -75,13 +75,13 @@ def panel_scan(
             frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part)
         ahead += groups * part
         width = score_panels(y, d, groups, panels, starts, high, low, which, shape, ahead, part)
-        line, near = (errors[3], errors[5]) if width == 1 else (errors[2], errors[4])
+        lines = (errors[3], errors[5]) if width == 1 else (errors[2], errors[4])
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         places = doubtful[n_doubtful:]
         # Panels' errors do not depend on what is in the place of `rests`.
         n_doubtful += certify(
-            m, squares, squares, high, low, which, width, (line, near), far, labels, at, places
+            m, squares, squares, high, low, which, width, lines, far, labels, at, places
         )
         if len(best):
-            bound(m, d, squares, squares, high, low, line, unit, upper, lower)
+            bound(m, d, squares, squares, high, low, lines, unit, upper, lower)
     return n_doubtful

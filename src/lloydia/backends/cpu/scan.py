@@ -36,6 +36,7 @@ from lloydia.backends.cpu.points import (
     scan_deep_panel,
     scan_panel,
 )
+from lloydia.exact import certificate
 
 __all__ = [
     "aligned",
@@ -43,6 +44,8 @@ __all__ = [
     "canonical_row",
     "certify",
     "frame_rows",
+    "least_error",
+    "near_error",
     "score_panels",
     "two_nearest",
 ]
@@ -215,17 +218,14 @@ def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahea
     return any_number
 
 
-@subroutine(inline="always")
-def beats_near(square, high, low, line, near):
-    """Return whether the best of a row's scores is that of the nearest centre, from their gap.
+near_error = subroutine(certificate.near_error, inline="always")
 
-    Where errors are as large as those of the farthest centre, it may not be; but only centres near
-    the row can be as near as that one: see :mod:`lloydia.exact.certificate`.
-    """
-    radius, error = np.sqrt(square), line[0] + line[1] * square
-    # In this order, what is not a number stays so, and proves nothing.
-    reach = radius + np.sqrt(maximum(square - 2.0 * high + 6.0 * error, 0.0))
-    return high - low > 2.0 * (near[0] + near[1] * reach * (radius + reach))
+
+@subroutine(inline="always")
+def least_error(square, rest, score, line, near):
+    """Return the smaller of the bounds by all centres and by those that are near."""
+    error, other = line[0] + line[1] * square + line[2] * rest, near_error(square, score, near)
+    return other if other < error else error
 
 
 @subroutine(inline="always")
@@ -233,13 +233,15 @@ def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, 
     """Write the labels of `m` scanned rows, and list those in doubt; the first row is `at`.
 
     `lines` are two: the error of a row's scores is ``line[0] + line[1] * R**2 + line[2] * r**2``,
-    where `rests` are r**2; and that of :func:`beats_near`.  Returns the number of rows in doubt.
+    where `rests` are r**2; and that of :func:`lloydia.exact.certificate.near_error`.  Returns the
+    number of rows in doubt.
     """
     wide, near = lines
     # What float32 rounds here is less than this adds.
     grow = 1.0 + 2.0**-20
     line = (np.float32(wide[0] * grow), np.float32(wide[1] * grow), np.float32(wide[2] * grow))
     n_doubtful = 0
+    gaps = local(np.float64, LANES)
     for first in range(0, m, LANES):
         bits = judge(
             high.ctypes.data + 4 * first,
@@ -253,23 +255,31 @@ def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, 
             labels.ctypes.data + 4 * first,
             m - first,
         )
+        # All of a vector, even for one: no more than two roots by themselves.
+        for q in range(LANES if bits != 0 else 0):
+            score, square = np.float64(high[first + q]), np.float64(squares[first + q])
+            error = near_error(square, score, near) if square < far else np.inf
+            gaps[q] = score - np.float64(low[first + q]) - 2.0 * error
         while bits != 0:
-            p = first + lowest_bit(np.uint64(bits))
+            q = lowest_bit(np.uint64(bits))
             bits &= bits - 1
-            doubtful[n_doubtful] = at + p
-            square = np.float64(squares[p])
-            sure = beats_near(square, np.float64(high[p]), np.float64(low[p]), wide, near)
-            n_doubtful += not (sure and square < far)
+            doubtful[n_doubtful] = at + first + q
+            n_doubtful += not gaps[q] > 0.0
     return n_doubtful
 
 
 @subroutine(inline="always")
-def bound(m, d, squares, rests, high, low, line, unit, best, second):
-    """Write bounds on the squared distances of scanned rows to the nearest and to all others."""
+def bound(m, d, squares, rests, high, low, lines, unit, best, second):
+    """Write bounds on the squared distances of scanned rows to the nearest and to all others.
+
+    `lines` are those of :func:`certify`.
+    """
     shrink = 1.0 - (d + 8) * 2.0**-20
+    line, near = lines
     for p in range(m):
-        square = np.float64(squares[p])
-        error = line[0] + line[1] * square + line[2] * np.float64(rests[p])
-        best[p] = max(0.0, square - 2.0 * (np.float64(high[p]) - error)) * unit * unit
-        least = square * shrink - 2.0 * (np.float64(low[p]) + error)
+        square, rest = np.float64(squares[p]), np.float64(rests[p])
+        score, rival = np.float64(high[p]), np.float64(low[p])
+        most = square - 2.0 * (score - least_error(square, rest, score, line, near))
+        best[p] = max(0.0, most) * unit * unit
+        least = square * shrink - 2.0 * (rival + least_error(square, rest, rival, line, near))
         second[p] = maximum(0.0, least) * unit * unit

@@ -7,6 +7,7 @@ import numpy as np
 from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
 from lloydia.backends.cpu.points import LANES
 from lloydia.backends.cpu.rows import distance
+from lloydia.backends.cpu.scan import least_error
 
 __all__ = ["settle"]
 
@@ -58,7 +59,7 @@ def settle(
     """
     _, starts, columns = packed
     origin, scale = frame
-    far, line = errors[0], errors[3]
+    far, line, near = errors[0], errors[3], errors[5]
     d, k = X.shape[1], len(centers)
     unit = 1.0 / np.float64(scale)
     tops = local(np.float32, LANES)
@@ -74,7 +75,7 @@ def settle(
                 scores[j] += y * columns[f, j]
         square *= 1.0 + 2.0**-30
         top = largest(scores, tops)
-        error = line[0] + line[1] * square if square < far else np.inf
+        error = least_error(square, 0.0, np.float64(top), line, near) if square < far else np.inf
         reach = np.float64(top) - 2.0 * error
         label, least, rival, j = 0, np.inf, np.inf, -1
         while True:
@@ -89,5 +90,7 @@ def settle(
         fresh[entry - start] = label
         if len(best):
             best[entry - start] = least
+            if square < far:
+                error = least_error(square, 0.0, reach, line, near)
             others = square * (1.0 - (d + 8) * 2.0**-20) - 2.0 * (reach + error)
             second[entry - start] = minimum(rival, maximum(0.0, others) * unit * unit)

@@ -21,6 +21,7 @@ from lloydia.backends.cpu.scan import (
     bound,
     certify,
     frame_rows,
+    least_error,
     score_panels,
 )
 from lloydia.backends.cpu.settle import settle
@@ -62,7 +63,7 @@ def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, fram
     """
     panels, starts, _ = packed
     labels, least, second = found
-    far, line, unit = errors[0], errors[2], 1.0 / np.float64(frame[1])
+    far, line, near, unit = errors[0], errors[2], errors[4], 1.0 / np.float64(frame[1])
     d, k = X.shape[1], len(centers)
     shrink = 1.0 - (d + 8) * 2.0**-20
     reach, names, points = aligned(GROUP), integers(len(starts)), integers(len(starts))
@@ -70,9 +71,11 @@ def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, fram
     for e in range(n):
         q = doubtful[e]
         wanted |= np.int64(1) << q
-        error = line[0] + line[1] * np.float64(square[q]) if square[q] < far else np.inf
+        error, top = np.inf, np.float64(high[q])
+        if square[q] < far:
+            error = least_error(np.float64(square[q]), 0.0, top, line, near)
         # Rounded to float32 it is still not more than this.
-        reach[q] = (np.float64(high[q]) - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
+        reach[q] = (top - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
     n_listed = list_rivals(
         y.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels), reach.ctypes.data,
         wanted, names.ctypes.data, points.ctypes.data,
@@ -82,8 +85,9 @@ def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, fram
     for e in range(n):
         q = doubtful[e]
         if square[q] < far:
-            error = line[0] + line[1] * np.float64(square[q])
-            others = np.float64(square[q]) * shrink - 2.0 * (np.float64(reach[q]) + error)
+            least_listed = np.float64(reach[q])
+            error = least_error(np.float64(square[q]), 0.0, least_listed, line, near)
+            others = np.float64(square[q]) * shrink - 2.0 * (least_listed + error)
             second[q] = min(second[q], max(0.0, others) * unit * unit)
 
 
@@ -96,11 +100,11 @@ def rescore(
     The block begins with entry `at` of the list `rows`; `squares`, `labels`, `best` and `second`
     are its.  Returns the number of rows that were settled.
     """
-    d, line, unit = X.shape[1], errors[2], 1.0 / np.float64(frame[1])
+    d, lines, unit = X.shape[1], (errors[2], errors[4]), 1.0 / np.float64(frame[1])
     again = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
     square, high, low = aligned(3 * GROUP).reshape(3, GROUP)
     which, rests = aligned(GROUP).view(np.int32), aligned(GROUP)
-    rests[:], lines = np.float32(0.0), (line, errors[4])
+    rests[:] = np.float32(0.0)
     fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
     upper, lower = np.empty(GROUP), np.empty(GROUP)
     settled = 0
@@ -119,7 +123,7 @@ def rescore(
         )
         settled += n_doubtful
         if len(best):
-            bound(m, d, square, rests, high, low, line, unit, upper, lower)
+            bound(m, d, square, rests, high, low, lines, unit, upper, lower)
         if n_doubtful > FEW:
             found = (fresh, upper, lower)
             settle_group(
@@ -170,7 +174,7 @@ def tile_scan(
     scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256)
     scratch[:] = np.float32(0.0)
     # A tile's error has no other bound.
-    lines = tile_line, (np.inf, np.inf)
+    lines = tile_line, (np.inf, np.inf, np.inf, np.inf)
     unit = 1.0 / np.float64(scale)
     places, settled = np.empty(block, np.int64), 0
     for at in range(start, stop, block):
@@ -182,7 +186,7 @@ def tile_scan(
         labels, upper, lower = fresh[at - start :], best[at - start :], second[at - start :]
         n = certify(m, squares, rests, high, low, which, TILE, lines, far, labels, at, places)
         if len(best):
-            bound(m, d, squares, rests, high, low, tile_line, unit, upper, lower)
+            bound(m, d, squares, rests, high, low, lines, unit, upper, lower)
         settled += rescore(
             X, rows, y, squares, at, places, n, packed, centers, frame, errors, deep, labels,
             upper, lower,
