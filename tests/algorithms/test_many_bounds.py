@@ -56,6 +56,19 @@ def test_bounds_bound_the_true_distances_of_nasty_rows(algorithm, X, k):
 
 
 @BOTH
+@pytest.mark.parametrize("size", [1.0, 1e-20, 1e-30, 1e-150])
+@pytest.mark.parametrize(("k", "d"), [(2, 3), (5, 40), (40, 2)])
+def test_tiny_rows_leave_centres_that_are_all_one(algorithm, size, k, d):
+    X = np.random.default_rng(0).normal(size=(60, d)) * size
+    of = {"n_clusters": k, "init": X[[1] * k], "n_init": 1, "max_iter": 4, "tol": 0.0}
+    right = KMeans(**of, empty="keep", device="reference").fit(X)
+    found = KMeans(**of, empty="keep", algorithm=algorithm, device="cpu").fit(X)
+    assert (found.labels_ == right.labels_).all()
+    assert (found.cluster_centers_ == right.cluster_centers_).all()
+    assert found.inertia_ == right.inertia_
+
+
+@BOTH
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(3000, 3, 300), (2000, 40, 150), (1500, 200, 20)], ids=str)
 def test_bounds_hold_from_the_start_to_the_end(algorithm, dtype, shape):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,6 +167,17 @@ def test_a_label_certified_by_near_centres_is_the_canonical_one(X, data):
             second, best = np.sort(row)[-2:]
             if best - second > 2 * certificate.near_error(radius * radius, best, line):
                 assert row.argmax() == labels[i]
+
+
+@pytest.mark.parametrize("d", [1, 3, 100, 2**14, 2**19, 2**20 - 2**18])
+def test_a_score_as_wrong_as_can_be_still_bounds_its_own_error(d):
+    line = certificate.near_line(d, 1.0, 1.0)
+    lengths = [0.0, *np.ldexp(1.0, range(-70, 30)), *np.linspace(0.5, 3.0, 40)]
+    for radius, away in itertools.product(lengths, lengths):
+        # No centre at this distance from the row has a larger norm, or a larger score.
+        error = float(certificate.score_error(d, radius, radius + away, 1.0))
+        score = 0.5 * (radius**2 - away**2) + error
+        assert certificate.near_error(radius**2, score, line) >= error
 
 
 def test_near_centres_are_not_certified_where_none_are():

@@ -19,7 +19,7 @@ from lloydia.backends.cpu.micro import LANES, MR
 from lloydia.backends.cpu.panels import collect, keep_all, scores_of_one
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import aligned, canonical_row, two_nearest
-from lloydia.backends.cpu.scores import above, below, frame, kept, limits
+from lloydia.backends.cpu.scores import above, below, frame, kept, limits, single
 
 __all__ = ["bound_rows", "elkan"]
 
@@ -104,7 +104,7 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
             i, j = rows[at + p], np.int64(which[p])
             keep_all(
                 out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
-                least[p], np.float32(factor), shrink, tiny,
+                least[p], single(factor), shrink, tiny,
             )  # fmt: skip
             rival = below(least[p], second[p], factor, padding)
             upper[i] = above(most[p], best[p], factor, padding)

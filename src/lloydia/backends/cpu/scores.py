@@ -18,7 +18,7 @@ from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.exact.certificate import FAR
 
-__all__ = ["above", "below", "frame", "kept", "limits"]
+__all__ = ["above", "below", "frame", "kept", "limits", "single"]
 
 
 @kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
@@ -46,13 +46,22 @@ def limits(square, terms):
     return error, np.float32(least), most
 
 
+@kernel(forceinline=True)
+def single(factor):
+    """Return `factor` in float32, for lower bounds: a smaller one where it would be infinite.
+
+    That is where all centres are one, which leaves the scale at 1, and the data are tiny.
+    """
+    return np.float32(min(factor, 2.0**127))
+
+
 @kernel
 def below(least, score, factor, padding):
     """Return a lower bound on a distance, from that on ``|x'|**2 - 2 E`` and a score; float32."""
     square = least - np.float32(2.0) * score
     # False for a NaN too.
     root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
-    bound = root * np.float32(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
+    bound = root * single(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
     return max(bound, np.float32(0.0))
 
 
