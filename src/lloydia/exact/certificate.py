@@ -200,9 +200,9 @@ def near_line(
 def near_error(square: float, score: float, line: tuple[float, float, float, float]) -> float:
     """Return E', a bound on the errors of a row's scores that the farthest centre has no part in.
 
-    On those of the centres that are canonically no farther than one of this score.  The squared
-    distance to that one is at most ``R**2 - 2 s + 2 E'``, to any of no larger score at least
-    ``|x'|**2 - 2 s - 2 E'``.
+    It is on those of the centres that are canonically no farther than one of this score.  The
+    squared distance to that one is at most ``R**2 - 2 s + 2 E'``, to any of no larger score at
+    least ``|x'|**2 - 2 s - 2 E'``.
 
     Parameters
     ----------

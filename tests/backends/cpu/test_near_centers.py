@@ -50,9 +50,9 @@ def between(d, k, dtype, seed=0):
     return X, centers
 
 
-def scanned(X, centers, near=True, rows=EVERY):
+def scanned(X, centers, near=True, rows=EVERY, old=None):
     """Return the labels, and which rows of the list are in doubt."""
-    p = pack(centers, False, straight)
+    p = pack(centers, False, straight, old)
     (n, d), k = X.shape, len(centers)
     m = len(rows) if len(rows) else n
     axes = tuple(range(d))
@@ -110,6 +110,19 @@ def test_a_few_centres_very_far_away_leave_few_rows_in_doubt(d, k, far, dtype):
     centers = X[:k].copy()
     centers[: k // 3] *= far
     labels, doubtful = scanned(X, centers)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
+    assert doubtful.mean() < 0.01
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9])
+def test_an_origin_among_centres_far_away_is_not_kept(far):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20)).astype(np.float32)
+    before, centers = X[:10].copy(), X[:10].copy()
+    before[:6] *= far
+    centers[:2] *= far
+    old = pack(before, False, straight)
+    labels, doubtful = scanned(X, centers, old=old)
     assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
     assert doubtful.mean() < 0.01
 

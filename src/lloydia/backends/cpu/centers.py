@@ -139,9 +139,10 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
 
 scale_of = subroutine(certificate.scale_of, inline="always")
 
-# A frame is kept where all centres are nearer to its origin than FARTHEST, and some farther from
-# their own middle than NEAREST: its errors are then not much larger than in a frame of their own.
-NEAREST, FARTHEST = 0.25, 2.0
+# A frame is kept where all centres are nearer to its origin than FARTHEST, some farther from their
+# own middle than NEAREST, and that middle, where most are, no farther from its origin than so many
+# of their spreads: its errors are then not much larger than in a frame of their own.
+NEAREST, FARTHEST, SPREADS = 0.25, 2.0, 4.0
 
 
 @subroutine(**LEAN)
@@ -156,11 +157,14 @@ def reach_of(wide, origin):
 
 @subroutine(**LEAN)
 def find_middle(wide, own):
-    """Write the origin of :func:`lloydia.exact.certificate.frame`."""
+    """Write the origin of :func:`lloydia.exact.certificate.frame`.
+
+    Returns how far apart half of the centres that it is taken of are, along a feature at most.
+    """
     k, d = wide.shape
     step = -(-k // MIDDLE)
     count = -(-k // step)
-    ordered = local(np.float64, MIDDLE)
+    ordered, spread = local(np.float64, MIDDLE), 0.0
     for f in range(d):
         for i in range(count):
             value, place = wide[i * step, f], i
@@ -169,6 +173,8 @@ def find_middle(wide, own):
                 place -= 1
             ordered[place] = value
         own[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+        spread = maximum(spread, ordered[3 * count // 4] - ordered[count // 4])
+    return spread
 
 
 @kernel(**LEAN)
@@ -184,9 +190,12 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
     for j in range(k):
         for f in range(d):
             wide[j, f] = centers[j, f]
-    find_middle(wide, own)
-    reach, largest = reach_of(wide, own), 0.0
-    kept = reach * before > NEAREST and reach_of(wide, given) * before < FARTHEST
+    spread = find_middle(wide, own)
+    reach, largest, aside = reach_of(wide, own), 0.0, 0.0
+    for f in range(d):
+        aside = maximum(aside, abs(np.float64(own[f]) - np.float64(given[f])))
+    kept = aside <= SPREADS * spread and reach * before > NEAREST
+    kept = kept and reach_of(wide, given) * before < FARTHEST
     origin, scale = (given, before) if kept else (own, scale_of(reach, most))
     for number in range(len(panels)):
         first = number * PANEL
