@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Engine, Late, Report
+from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
 from lloydia.stopping import Rule
@@ -174,6 +174,8 @@ def steps(
     settles, costed = empty != "keep", history or rule.needs_inertia
     # The engine counts from its own start, so many iterations after the run's.
     before = halt.iteration - 1 if halt else 0
+    watched = costed or halt is not None or on_iteration is not None
+    engine.tolerance = NEVER if watched else rule.tolerance
     engine.start(centers, algorithm, settles, max_iter - before)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lloydia.backends.engine import Report
+from lloydia.backends.engine import NEVER, Report
 from lloydia.exact.sums import Extent
 
 __all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse", "spell"]
@@ -26,9 +26,12 @@ class Rule:
     ----------
     needs_inertia : bool
         Whether the reports must hold the inertia, which costs a pass over the data.
+    tolerance : float
+        Not negative: it also stops where the shift is at most so many times the spread of the rows.
     """
 
     needs_inertia = False
+    tolerance = NEVER
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
@@ -138,6 +141,11 @@ class Shift(Rule):
 
     limit: float
 
+    @property
+    def tolerance(self) -> float:  # type: ignore[override]
+        """No limit but 0 is known to be one of the rows'."""
+        return 0.0 if self.limit == 0.0 else NEVER
+
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
         return report.shift <= self.limit
@@ -166,17 +174,18 @@ class Tolerance(Rule):
     def __init__(
         self, tol: float, spread: Callable[[], float], extent: Callable[[], Extent]
     ) -> None:
-        self.tol, self.spread, self.extent = tol, spread, extent
+        self.tolerance, self.spread, self.extent = tol, spread, extent
 
     @cached_property
     def most(self) -> float:
         """A bound on the limit, that covers its roundings and what underflows."""
-        return self.tol * (1.001 * float(np.square(self.extent().largest).mean()) + 2.0**-1000)
+        square = float(np.square(self.extent().largest).mean())
+        return self.tolerance * (1.001 * square + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:
         """The rule with its limit."""
-        return Shift(self.tol * self.spread())
+        return Shift(self.tolerance * self.spread())
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""

@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 
 from lloydia.exact.sums import Extent
 
-__all__ = ["UNLIMITED", "Engine", "Late", "Ready", "Report"]
+__all__ = ["NEVER", "UNLIMITED", "Engine", "Late", "Ready", "Report"]
 
 # Iterations that no run needs.
 UNLIMITED = 1 << 30
+# The tolerance of a run that ends for other reasons.
+NEVER = -1.0
 
 
 class Report(NamedTuple):
@@ -105,6 +107,10 @@ class Engine(Protocol):
         float32 or float64: the type of the centres.
     lag : int
         Iterations that may be queued before the loop waits for the first report.
+    tolerance : float
+        Set before a run is started: it ends where the shift is at most so many times the spread.
+        An engine may end it there by itself: what is queued beyond changes nothing, and
+        :meth:`rewind` still finds the state after that iteration.
     algorithm : str
         That of the last assignment; of a run with ``"auto"``, the one it came to.
     full : bool
@@ -119,6 +125,7 @@ class Engine(Protocol):
     n_features: int
     dtype: np.dtype
     lag: int
+    tolerance: float
     algorithm: str
     full: bool
     n_distances: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,21 +12,26 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.found_grid import limbs_before, remember_limbs
+from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
+from lloydia.backends.cuda.means import MOST_LIMITED
 from lloydia.backends.cuda.own_device import anywhere
 from lloydia.backends.cuda.picks import Picks
-from lloydia.backends.cuda.plans import overlap
+from lloydia.backends.cuda.plans import Layout, overlap, planned
+from lloydia.backends.cuda.spread import Spread
 from lloydia.backends.cuda.sums import Lattice, replicas
 from lloydia.backends.cuda.tensor_run import TensorRun
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.engine import NEVER, UNLIMITED
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding.given import checked
 
 __all__ = ["Beginning"]
+
+# Of so many rows iterations take the device less than the host.
+FEW_ROWS = 1 << 14
 
 
 class Beginning(Picks):
@@ -42,6 +48,10 @@ class Beginning(Picks):
     used: torch.Tensor
     ending: LowEnding | Ending | None
 
+    def forget_extent(self) -> None:
+        super().forget_extent()
+        self._variance: Spread | None = None
+
     def _hold(self, X: torch.Tensor) -> None:
         super()._hold(X)
         # Whether their magnitudes are to be looked at.
@@ -52,6 +62,7 @@ class Beginning(Picks):
         self._lattice: Lattice | None = None
         self.renewed = self.unchecked = False
         self.fixed: tuple | None = None
+        self.tolerance = NEVER
 
     def extent(self) -> exact.Extent:
         run = self.__dict__.get("run")
@@ -99,6 +110,7 @@ class Beginning(Picks):
             before, settles = self.run, bool(self.run.settles)
             self.begun = self._begin(self._checked(self.begun))
             self.extent()
+            self._variance = None
             self._build(self.begun, settles)
             self.run.repeat(before)
         elif self.ranges:
@@ -125,7 +137,7 @@ class Beginning(Picks):
         if grid.n_limbs == guess.grid.n_limbs:
             self._lattice = replace(guess, grid=grid)
             return
-        self._lattice = None
+        self._lattice = self._variance = None
         # No more iterations were launched than there are slots: the first still has the start.
         start, settles = run.before(1).cpu().numpy(), bool(run.settles)
         ends = run.ending is not None
@@ -172,6 +184,7 @@ class Beginning(Picks):
         if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
             assert isinstance(self.run, TensorRun)
             self.run.begin_again(self.begun)
+            self.limit()
             self.used = self.run.current
             self.ending = None
         else:
@@ -220,10 +233,17 @@ class Beginning(Picks):
         self.forget_run()
         k = self.k
         self.lag = self.lag_of(k)
+        together = self.lag + 1
+        if self.low and self.tolerance != NEVER and self.n_samples > FEW_ROWS:
+            # The device stops by itself: it may go on while the host looks at what was.
+            self.lag += together
         check_memory(self.needed(k), self.device)
         if self.low:
             lattice = None if self.unchecked else self.lattice
-            self.run = LowRun(self, lattice, centers, self.lag + 4, settles)
+            self.run = LowRun(self, lattice, centers, min(self.lag, self.max_iter) + 4, settles)
+            self.run.together = together
+            if self.limits:
+                self.run.spread, self.run.tol = self._spread_of(self.run), self.tolerance
         else:
             if self.halves is None:
                 # The device stores them while the host goes on.
@@ -232,9 +252,51 @@ class Beginning(Picks):
         self.used = self.run.current
         self.ending = None
 
+    @property
+    def limits(self) -> bool:
+        """Whether runs end by the spread."""
+        return self.tolerance > 0.0 and self.k <= MOST_LIMITED
+
+    def _plain(self) -> Lattice:
+        """Return the grid of the rows without weights; of a guess, as far as it is known."""
+        if self.weights is None and not (self.low and self.unchecked):
+            return self.lattice
+        return Lattice.of(self, exact.Grid.choose(self.extent().unweighted(), self.dtype), None)
+
+    def _spread_of(self, run: LowRun) -> Spread:
+        """Return the spread that a run is to queue, if nobody has."""
+        if self._variance is None:
+            if self.unchecked:
+                lattice = found_lattice(self.X, run.numbers, LIMBS)
+                self._variance = Spread(self, lattice, run.bounds, run.spreading)
+            else:
+                self._variance = Spread(self, self._plain())
+        return self._variance
+
+    def queue_spread(self) -> Spread:
+        """Return the spread, queued."""
+        spread = self._variance
+        if spread is None or not spread.queued:
+            # What a run of few features finds as it is launched is its own.
+            if spread is None or self.low:
+                spread = Spread(self, self._plain())
+            tol = max(self.tolerance, 0.0)
+            work = partial(spread.queue, self, tol)
+            layout = Layout.of("spread", self.X, more=(*spread.key, self.low, tol))
+            planned(work, self.device, layout._replace(parts=[self.X, *spread.pieces]))
+            spread.done()
+            if self._variance is None:
+                self._variance = spread
+        return spread
+
+    def limit(self) -> torch.Tensor | None:
+        """Return the sum of squares of movements that a run ends at, which is on its way."""
+        return self.queue_spread().limit if self.limits else None
+
     def _fixed(self, k: int, settles: int) -> tuple:
         """Return what is part of a recording, beside addresses and the shape of the rows."""
-        return k, settles, self.grid.bits, self.grid.n_limbs, self.grid.recover
+        grid = self.grid
+        return k, settles, self.limits, grid.bits, grid.n_limbs, grid.recover
 
     def renew(self, X: torch.Tensor) -> None:
         """Copy other rows, of the same shape and type, over those that are here; none is weighted.
@@ -246,6 +308,7 @@ class Beginning(Picks):
         if isinstance(run, TensorRun) and not self.renewed:
             self.fixed = self._fixed(self.k, run.settles)
         self.X.copy_(X)
+        variance = self._variance
         self.forget_extent()
         if self.low:
             self.forget_run()
@@ -255,6 +318,10 @@ class Beginning(Picks):
             self._lattice = self._lattice.renewed(self, self.grid)
         if self.halves is not None:
             self.halves.renew(self)
+        if variance is not None:
+            # Where recordings look for it.
+            variance.renew(self, self.lattice)
+            self._variance = variance
         self.renewed = True
 
     @anywhere

@@ -108,7 +108,8 @@ def own_kernel(
 ):
     """Write D of rows to their own centre; note the largest term and which labels occur early.
 
-    Of a row that has no label yet, as one that is not finite, it is 0.
+    Of a row that has no label yet, as one that is not finite, it is 0.  Without labels, the first
+    centre is that of all.
     """
     if flow is not None and tl.load(flow) != 0:
         return
@@ -117,7 +118,9 @@ def own_kernel(
     if seen is not None and tl.program_id(0) * OWN < FEW * k:
         see(labels, rows, inside, seen)
     rows += first_row(n)
-    label = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    label = tl.zeros(rows.shape, tl.int64)
+    if labels is not None:
+        label = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
     own = first_row(k) + label
     D = pair_distances(X + rows * d, centers + own * d, inside & (label >= 0), d, LEVELS)
     tl.store(out + rows, D, mask=inside)
@@ -133,7 +136,7 @@ def own_kernel(
 
 def own_distances(
     rows: Placed,
-    labels: torch.Tensor,
+    labels: torch.Tensor | None,
     centers: torch.Tensor,
     out: torch.Tensor | None = None,
     flow: torch.Tensor | None = None,
@@ -145,7 +148,8 @@ def own_distances(
     Parameters
     ----------
     rows : Placed
-    labels : tensor of shape (n,), int32
+    labels : tensor of shape (n,), int32, or None
+        None: all rows have the first centre's.
     centers : tensor of shape (k, d), or (members, k, d), contiguous
     out : tensor of shape (n,), float64, optional
         Where to write it.

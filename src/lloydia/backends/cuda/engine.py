@@ -12,16 +12,14 @@ from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.beginning import Beginning
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.low_run import LowEnding
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.reports import Told
-from lloydia.backends.cuda.sums import Lattice, gather
-from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
 from lloydia.backends.engine import Report
 from lloydia.exact import sums as exact
-from lloydia.exact.means import means
 
 __all__ = ["CUDA"]
 
@@ -67,11 +65,8 @@ class CUDA(Beginning):
             self.ask()
 
     def spread(self) -> float:
-        grid = exact.Grid.choose(self.extent().unweighted(), self.dtype)
-        totals = gather(self.X, Lattice.of(self, grid, None))[0].cpu().numpy()
-        mean = torch.from_numpy(means(totals, grid, self.dtype)).to(self.device)
-        none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
-        return float(self.total_cost(none, mean, None)) / (self.n_samples * self.n_features)
+        self.extent()  # refuses NaN
+        return float(self.queue_spread())
 
     # -- a run -------------------------------------------------------------------------------
 
@@ -79,7 +74,7 @@ class CUDA(Beginning):
     def iterate(self, inertia: bool) -> Queued:
         self.queued += 1
         cost = self.watch() if inertia else None
-        if not inertia and isinstance(self.run, TensorRun):
+        if not inertia:
             # Several together, where they are short, take the host less time.
             many = self.queued - self.launched >= self.run.together
             last = self.queued == self.max_iter
@@ -126,10 +121,12 @@ class CUDA(Beginning):
     @anywhere
     def rewind(self, iteration: int) -> None:
         told = self.run.answer(iteration)
-        if told.empty or not self.launched == iteration == self.queued:
+        # An end that was queued was not come to where the device has halted before.
+        halted = told.changed and told.halted
+        if told.empty or halted or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
             # Where nothing changed the device stopped, and no more is asked of this run.
-            if told.changed or told.empty:
+            if (told.changed or told.empty) and told.halted != ASSIGNED.value:
                 self.go_back(iteration)
         self.ending = self.run.ending
         # A run that came to its end asks for no centres of before.

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
+    "ASSIGNED",
     "HALT",
     "ITERATION",
     "MOST_FEATURES",
@@ -22,6 +23,7 @@ __all__ = [
     "N_EMPTY",
     "N_RECHECKED",
     "N_WIDE",
+    "SHIFT",
     "SIZE",
     "TICKETS",
     "first_row",
@@ -31,6 +33,8 @@ __all__ = [
 
 # Not 0: the kernels of an iteration return at once, and change nothing.
 HALT = tl.constexpr(0)
+# What it is where centres moved so little that the run is over, and rows were assigned to them.
+ASSIGNED = tl.constexpr(2)
 # Iterations completed.
 ITERATION = tl.constexpr(1)
 # Of this iteration: rows that changed, rows in doubt after each stage, rows checked again.
@@ -43,6 +47,8 @@ N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
 # Rows in doubt between more centres than most.
 N_WIDE = tl.constexpr(8)
+# The sum of the squares of the centres' movements, in any order: a float64.
+SHIFT = tl.constexpr(10)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 

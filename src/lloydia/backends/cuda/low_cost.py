@@ -13,15 +13,24 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import leave, resident, wait_for_all
 from lloydia.backends.cuda.distinct import n_missing, see
-from lloydia.backends.cuda.flow import HALT, ITERATION
+from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded
 from lloydia.exact import sums as exact
 
-__all__ = ["COST", "DONE", "RESIDENT", "cost_programs", "end_kernel", "low_cost"]
+__all__ = [
+    "COST",
+    "DONE",
+    "RESIDENT",
+    "cost_programs",
+    "end_kernel",
+    "low_cost",
+    "queue_low_cost",
+]
 
 BLOCK = tl.constexpr(512)
 # Programs that a multiprocessor holds.
@@ -39,8 +48,13 @@ NONE = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
 @triton.jit
 def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
-    """Return weight times D of some rows to the centres of their labels; 0 outside."""
-    label = tl.load(labels + rows, mask=inside, other=0)
+    """Return weight times D of some rows to the centres of their labels; 0 outside.
+
+    Without labels, to the first centre.
+    """
+    label = tl.zeros(rows.shape, tl.int32)
+    if labels is not None:
+        label = tl.load(labels + rows, mask=inside, other=0)
     x = features(X, rows.to(tl.int64) * d, inside, d)
     c = features(centers, label.to(tl.int64) * d, inside, d)
     D = tl.zeros(rows.shape, tl.float64)
@@ -148,7 +162,8 @@ def end_kernel(
 
     Once: the host may have queued this for later iterations as well.
     """
-    ended = (ends != 0) & (tl.load(flow + HALT) == 0)
+    halt = tl.load(flow + HALT)
+    ended = ((ends != 0) & (halt == 0)) | (halt == ASSIGNED)
     if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
         add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
 
@@ -163,14 +178,29 @@ def cost_programs(n: int, device: torch.device) -> int:
     return 1 if INTERPRETED else min(ceil_div(n, BLOCK.value), RESIDENT * processors(device))
 
 
+def queue_low_cost(
+    X: torch.Tensor,
+    labels: torch.Tensor | None,
+    centers: torch.Tensor,
+    weights: torch.Tensor | None,
+    out: torch.Tensor,
+) -> None:
+    """Queue the sum of weight times D to the centres of these labels, for few features.
+
+    Without labels it is to the first centre.  `out` are COST + 1 zeros, int64.
+    """
+    n, d = X.shape
+    launch(
+        low_cost_kernel, (cost_programs(n, X.device),),
+        X, n, labels, centers, weights, out, exact.bits_a_limb(n), out[COST:].view(torch.int32),
+        d=d, **EXACT, **resident(RESIDENT),
+    )  # fmt: skip
+
+
 def low_cost(
     rows: Placed, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
 ) -> Cost:
     """Return the weighted sum of D to the centres of these labels, for few features."""
-    n, d = rows.X.shape
     out = torch.zeros(COST + 1, dtype=torch.int64, device=rows.device)
-    low_cost_kernel[(cost_programs(n, rows.device),)](
-        rows.X, n, labels, centers, weights, out, exact.bits_a_limb(n),
-        out[COST:].view(torch.int32), d=d, **EXACT, **resident(RESIDENT),
-    )  # fmt: skip
-    return Cost(out, n)
+    queue_low_cost(rows.X, labels, centers, weights, out)
+    return Cost(out, rows.n_samples)

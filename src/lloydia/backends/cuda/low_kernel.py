@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import leave, wait_for_all
-from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, N_RECHECKED
+from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.low_means import conclude, low_means, tally_of
 from lloydia.backends.cuda.low_scan import label_rows, move_rows
 
@@ -25,8 +25,8 @@ __all__ = ["low_kernel"]
 )  # fmt: skip
 def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
-    current, history, n_slots, report, flow, settles, changed_rows, changed_old, doubts, room,
-    table, cells, sides, arrivals, n_iterations, assigns,
+    current, history, n_slots, report, flow, settles, limit,
+    changed_rows, changed_old, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -43,7 +43,7 @@ def low_kernel(
     n_iterations : int
         Or -1: an assignment and its sums, but no means.
     assigns : int
-        1: an assignment to the last centres follows; or 0.
+        1: an assignment to the last centres follows; or 0.  Also where the limit ends iterations.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     if n_limbs == 0:
@@ -91,13 +91,16 @@ def low_kernel(
             wait_for_all(arrivals, n_programs, passed)
             low_means(
                 program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d,
-                current, history, n_slots, report, tally_of(tallies, iteration),
+                current, history, n_slots, report, tally_of(tallies, iteration), limit,
                 REPLICAS, BLOCK_K, COLUMNS,
             )  # fmt: skip
             wait_for_all(arrivals, n_programs, passed + 1)
             passed += 2
-            halts = conclude(program, iteration, tallies, k, n_slots, report, flow, settles)
-            running = running & (halts == 0)
+            halts = conclude(program, iteration, tallies, k, n_slots, report, flow, settles, limit)
+            running = (running & (halts == 0)) | (halts == ASSIGNED)
+            # What follows then is an assignment alone.
+            n_iterations = tl.where(halts == ASSIGNED, done + 1, n_iterations)
+            assigns = tl.where(halts == ASSIGNED, 1, assigns)
             iteration += 1
         done += 1
     leave(arrivals, n_programs)

@@ -9,8 +9,18 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
-from lloydia.backends.cuda.flow import HALT, ITERATION
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED, limb_sum, significand
+from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
+from lloydia.backends.cuda.means import (
+    CHANGED,
+    EMPTY,
+    HALTED,
+    HEAD,
+    MOVE,
+    RECHECKED,
+    limb_sum,
+    significand,
+    within,
+)
 
 __all__ = ["conclude", "low_means", "tally_of"]
 
@@ -57,7 +67,7 @@ def few_significands(
 @triton.jit
 def low_means(
     program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d: tl.constexpr,
-    current, history, n_slots, report, tally,
+    current, history, n_slots, report, tally, limit,
     REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres.
@@ -114,17 +124,23 @@ def low_means(
         tl.atomic_max(said + MOVE, move.to(tl.int64, bitcast=True), sem="relaxed")
         n_empty = tl.sum((empty & real[:, None]).to(tl.int64))
         tl.atomic_add(tally + 1, n_empty, mask=n_empty > 0, sem="relaxed")
+        if limit is not None:
+            moved = tl.sum(tl.where(real, square, 0.0), 0)
+            tl.atomic_add((tally + 2).to(tl.pointer_type(tl.float64)), moved, sem="relaxed")
 
 
 @triton.jit
 def tally_of(tallies, iteration):
-    """Return where an iteration counts rows changed, 2**32 for each checked again; and empties."""
-    return tallies + iteration % 3 * 2
+    """Return where an iteration counts rows changed, 2**32 for each checked again; and empties.
+
+    Then it adds the squares of the centres' movements, a float64.
+    """
+    return tallies + iteration % 3 * 3
 
 
 @triton.jit
-def conclude(program, iteration, tallies, k, n_slots, report, flow, settles):
-    """Return whether iterations end here; one program writes the report.
+def conclude(program, iteration, tallies, k, n_slots, report, flow, settles, limit):
+    """Return whether iterations end here, and how: as HALT says; one program writes the report.
 
     All programs have counted.  None counts for the iteration after the next before all have come
     here, where its tally is made ready.
@@ -133,17 +149,21 @@ def conclude(program, iteration, tallies, k, n_slots, report, flow, settles):
     counted = tl.load(tally, volatile=True)
     n_empty = tl.load(tally + 1, volatile=True)
     n_changed = counted & 0xFFFFFFFF
-    halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+    halts = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
+    if limit is not None:
+        moved = tl.load((tally + 2).to(tl.pointer_type(tl.float64)), volatile=True)
+        halts = tl.where((halts == 0) & within(moved, limit), ASSIGNED, halts)
     if program == 0:
         said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
         tl.store(said + CHANGED, n_changed)
         tl.store(said + EMPTY, n_empty)
         tl.store(said + RECHECKED, counted >> 32)
+        tl.store(said + HALTED, halts.to(tl.int64))
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        for i in tl.static_range(2):
+        for i in tl.static_range(3):
             tl.store(tally_of(tallies, iteration + 2) + i, tl.zeros((), tl.int64))
-        tl.store(flow + HALT, halts.to(tl.int32))
+        tl.store(flow + HALT, halts)
         tl.store(flow + ITERATION, iteration + 1)
     return halts

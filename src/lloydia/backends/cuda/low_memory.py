@@ -41,6 +41,8 @@ class LowMemory:
     arrivals : int32 (...)
         See :mod:`lloydia.backends.cuda.barrier`.
     report : int64 (n_slots, HEAD + k)
+    spreading : int64 (...)
+        That of a :class:`~lloydia.backends.cuda.spread.Spread`.
     scratch : uint8 (shape.scratch[-1],)
         Lists, and what follows.
     table : float32 (...)
@@ -104,6 +106,10 @@ class LowMemory:
     def report(self) -> torch.Tensor:
         size = HEAD.value + self.k
         return self._part(5)[: self.n_slots * size].view(self.n_slots, size)
+
+    @cached_property
+    def spreading(self) -> torch.Tensor:
+        return self._part(6)
 
     @property
     def all_sums(self) -> torch.Tensor:

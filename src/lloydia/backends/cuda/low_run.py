@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.extent import bounds_of
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
 from lloydia.backends.cuda.low_cells import sides_of
@@ -18,13 +19,15 @@ from lloydia.backends.cuda.low_cost import DONE, RESIDENT, cost_programs, end_ke
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
 from lloydia.backends.cuda.low_memory import LowMemory
-from lloydia.backends.cuda.low_shape import ROWS, shape_of
+from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.reports import Told, read
+from lloydia.backends.cuda.spread import TOTAL, Spread
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.totals import join_cost
+from lloydia.backends.engine import UNLIMITED
 from lloydia.exact import sums as exact
 
 __all__ = ["LIMBS", "SPARE", "LowEnding", "LowRun"]
@@ -33,8 +36,6 @@ __all__ = ["LIMBS", "SPARE", "LowEnding", "LowRun"]
 CENTERS = 128
 # More than the entries of lists that stay unused.
 SPARE = 1 << 19
-# Limbs that there is room for where the grid is not known yet.
-LIMBS = 3
 
 
 class LowEnding:
@@ -44,11 +45,11 @@ class LowEnding:
         self.run, self.n = run, run.rows.n_samples
 
     def __float__(self) -> float:
-        return join_cost(self.run.part(2)[:4].tolist(), self.n)
+        return join_cost(self.run.last_part(2)[:4].tolist(), self.n)
 
     def full(self) -> bool:
         """Return whether every cluster has a row."""
-        return int(np.count_nonzero(self.run.part(3).view(np.int32))) == self.run.k
+        return int(np.count_nonzero(self.run.last_part(3).view(np.int32))) == self.run.k
 
 
 class LowRun(LowMemory):
@@ -69,10 +70,18 @@ class LowRun(LowMemory):
 
     Attributes
     ----------
+    spread : Spread, optional
+        By which the device ends the run, with `tol`.
+    together : int
+        Iterations that are launched together, while those before them are on their way.
     labels : int32 (n,)
         Not known before the first assignment.
     current : (k, d)
     """
+
+    spread: Spread | None = None
+    tol = 0.0
+    together = 1
 
     def __init__(
         self,
@@ -98,12 +107,19 @@ class LowRun(LowMemory):
             self.begun = self.current = torch.from_numpy(centers).to(device, non_blocking=True)
         self.labels = torch.empty(n, dtype=torch.int32, device=device)
         self._take()
-        # Whether what was launched is to be read again; nothing was.  The last iteration that was.
+        # Whether what was launched is to be read again; nothing was.  The last iteration that was
+        # launched, and that was read.
         self.stale: bool | None = None
-        self.last = 0
+        self.last = self.known_to = 0
+        # What launches before the last have told, on its way, and up to which iterations.
+        self.sent: list[tuple[int, Fetched]] = []
+        self.found: NDArray[np.int64] | None = None
+        self.reports: dict[int, Told] = {}
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
+        if self.stale:
+            self.sent.append((self.last, Fetched(self.told)))
         self.last = last
         self.queue(last - first + 1, assigns=ends, adds=True)
 
@@ -125,12 +141,15 @@ class LowRun(LowMemory):
         """Queue iterations, then an assignment, then the inertia if the run is at its end."""
         self.launched = n_iterations, assigns, adds
         planned(self._queue, self.rows.device, self._layout())
+        if self.spread is not None:
+            self.spread.done()
         self.stale = True
 
     def repeat(self, other: LowRun) -> None:
-        """Queue what another run has queued last."""
+        """Queue what another run has queued."""
+        n_iterations, assigns, adds = other.launched
         self.last = other.last
-        self.queue(*other.launched)
+        self.queue(self.last if n_iterations > 0 else n_iterations, assigns, adds)
 
     def _layout(self) -> Layout:
         """Return what the next launches depend on."""
@@ -146,6 +165,9 @@ class LowRun(LowMemory):
             key += lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
             more = weights, lattice.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
+        if self.spread is not None:
+            key += "spread", self.spread.key, self.tol
+            parts = [*self.spread.pieces, *parts]
         return Layout(key, parts)
 
     def _queue(self) -> None:
@@ -156,6 +178,8 @@ class LowRun(LowMemory):
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
         if lattice is None and self.stale is None:
             self._measure((*kind, self.begun.data_ptr() % 16))
+        if self.spread is not None and not self.spread.queued:
+            self.spread.queue(self.rows, self.tol)
         self._iterate(kind, n_iterations, assigns)
         if adds:
             launch_known(
@@ -187,11 +211,12 @@ class LowRun(LowMemory):
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.n_replicas, shape.tile,
              shape.each, shape.group, shape.kept, digits, clusters,
-             self.cells is None or self.cells.dtype),
+             self.cells is None or self.cells.dtype, self.spread is None),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
             self.all_sums, 0 if known is None else known.n_limbs, self.bits,
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
+            None if self.spread is None else self.spread.limit,
             *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
             n_iterations, int(assigns), d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
@@ -209,21 +234,46 @@ class LowRun(LowMemory):
 
     # -- what the host reads -----------------------------------------------------------------
 
-    def read(self) -> None:
-        """Wait for all that was launched."""
+    def read(self, iteration: int = UNLIMITED) -> None:
+        """Wait for what was launched up to an iteration; by default, for all of it."""
+        while self.sent:
+            last, fetched = self.sent.pop(0)
+            if iteration <= last:
+                self._adopt(fetched.numpy(), last)
+                return
         if self.stale:
             found = self.told.cpu().numpy()
             # A copy also where the device is the host.
-            self.found = found.copy() if INTERPRETED else found
+            self._adopt(found.copy() if INTERPRETED else found, self.last)
             self.stale = False
+
+    def _adopt(self, found: NDArray[np.int64], last: int) -> None:
+        """Take what launches up to an iteration have told."""
+        self.found = found
+        slots = [self.slot(i) for i in range(self.known_to + 1, last + 1)]
+        if slots:
             reports = self.part(5)[: self.n_slots * (HEAD.value + self.k)]
-            self.reports = read(reports.reshape(self.n_slots, -1)[: self.last + 1])
+            self.reports.update(zip(slots, read(reports.reshape(self.n_slots, -1)[slots])))
+        self.known_to = last
+        if self.spread is not None and self.spread.memory is self.spreading:
+            self.spread.limbs = self.part(6)[:TOTAL].tolist()
 
     def part(self, i: int) -> NDArray[np.int64]:
-        """Wait for all that was launched; return a part of what it has told."""
-        self.read()
+        """Return a part of what was told at last; waits for the first launch."""
+        if self.found is None:
+            self.read(1)
+        assert self.found is not None
         edges = self.shape.edges
         return self.found[edges[i] : edges[i + 1]]
+
+    def last_part(self, i: int) -> NDArray[np.int64]:
+        """Return a part of what is told after all that was launched; waits for that.
+
+        Where the device has halted, nothing has changed since.
+        """
+        if self.found is None or not self.part(4).view(np.int32)[HALT.value]:
+            self.read()
+        return self.part(i)
 
     def needs(self) -> int:
         """Return the limbs that the rows need, as found by the first launch; 0: not finite.
@@ -240,17 +290,18 @@ class LowRun(LowMemory):
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return None if self.stale else self.reports[iteration % self.n_slots]
+        return self.reports[self.slot(iteration)] if iteration <= self.known_to else None
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
-        self.read()
+        if iteration > self.known_to:
+            self.read(iteration)
         return self.reports[self.slot(iteration)]
 
     @property
     def ending(self) -> LowEnding | None:
         """What the run ends with, if what was launched came to its end; waits for that."""
-        return LowEnding(self) if self.part(2)[DONE.value] else None
+        return LowEnding(self) if self.last_part(2)[DONE.value] else None
 
     # -- on the way --------------------------------------------------------------------------
 
@@ -269,7 +320,7 @@ class LowRun(LowMemory):
             self.lattice = Lattice.of(self.rows, self.rows.grid, None)
         queue_finish(sums, self.lattice, self, members=1)
         self.flow[HALT.value] = 0
-        self.stale = True
+        self.last, self.stale = iteration, True
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it.
@@ -278,6 +329,7 @@ class LowRun(LowMemory):
         """
         self.read()
         self.current.copy_(self.before(iteration + 1))
-        self.told[self.shape.edges[2] :].zero_()
+        self.told[self.shape.edges[2] : self.shape.edges[6]].zero_()
         self.flow[ITERATION.value] = iteration
-        self.part(2)[:] = 0
+        self.last = self.known_to = iteration
+        self.part(2)[:] = self.part(4)[:] = 0

@@ -15,9 +15,10 @@ from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_sums import digit_shape
 from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.spread import room_for
 from lloydia.backends.cuda.sums import replicas
 
-__all__ = ["ROWS", "LowShape", "shape_of"]
+__all__ = ["LIMBS", "ROWS", "LowShape", "shape_of"]
 
 # Programs that a multiprocessor holds: of rows that look up cells, more wait for memory.
 PROGRAMS, CELL_PROGRAMS = 2, 3
@@ -26,6 +27,10 @@ PROGRAMS, CELL_PROGRAMS = 2, 3
 LEAST_ROWS, ROWS, MEANS = 128, 512, 256
 # Bytes that parts of the scratch begin at multiples of.
 ALIGNED = 512
+# Limbs that there is room for where the grid is not known yet.
+LIMBS = 3
+# Integers of 64 bits that hold the flow, and what programs wait for each other and count by.
+FLOW = SIZE // 2 + 2 + 9
 # Replicas of sums that every program adds to once.
 FEW_REPLICAS = 64
 
@@ -93,7 +98,10 @@ def shape_of(
     n_replicas = FEW_REPLICAS if any(digits) else replicas(n, k)
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
-    told = 5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), SIZE, n_slots * (HEAD.value + k)
+    told = (
+        5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), FLOW, n_slots * (HEAD.value + k),
+        room_for(d, LIMBS),
+    )  # fmt: skip
     # Every part begins where a vector may.
     edges = 0, *accumulate(size + size % 2 for size in told)
     cells = cell_type(k).itemsize * sides**d if sides else 0

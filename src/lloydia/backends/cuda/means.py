@@ -20,6 +20,7 @@ from lloydia.backends.cuda.flow import (
     N_EMPTY,
     N_RECHECKED,
     N_WIDE,
+    SHIFT,
     TICKETS,
     own_flow,
 )
@@ -31,13 +32,16 @@ from lloydia.backends.cuda.recording import launch
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_run import BatchRun
     from lloydia.backends.cuda.low_run import LowRun
+    from lloydia.backends.cuda.spread import Spread
     from lloydia.backends.cuda.sums import Lattice
     from lloydia.backends.cuda.tensor_run import TensorRun
 
 __all__ = [
     "CHANGED",
     "EMPTY",
+    "HALTED",
     "HEAD",
+    "MOST_LIMITED",
     "MOVE",
     "NOT_PACKED",
     "RECHECKED",
@@ -46,14 +50,18 @@ __all__ = [
     "limb_sum",
     "queue_finish",
     "significand",
+    "within",
 ]
 
 # A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
-# again; from HEAD on, D between the old and the new place of each centre (bits of float64).
-CHANGED, EMPTY, MOVE, RECHECKED = (tl.constexpr(i) for i in range(4))
+# again, whether and how the device halted; from HEAD on, D between the old and the new place of
+# each centre (bits of float64).
+CHANGED, EMPTY, MOVE, RECHECKED, HALTED = (tl.constexpr(i) for i in range(5))
 HEAD = tl.constexpr(8)
 # Programs a multiprocessor, and features of a cluster that one looks at together.
 RESIDENT, MOST_COLUMNS = 16, 128
+# Centres whose movements may halt a run.
+MOST_LIMITED = 1_000_000
 # What finish_kernel packs centres by where it does not.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 3)
 
@@ -105,7 +113,19 @@ def significand(
 
 
 @triton.jit
-def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
+def within(shift, limit):
+    """Return whether a sum of squares of movements is at most a limit, in whatever order it adds.
+
+    Of at most a million: no order changes their sum by as much as the margin.  Where products may
+    have underflowed, or overflowed, only what is 0 is.
+    """
+    most = tl.load(limit)
+    ordinary = (most > 1e-290) & (most < 1e290)
+    return (shift == 0.0) | (ordinary & (shift <= most * (1.0 - 2.0**-30)))
+
+
+@triton.jit
+def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit):
     """Write the report, in the last program to come here, and begin the next iteration.
 
     Returns whether this program is that one: it reads what all have stored, past the cache.
@@ -122,7 +142,13 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        tl.store(flow + HALT, (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32))
+        halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+        if limit is not None:
+            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
+            halts = halts | within(tl.load(moved, volatile=True), limit)
+            tl.store(moved, 0.0)
+        tl.store(said + HALTED, halts.to(tl.int64))
+        tl.store(flow + HALT, halts.to(tl.int32))
         tl.store(flow + ITERATION, iteration + 1)
         for counter in tl.static_range(N_CHANGED, N_WIDE + 1):
             tl.store(flow + counter, 0)
@@ -132,7 +158,7 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles):
 @triton.jit
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
-    current, history, iteration, n_slots, report, flow, settles,
+    current, history, iteration, n_slots, report, flow, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
@@ -154,6 +180,8 @@ def finish(
     report : int64 (n_slots, HEAD + k)
     settles : int
         Whether empty clusters end what is queued.
+    limit : float64 (1,), or None
+        So do movements whose squares have at most this sum; k is at most MOST_LIMITED.
     origin : (d,), or None
         Of the frame that the centres are packed in, too: what follows says where, `width` is a
         multiple of COLUMNS less than d + COLUMNS, and a feature of `columns` takes `pitch` numbers.
@@ -218,14 +246,17 @@ def finish(
         square = pair_distances(at_new, at_old, one, d, LEVELS)
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
+        if limit is not None:
+            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
+            tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(flow + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
-    return conclude(n_programs, k, iteration, said, n_slots, report, flow, settles)
+    return conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit)
 
 
 @triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
 def finish_kernel(
-    sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles,
+    sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     usual, summed, lowered_ptr, start_ptr, single_ptr,
     LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
@@ -243,7 +274,7 @@ def finish_kernel(
             tl.program_id(0), tl.num_programs(0),
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
             current + member * k * d, history + member * k * d, iteration, n_slots,
-            report + member * (HEAD + k), flow, settles,
+            report + member * (HEAD + k), flow, settles, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
             COLUMNS, LEVELS,
         )  # fmt: skip
@@ -257,9 +288,10 @@ def finish_kernel(
 def queue_finish(
     sums: torch.Tensor,
     lattice: Lattice,
-    run: LowRun | TensorRun | BatchRun,
+    run: LowRun | TensorRun | BatchRun | Spread,
     members: int,
     packing: tuple = NOT_PACKED,
+    limit: torch.Tensor | None = None,
 ) -> None:
     """Queue the end of an iteration: centres from sums.
 
@@ -267,12 +299,14 @@ def queue_finish(
     ----------
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     lattice : Lattice
-    run : LowRun, TensorRun or BatchRun
+    run : LowRun, TensorRun, BatchRun or Spread
         Where the centres and the report go.
     members : int
         Of a batch.
     packing : tuple, optional
         Of one data set whose centres are packed: what `HalfCenters.arguments` returns.
+    limit : float64 tensor of shape (1,), optional
+        Of one data set: it halts where the squares of its movements have at most this sum.
     """
     _, n_limbs, k, m = sums.shape
     # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
@@ -280,7 +314,8 @@ def queue_finish(
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
         sums, lattice.grid.bits, lattice.exponents, k, m - 1,
-        run.current, run.history, len(run.history), run.report, run.flow, run.settles, *packing,
+        run.current, run.history, len(run.history), run.report, run.flow, run.settles, limit,
+        *packing,
         LIMBS=n_limbs, COLUMNS=min(MOST_COLUMNS, next_power(m - 1)), LEVELS=levels(run.current),
         ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip

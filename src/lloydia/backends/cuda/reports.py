@@ -8,20 +8,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, RECHECKED
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HALTED, HEAD, MOVE, RECHECKED
 
 __all__ = ["Reports", "Told", "read"]
 
 # Where a report has what is told first.
-COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value
+COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value
 
 
 class Told(NamedTuple):
-    """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on."""
+    """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on.
+
+    `halted` is what its HALT became.
+    """
 
     changed: int
     empty: int
     rechecked: int
+    halted: int
     move: float
     shift: float
 

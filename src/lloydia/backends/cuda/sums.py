@@ -19,12 +19,13 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.recording import launch
 from lloydia.exact import sums as exact
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["Lattice", "gather", "replicas"]
+__all__ = ["Lattice", "queue_gather", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
 FEW, MOST_REPLICAS = 256, 512
@@ -90,9 +91,12 @@ def replicas(n: int, k: int) -> int:
 
 @triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
 def gather_kernel(
-    X, n, d, lattice, sums, bits, n_limbs, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    X, n, d, numbers, sums, bits, n_limbs, needed, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     m = d + 1
+    lattice = numbers.to(tl.pointer_type(tl.float64))
+    if needed is not None:
+        n_limbs = tl.minimum(n_limbs, tl.load(needed + 2 * d).to(tl.int32))
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < m
     scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
@@ -116,16 +120,26 @@ def gather_kernel(
             limb += 1
 
 
-def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
-    """Return the sums of all rows as one cluster, without weights: int64 (1, n_limbs, 1, d + 1)."""
+def queue_gather(
+    X: torch.Tensor, lattice: Lattice, sums: torch.Tensor, needed: torch.Tensor | None = None
+) -> None:
+    """Queue the addition of all rows as one cluster, without weights.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d)
+    lattice : Lattice
+    sums : int64 tensor of shape (1, n_limbs, 1, d + 1)
+        Zeros, to which they are added.
+    needed : int64 tensor, optional
+        Holds, in place 2 d, how many of those limbs the rows need.
+    """
     n, d = X.shape
-    grid = lattice.grid
-    sums = torch.zeros((1, grid.n_limbs, 1, d + 1), dtype=torch.int64, device=X.device)
     columns = min(64, next_power(d + 1))
     rows = max(1, 4096 // columns)
     blocks = min(ceil_div(n, rows), 4 * processors(X.device))
-    gather_kernel[(blocks, ceil_div(d + 1, columns))](
-        X, n, d, lattice.columns, sums, grid.bits, grid.n_limbs,
+    launch(
+        gather_kernel, (blocks, ceil_div(d + 1, columns)),
+        X, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs, needed,
         ROWS=rows, COLUMNS=columns, **EXACT,
     )  # fmt: skip
-    return sums

@@ -65,9 +65,12 @@ class TensorRun:
         Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
         nothing either: so what changes `current` between iterations, or ends a halt, makes it
         false.
+    limit : float64 (1,), or None
+        The sum of squares of movements that the run ends at, once it is on its way.
     """
 
     packed: bool
+    limit: torch.Tensor | None = None
 
     def __init__(
         self, rows: CUDA, centers: NDArray | torch.Tensor, lag: int, settles: bool
@@ -99,7 +102,8 @@ class TensorRun:
     @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory that recordings need, but for what follows."""
-        return [self.current, self.labels, self.piece.whole]
+        limit = [] if self.limit is None else [self.limit]
+        return [self.current, self.labels, self.piece.whole, *limit]
 
     @cached_property
     def changed_rows(self) -> torch.Tensor:
@@ -204,6 +208,7 @@ class TensorRun:
         """Queue the first iteration."""
         device = self.rows.device
         if self.rows.knows_grid and self.scanning.times == 0:
+            self.limit = self.rows.limit()
             # All in the memory of one plan: the end of an iteration may write what a scan reads.
             self.ahead = packs_ahead(self.shape[1], self.rows.halves.width)
             works = self._pack, self._assign, self._update
@@ -217,6 +222,7 @@ class TensorRun:
         else:
             # The device is busy while the host waits for the grid.
             self.assign()
+            self.limit = self.rows.limit()
             self.updating.do(self._update, device, self._updating)
             self.starting = self.iterating = self.scanning.then(self.updating)
 
@@ -311,7 +317,7 @@ class TensorRun:
         """Queue what follows an assignment: sums and centres."""
         self.move()
         packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
-        queue_finish(self.sums, self.rows.lattice, self, 1, packing)
+        queue_finish(self.sums, self.rows.lattice, self, 1, packing, self.limit)
 
     def _start(self) -> None:
         """Queue an iteration from centres that are not packed."""

@@ -1,0 +1,175 @@
+"""The mean of the variances of the features, and how far centres move where runs may end.
+
+scikit-learn's rule ends a run where the sum of the centres' squared movements is at most `tol`
+times that mean.  A device that has found it halts there by itself, where it is certain: what the
+loop has queued beyond changes nothing, and takes no time.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.distances import own_distances
+from lloydia.backends.cuda.flow import MOST_FEATURES, SIZE
+from lloydia.backends.cuda.launching import EXACT
+from lloydia.backends.cuda.low_cost import COST, queue_low_cost
+from lloydia.backends.cuda.means import HEAD, queue_finish
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.sums import Lattice, queue_gather
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term, scaled
+
+__all__ = ["TOTAL", "Spread", "room_for"]
+
+# The limbs of a sum and their exponent.
+TOTAL = 4
+
+
+@triton.jit(do_not_specialize=["bits", "tol", "count"])
+def limit_kernel(found, bits, tol, count, limit):
+    """Write `tol` times a sum over `count`, but for a few roundings."""
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    total = tl.load(found + 2).to(tl.float64) * small
+    total = (total + tl.load(found + 1).to(tl.float64)) * small
+    total = (total + tl.load(found).to(tl.float64)) * small
+    total = scaled(total, tl.load(found + 3).to(tl.int32))
+    tl.store(limit, total / count.to(tl.float64) * tol)
+
+
+def sizes(d: int, n_limbs: int) -> tuple[int, ...]:
+    """Return the integers of 64 bits that each part takes, which begins where a vector may."""
+    wanted = COST + 1, 2 * (HEAD.value + 1), SIZE // 2, 1, d, 2 * d, n_limbs * (d + 1)
+    return tuple(size + size % 2 for size in wanted)
+
+
+def room_for(d: int, n_limbs: int) -> int:
+    """Return how many integers of 64 bits hold the spread of d features, by so many limbs."""
+    return sum(sizes(d, n_limbs))
+
+
+class Spread:
+    """What it is found by: all rows are one cluster, whose inertia over n d it is.
+
+    Parameters
+    ----------
+    rows : Placed
+        Their weights count for nothing.
+    lattice : Lattice
+        Of the rows without weights; or one that will be known to the device when this is queued.
+    bounds : int64 tensor of shape (2 d + 2,), optional
+        How many limbs the sums have, in its last place but one, if the lattice has room for more.
+    memory : int64 tensor of :func:`room_for` zeros, optional
+
+    Attributes
+    ----------
+    limit : float64 (1,)
+        Written by :meth:`queue`.
+    limbs : list of int
+        Of the inertia, and their exponent: once they are on the host.
+    """
+
+    # Of the cluster: one that is empty is no reason to halt.
+    settles = 0
+
+    def __init__(
+        self,
+        rows: Placed,
+        lattice: Lattice,
+        bounds: torch.Tensor | None = None,
+        memory: torch.Tensor | None = None,
+    ) -> None:
+        self.n, self.d = rows.n_samples, rows.n_features
+        self.wide, self.n_limbs, self.bounds = rows.wide, lattice.grid.n_limbs, bounds
+        if memory is None:
+            size = room_for(self.d, self.n_limbs)
+            memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
+        self.memory = memory
+        self._begin(rows, lattice)
+
+    def _begin(self, rows: Placed, lattice: Lattice) -> None:
+        self.lattice: Lattice | None = lattice
+        # Few features need no room for the D of each row.
+        few = self.d <= MOST_FEATURES
+        self.D = None if few else rows.X.new_empty(self.n, dtype=torch.float64)
+        self.queued = False
+        self.limbs: list[int] = []
+
+    def renew(self, rows: Placed, lattice: Lattice) -> None:
+        """Begin again with other rows, of the same shape and type, in the same memory."""
+        self.memory.zero_()
+        self._begin(rows, lattice)
+
+    def _part(self, i: int) -> torch.Tensor:
+        first, *rest = sizes(self.d, self.n_limbs)
+        begin = sum((first, *rest)[:i])
+        return self.memory[begin : begin + (first, *rest)[i]]
+
+    # What :func:`lloydia.backends.cuda.means.queue_finish` wants of a run.
+
+    @property
+    def report(self) -> torch.Tensor:
+        return self._part(1).view(2, -1)
+
+    @property
+    def flow(self) -> torch.Tensor:
+        return self._part(2).view(torch.int32)
+
+    @property
+    def current(self) -> torch.Tensor:
+        return self._part(4).view(self.wide)[: self.d].view(1, self.d)
+
+    @property
+    def history(self) -> torch.Tensor:
+        return self._part(5).view(self.wide)[: 2 * self.d].view(2, 1, self.d)
+
+    @property
+    def found(self) -> torch.Tensor:
+        return self._part(0)
+
+    @property
+    def limit(self) -> torch.Tensor:
+        return self._part(3)[:1].view(torch.float64)
+
+    @property
+    def key(self) -> tuple:
+        """What queueing it depends on, beside its memory and the rows."""
+        if self.lattice is None:
+            return ()
+        return self.lattice.grid.bits, self.lattice.grid.n_limbs, self.bounds is None
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory that it is found in."""
+        given = [] if self.lattice is None else self.lattice.pieces
+        more = self.D, self.bounds
+        return [self.memory, *given, *(x for x in more if x is not None)]
+
+    def queue(self, rows: Placed, tol: float) -> None:
+        """Queue what finds it, and the limit: `tol` times what is found."""
+        assert self.lattice is not None
+        found, bits = self.found, self.lattice.grid.bits
+        size = self.n_limbs * (self.d + 1)
+        sums = self._part(6)[:size].view(1, self.n_limbs, 1, self.d + 1)
+        queue_gather(rows.X, self.lattice, sums, self.bounds)
+        queue_finish(sums, self.lattice, self, members=1)
+        if self.D is None:
+            queue_low_cost(rows.X, None, self.current, None, found)
+        else:
+            largest = found[TOTAL : TOTAL + 1].view(torch.float64)
+            own_distances(rows, None, self.current, out=self.D)
+            largest_term(self.D, None, largest)
+            cost_limbs(self.D, None, largest, found[:TOTAL])
+        launch(
+            limit_kernel, (1,), found, bits, tol, self.n * self.d, self.limit, num_warps=1, **EXACT
+        )  # fmt: skip
+
+    def done(self) -> None:
+        """Know that it is queued, and give back what was needed for that."""
+        self.queued, self.D, self.bounds, self.lattice = True, None, None, None
+
+    def __float__(self) -> float:
+        if not self.limbs:
+            self.limbs = self.found[:TOTAL].tolist()
+        return join_cost(self.limbs, self.n) / (self.n * self.d)

@@ -1,0 +1,139 @@
+"""The spread of rows, and runs that the device ends by it: kernels are interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia import KMeans
+from lloydia.backends import choose
+from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
+from table import answer, blobs
+
+
+def nasty(n, d, dtype):
+    """Return rows whose features are of different sizes, one of them constant."""
+    X = blobs(n, d, "float64") * 2.0 ** (np.arange(d) % 8 - 3) + 100.0
+    X[:, 0] = 7.0
+    X[1, -1] = 0.0
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 40])
+def test_the_spread_is_that_of_the_reference(d, dtype, weighted):
+    X = nasty(90, d, dtype)
+    weights = np.linspace(0.0, 3.0, 90) if weighted else None
+    wide = X.astype("float32") if dtype == "float16" else X
+    expected = choose("reference", wide, weights, None).spread()
+    engine = choose("cuda", torch.from_numpy(X), weights, None)
+    assert engine.spread() == expected
+    # In a run that is launched, and in one that is not.
+    engine = choose("cuda", torch.from_numpy(X), weights, None)
+    engine.tolerance = 1e-3
+    engine.start(wide[:4].copy(), "lloyd")
+    assert engine.spread() == expected
+    engine.iterate(False).result()
+    assert engine.spread() == expected
+
+
+def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
+    X = blobs(40, 2, "float32")
+    X[3], X[4] = 1e30, 1e-30
+    parameters = {"init": X[:3], "tol": 1e-3}
+    oracle = KMeans(3, device="reference", **parameters).fit(X)
+    assert answer(KMeans(3, device="cuda", **parameters).fit(X)) == answer(oracle)
+
+
+def together(monkeypatch, lag):
+    """Have runs of few features be launched a few iterations at a time, before others are read."""
+    monkeypatch.setattr(beginning.Beginning, "lag_of", lambda self, k: lag)
+    monkeypatch.setattr(beginning, "FEW_ROWS", 0)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-3, 1e-2, 0.3])
+@pytest.mark.parametrize(("lag", "empty"), [(0, "keep"), (1, "relocate"), (4, "keep")])
+@pytest.mark.parametrize("d", [2, 12])
+def test_runs_that_the_device_ends_have_the_answer_of_the_reference(
+    d, lag, empty, tol, monkeypatch
+):
+    together(monkeypatch, lag)
+    X = blobs(120, d, "float32") * 0.5
+    parameters = {"init": X[:6], "tol": tol, "empty": empty}
+    oracle = KMeans(6, device="reference", **parameters).fit(X)
+    # Also where the end was queued with the iteration that ends it, or after.
+    for more in (290, 0, 1):
+        parameters["max_iter"] = oracle.n_iter_ + more
+        expected = KMeans(6, device="reference", **parameters).fit(X)
+        assert answer(KMeans(6, device="cuda", **parameters).fit(X)) == answer(expected)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_device_that_ended_a_run_changes_nothing_more(d):
+    X = blobs(120, d, "float32") * 0.5
+    tol = 1e-2
+    n_iter = KMeans(6, init=X[:6], tol=tol, device="reference").fit(X).n_iter_
+    engine = choose("cuda", X, None, None)
+    engine.tolerance = tol
+    engine.start(X[:6].copy(), "lloyd")
+    limit = tol * engine.spread()
+    waiting = [engine.iterate(False) for _ in range(n_iter + 3)]
+    shifts = [late.result().shift for late in waiting[:n_iter]]
+    assert shifts[-1] <= limit < shifts[-2]
+    engine.wait(n_iter)
+    waiting[-1].begin()
+    flow = engine.run.flow.tolist()
+    assert flow[ITERATION.value] == n_iter
+    assert flow[HALT.value] == (ASSIGNED.value if d == 2 else 1)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_several_runs_have_the_limit_of_the_first(d):
+    X = blobs(200, d, "float64")
+    parameters = {"init": "random", "n_init": 3, "random_state": 4, "tol": 1e-2}
+    oracle = KMeans(5, device="reference", **parameters).fit(X)
+    assert answer(KMeans(5, device="cuda", **parameters).fit(X)) == answer(oracle)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_weights_do_not_change_the_limit(d):
+    X, weights = blobs(200, d, "float32"), np.linspace(0.1, 2.0, 200)
+    parameters = {"init": X[:5], "tol": 1e-2}
+    oracle = KMeans(5, device="reference", **parameters).fit(X, sample_weight=weights)
+    model = KMeans(5, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_run_that_is_watched_is_not_ended_by_the_device(d, capsys):
+    X = blobs(200, d, "float32")
+    parameters = {"init": X[:5], "tol": 1e-2, "verbose": 1}
+    oracle = KMeans(5, device="reference", **parameters).fit(X)
+    told = capsys.readouterr().out
+    model = KMeans(5, device="cuda", **parameters).fit(X)
+    assert answer(model) == answer(oracle)
+    assert model.inertia_history_ == oracle.inertia_history_
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_the_limit_is_nearly_that_of_the_rule(d):
+    X = blobs(30, d, "float32")
+    engine = choose("cuda", X, None, None)
+    engine.tolerance = 1e-2
+    engine.start(X[:3].copy(), "lloyd")
+    engine.iterate(False).result()
+    found = float(engine.limit())
+    assert abs(found - 1e-2 * engine.spread()) <= 2.0**-45 * found
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-150, 1e150])
+@pytest.mark.parametrize("d", [2, 12])
+def test_where_squares_underflow_or_overflow_the_rule_decides(d, scale):
+    X = blobs(60, d, "float64") * scale
+    parameters = {"init": X[:4], "tol": 1e-2}
+    oracle = KMeans(4, device="reference", **parameters).fit(X)
+    assert answer(KMeans(4, device="cuda", **parameters).fit(X)) == answer(oracle)
