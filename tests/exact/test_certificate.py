@@ -181,6 +181,10 @@ def test_a_score_as_wrong_as_can_be_still_bounds_its_own_error(d):
         error = float(certificate.score_error(d, radius, radius + away, 1.0))
         score = 0.5 * (radius**2 - away**2) + error
         assert certificate.near_error(radius**2, score, line) >= error
+        # Where leading parts are added up it is a little more.
+        more = error * (1.0 + 2.0**-5)
+        score, of_leading = score + more - error, certificate.leading_near(line)
+        assert certificate.near_error(radius**2, score, of_leading) >= more
 
 
 @given(nasty_rows(most=15), st.data())

@@ -88,6 +88,7 @@ __all__ = [
     "error_terms",
     "frame",
     "leading_line",
+    "leading_near",
     "most_scale",
     "near_error",
     "near_line",
@@ -283,6 +284,16 @@ def leading_line(line: tuple[float, float, float]) -> tuple[float, float, float]
     """
     a, b, _ = line
     return a * (1.0 + 2.0**-5) + 2.0**-100, b * (1.0 + 2.0**-5), 0.0
+
+
+def leading_near(line: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """Return the line of :func:`near_error` for adding up leading parts.
+
+    `line` is that of :func:`near_line`, for the sum.
+    """
+    a, b, c, grow = line
+    more = 1.0 + 2.0**-5
+    return a * more + 2.0**-100, b * more, c * more, 1.0 + (grow - 1.0) * more
 
 
 def score_error(n_features: int, radius: NDArray | float, reach: float, scale: float) -> NDArray:
