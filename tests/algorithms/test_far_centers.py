@@ -99,3 +99,37 @@ def test_far_centres_cost_no_more_than_others(algorithm, d, k, far, dtype):
     assert (found.cluster_centers_ == lloyd.cluster_centers_).all()
     assert found.n_distances_ < 1.2 * usual.n_distances_
     assert found.n_rechecked_ < usual.n_rechecked_ + 100
+
+
+@pytest.mark.parametrize("algorithm", ["elkan", "hamerly", "exponion", "yinyang"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bounds_hold_and_skip_work_after_a_centre_went_far_away(algorithm, dtype):
+    rng = np.random.default_rng(0)
+    C = 3.0 * rng.normal(size=(40, 16))
+    X = (C[rng.integers(40, size=6000)] + rng.normal(size=(6000, 16))).astype(dtype)
+    assert evaluated_last(X, X[100:140], algorithm) < 2 * len(X)
+    X[:3] = 1e6 * rng.normal(size=(3, 16))
+    assert evaluated_last(X, X[100:140], algorithm) < 2 * len(X)
+
+
+def evaluated_last(X, centers, algorithm):
+    """Return the distances of four iterations when few rows still move, and look at all bounds."""
+    engine = choose("cpu", X, None, 1)
+    engine.start(centers, algorithm)
+    after = 0
+    for iteration in range(20):
+        engine.iterate(False)
+        after = after if iteration >= 16 else engine.n_distances
+        D = squared_distances(X, engine.used)
+        assert (engine.assigned == D.argmin(axis=1)).all()
+        b, D = engine.bounds, np.sqrt(D) * engine.bounds.padding.unit
+        if getattr(b, "known", True):
+            upper, lower = b.now(engine.assigned)
+            own = np.arange(len(X)), engine.assigned
+            assert (upper >= D[own] * (1 - 1e-12)).all()
+            if lower.ndim == 1:
+                D[own] = np.inf
+                assert (lower <= D.min(axis=1) * (1 + 1e-12)).all()
+            else:
+                assert (lower <= D * (1 + 1e-12)).all()
+    return engine.n_distances - after
