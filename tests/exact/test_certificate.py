@@ -181,8 +181,48 @@ def test_a_score_as_wrong_as_can_be_still_bounds_its_own_error(d):
         error = float(certificate.score_error(d, radius, radius + away, 1.0))
         score = 0.5 * (radius**2 - away**2) + error
         assert certificate.near_error(radius**2, score, line) >= error
+        # Where leading parts are added up it is a little more.
+        more = error * (1.0 + 2.0**-5)
+        score, of_leading = score + more - error, certificate.leading_near(line)
+        assert certificate.near_error(radius**2, score, of_leading) >= more
+
+
+@given(nasty_rows(most=15), st.data())
+@settings(deadline=None, max_examples=200)
+def test_a_score_bounds_the_distance_of_its_own_centre(X, data):
+    C = X[data.draw(st.lists(st.integers(0, len(X) - 1), min_size=1, max_size=5))]
+    _, scale = certificate.frame(C)
+    with np.errstate(all="ignore"):
+        scores, bound = certificate.scores(X, C)
+    (a, b, c), (low, high) = certificate.own_terms(X.shape[1], 1.0, scale)
+    assert b == 0.0
+    rows, centers = in_frame(X, C)
+    for i, x in enumerate(rows if np.isfinite(a) else []):
+        square = sum(v * v for v in x)
+        twice = 2 * (Fraction(a) + Fraction(c) * square)
+        for j, center in enumerate(centers if np.isfinite(bound[i]) else []):
+            D = sum((v - w) ** 2 for v, w in zip(x, center))
+            middle = square - 2 * Fraction(float(scores[i, j]))
+            assert (
+                (middle - twice) * Fraction(low) ** 2 <= D <= (middle + twice) * Fraction(high) ** 2
+            )
+
+
+@pytest.mark.parametrize("d", [1, 3, 100, 2**14, 2**19, 2**20 - 2**18])
+def test_scores_as_wrong_as_can_be_still_bound_the_distances_of_their_own_centres(d):
+    (a, _, c), (low, high) = certificate.own_terms(d, 1.0, 1.0)
+    lengths = [0.0, *np.ldexp(1.0, range(-50, 30)), *np.linspace(0.5, 3.0, 40)]
+    for radius, away in itertools.product(lengths, lengths):
+        # No centre at this distance from the row has a larger norm.  D is not rounded.
+        error = float(certificate.score_error(d, radius, radius + away, 1.0)) * (1 - 2.0**-24)
+        score, off = 0.5 * (radius**2 - away**2), a + c * radius**2
+        slack = 2.0**-50 * (radius + away) ** 2
+        least = radius**2 - 2.0 * (score - error) - 2.0 * off - slack
+        most = radius**2 - 2.0 * (score + error) + 2.0 * off + slack
+        assert least * low**2 <= away**2 <= most * high**2
 
 
 def test_near_centres_are_not_certified_where_none_are():
-    assert np.isinf(certificate.near_line(3, 2.0**41, 1.0)).all()
-    assert np.isinf(certificate.near_line(2**21, 1.0, 1.0)).all()
+    for d, reach in ((3, 2.0**41), (2**21, 1.0)):
+        assert np.isinf(certificate.near_line(d, reach, 1.0)).all()
+        assert certificate.own_terms(d, reach, 1.0) == ((np.inf,) * 3, (0.0, np.inf))

@@ -24,7 +24,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms.geometry import Padding
+from lloydia.algorithms.geometry import Padding, outgrown
 from lloydia.imports import load
 
 __all__ = ["Elkan"]
@@ -74,6 +74,9 @@ class Elkan:
         """Add how far the centres moved, shape (k,), to the drift."""
         drift = self.padding.raised(self.drift[: self.k] + moved)
         self.drift[: self.k] = drift
+        if outgrown(float(self.passed), float(moved.max())):
+            self.nearest[:] = self.padding.lowered(self.nearest - self.passed)
+            self.passed = np.float32(0.0)
         self.passed = np.float32(self.padding.raised(self.passed + moved.max()))
 
     def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

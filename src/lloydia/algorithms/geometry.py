@@ -30,10 +30,18 @@ from numpy.typing import NDArray
 
 from lloydia.exact.distance import relative_error
 
-__all__ = ["Geometry", "Padding"]
+__all__ = ["Geometry", "Padding", "outgrown"]
 
 # What brings data near 1 must itself be a number of X's type.
 LARGEST_UNIT = {np.dtype(np.float32): 100, np.dtype(np.float64): 1000}
+
+
+def outgrown(drift: NDArray | float, moved: NDArray | float) -> NDArray | bool:
+    """Return whether float32 sums of a bound and this drift hold too little of such a movement.
+
+    That is so after a centre went to rows that are very far away.
+    """
+    return drift * 2.0**-16 > moved
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,10 @@ class Hamerly:
         farthest = int(moved.argmax())
         others = np.full(len(moved), moved[farthest])
         others[farthest] = np.delete(moved, farthest).max(initial=0.0)
-        self.moved += moved
-        self.passed += others
+        # Bounds that are not known will be of the moment after this move, and float32 holds little
+        # of them beside a move to rows that are very far away.
+        self.moved = self.known * (self.moved + moved)
+        self.passed = self.known * (self.passed + others)
         # Centres slow down, so the next move counts for half of this one.
         spent = 0.5 * np.median(moved + others)
         passing = np.mean((slack > spent) | (u < np.median(half_nearest)))

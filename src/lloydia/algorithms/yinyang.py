@@ -16,7 +16,8 @@ its own group was skipped, l of that group is lowered to d(x, c_a).
 
 **Drift.**  Bounds that are not evaluated are not written either: instead of l_G the sum
 ``L_G = l_G + S_G`` is kept, where S_G adds up the largest movements of the group since the start,
-and ``L_G - S_G`` is the bound at any later time.
+and ``L_G - S_G`` is the bound at any later time.  Where S_G has outgrown what centres still move,
+L_G is lowered to that, and S_G begins anew.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms.geometry import Padding
+from lloydia.algorithms.geometry import Padding, outgrown
 
 __all__ = ["Yinyang", "near_each_other"]
 
@@ -70,6 +71,9 @@ class Yinyang:
     def move(self, moved: NDArray[np.float64]) -> None:
         """Add how far the centres moved, shape (k,), to the drift of their groups."""
         largest = np.maximum.reduceat(moved[self.order], np.arange(0, len(moved), self.size))
+        for g in np.flatnonzero(outgrown(self.drift, largest)):
+            self.lower[g] = self.padding.lowered(self.lower[g] - self.drift[g])
+            self.drift[g] = 0.0
         self.drift = np.asarray(self.padding.raised(self.drift + largest), dtype=np.float32)
 
     def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

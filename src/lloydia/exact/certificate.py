@@ -61,6 +61,14 @@ The same bounds distances.  That to the centre of score s is at most ``R**2 - 2 
 score of some centres is above s, a centre of theirs has a norm of at most ``R + h(s)``, and then a
 squared distance of at least ``|x'|^2 - 2 s - 2 E'``, or is farther than h(s), which is more.
 
+**One by one.**  A centre's own distance r bounds what its own score is off by, as above:
+``|s - t| <= k (2 R^2 + 3 R r + r^2) + e <= k (7 R^2 + 5 r^2) / 2 + e``.  So, of every centre,
+
+    |x'|^2 - 2 s - 7 k R^2 - 2 e  <=  (1 + 5 k) r^2,
+    (1 - 5 k) r^2  <=  |x'|^2 - 2 s + 7 k R^2 + 2 e,
+
+which is a bound with an error that no centre has a part in, times a number (:func:`own_terms`).
+
 Choosing m and s from the centres (:func:`frame`) keeps C near 1 and E relative to the spread of
 the centres, not to their offset from 0; and m among most of them, however far the others are, keeps
 E' relative to the spread of most.
@@ -80,9 +88,11 @@ __all__ = [
     "error_terms",
     "frame",
     "leading_line",
+    "leading_near",
     "most_scale",
     "near_error",
     "near_line",
+    "own_terms",
     "scale_of",
     "score_error",
     "scores",
@@ -221,6 +231,23 @@ def near_error(square: float, score: float, line: tuple[float, float, float, flo
     return a + b * reach * (radius + reach)
 
 
+def own_terms(
+    n_features: int, reach: float, scale: float
+) -> tuple[tuple[float, float, float], tuple[float, float]]:
+    """Return ``(a, b, c)`` and ``(low, high)``, by which a score bounds its own centre's distance.
+
+    With ``F = a + b R + c R**2`` the distance is at least the root of ``|x'|**2 - 2 s - 2 F``,
+    times `low`, and at most that of ``|x'|**2 - 2 s + 2 F``, times `high`.  The parameters are
+    those of :func:`error_terms`; `reach` only says whether there is a bound.
+    """
+    factor, _, underflow = _roundings(n_features, scale, None, 0)
+    if not reach < FAR or n_features > MOST_FEATURES or factor > 2.0**-4:
+        return (math.inf, math.inf, math.inf), (0.0, math.inf)
+    grow = 1.0 + 2.0**-30
+    low, high = 1.0 / math.sqrt(1.0 + 5.0 * factor), 1.0 / math.sqrt(1.0 - 5.0 * factor)
+    return (underflow * grow, 0.0, 3.5 * factor * grow), (low / grow, high * grow)
+
+
 def split_line(
     line: tuple[float, float, float], reach: float, rest: float
 ) -> tuple[float, float, float]:
@@ -257,6 +284,16 @@ def leading_line(line: tuple[float, float, float]) -> tuple[float, float, float]
     """
     a, b, _ = line
     return a * (1.0 + 2.0**-5) + 2.0**-100, b * (1.0 + 2.0**-5), 0.0
+
+
+def leading_near(line: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """Return the line of :func:`near_error` for adding up leading parts.
+
+    `line` is that of :func:`near_line`, for the sum.
+    """
+    a, b, c, grow = line
+    more = 1.0 + 2.0**-5
+    return a * more + 2.0**-100, b * more, c * more, 1.0 + (grow - 1.0) * more
 
 
 def score_error(n_features: int, radius: NDArray | float, reach: float, scale: float) -> NDArray:

@@ -28,9 +28,9 @@ def scanned(X, centers, rows=EVERY, bounds=True):
     n, d = len(rows) if len(rows) else len(X), X.shape[1]
     labels, left = np.full(n, -1, np.int32), np.empty(n, np.int64)
     best, second = np.full((2, n if bounds else 0), np.nan)
-    far, *_, line = p.errors
+    far, *_, lines = p.errors
     m, tried = coarse_scan.coarse_scan(
-        X, rows, 0, n, p.tiles, tile_scores.lead(d), p.frame, far, line, labels, best, second, left
+        X, rows, 0, n, p.tiles, tile_scores.lead(d), p.frame, far, lines, labels, best, second, left
     )
     assert (np.diff(left[:m]) > 0).all()
     assert n - tried <= m
@@ -69,6 +69,43 @@ def test_most_rows_of_ordinary_data_are_certified():
     # One centre far away costs its neighbours their certificates, not all rows.
     centers[7] *= 20
     assert check(X, centers, scanned(X, centers)) > 0.95
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_centres_very_far_away_cost_few_rows_their_certificates(far, dtype):
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(50, 128)).astype(dtype)
+    X = (centers[rng.integers(50, size=2000)] + rng.normal(size=(2000, 128), scale=0.7)).astype(
+        dtype
+    )
+    centers[::10] *= np.array(far, dtype=dtype)
+    near = squared_distances(X, centers).min(axis=1) < 200
+    for bounds in (True, False):
+        found = scanned(X, centers, bounds=bounds)
+        check(X, centers, found)
+        assert found[-1][near].mean() > 0.95
+    _, best, second, sure = scanned(X, centers)
+    D = np.sort(squared_distances(X, centers), axis=1)
+    assert (best < 1.3 * D[:, 0])[sure & near].all()
+    assert (second > 0.7 * D[:, 1])[sure & near].all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_that_lose_products_are_not_trusted_beside_a_centre_far_away(dtype):
+    # As all of bfloat16, nothing is left out; products less than half a unit of the sum they join.
+    d = 1000
+    d = max(d, tile_scores.COARSE)
+    centers = np.zeros((34, d))
+    centers[:2, 1] = 2.0**6, -(2.0**6)
+    centers[2:, 0] = 1.0
+    centers[18:] *= -1.0
+    # The last of each half is the nearest to rows that point its way by what its sum loses.
+    centers[17, 1:], centers[33, 1:] = 2.0**-12, 2.0**-12
+    X = np.zeros((400, d))
+    X[:, 0] = np.repeat([1.0, -1.0], 200)
+    X[:, 1:] = 2.0 ** -np.linspace(9, 16, 400)[np.random.default_rng(0).permutation(400), None]
+    check(X.astype(dtype), centers.astype(dtype), scanned(X.astype(dtype), centers.astype(dtype)))
 
 
 @pytest.mark.parametrize("spread", [2.0**-6, 2.0**-8, 2.0**-9, 2.0**-11, 2.0**-20, 0.0])
@@ -161,9 +198,9 @@ def test_scans_are_without_where_they_settled_less_than_half():
 
 def test_an_engine_leaves_them_out_while_they_settle_nothing(monkeypatch):
     rng = np.random.default_rng(0)
-    # Differences that bfloat16 does not hold.
-    X = (1.0 + 2.0**-12 * rng.standard_normal((4000, 64))).astype(np.float32)
-    X[0] += 3.0
+    # Differences that bfloat16 does not hold, within heaps that are all away from the origin.
+    heaps = rng.standard_normal((3, 64))[np.arange(4000) % 3]
+    X = (heaps + 2.0**-12 * rng.standard_normal((4000, 64))).astype(np.float32)
     scans = []
     original = scanners.leading_scanner
 

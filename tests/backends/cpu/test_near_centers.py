@@ -13,7 +13,7 @@ from lloydia.backends.cpu.centers import pack
 from lloydia.backends.cpu.held import NOT_HELD
 from lloydia.backends.cpu.low_points import FEW, LOW
 from lloydia.backends.cpu.panel_scan import panel_scan, room_for
-from lloydia.backends.cpu.points import DEEP
+from lloydia.backends.cpu.points import DEEP, LANES
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.scanners import whole_scanner
 from lloydia.exact.distance import squared_distances
@@ -21,6 +21,18 @@ from lloydia.functions import assign
 
 # Numbers of features and centres, of which each scan of panels has some.
 SHAPES = [(2, 5), (2, FEW + 30), (LOW, 40), (LOW + 1, 6), (48, 100), (DEEP + 9, 20)]
+
+
+@njit
+def certified(square, high, low, lines, far):
+    """Return whether a row with this best score and this second one is; its place is the only."""
+    squares, scores = np.full(LANES, square, np.float32), np.full((2, LANES), high, np.float32)
+    scores[1] = low
+    names, left = np.zeros(LANES, np.int32), np.zeros(1, np.int64)
+    count = scan.certify(
+        1, squares, squares, scores[0], scores[1], names, 1, lines, far, names.copy(), 0, left
+    )
+    return count == 0
 
 
 @njit
@@ -179,3 +191,15 @@ def test_what_is_not_a_number_proves_nothing():
         assert not beats(0.0, 1.0, 0.0, (bad,) * 4)
     assert not beats(1.0, np.nan, 0.4, near)
     assert not beats(1.0, 0.5, np.nan, near)
+
+
+def test_rows_far_away_are_never_certified():
+    wide, near = (1e-6, 1e-12, 0.0), (1e-30, 1e-12, 1e-12, 1.0 + 1e-12)
+    none = (np.inf, 0.0, 0.0), (np.inf,) * 4
+    for lines in ((wide, near), (wide, none[1]), (none[0], near)):
+        for far in (2.0**10, 2.0**30):
+            assert certified(far * 0.99, far, 0.0, lines, far)
+            assert not certified(far * 0.99, far, far, lines, far)
+            for square in (far, 2.0 * far, np.inf, np.nan):
+                assert not certified(square, far, 0.0, lines, far)
+    assert not certified(1.0, 1.0, 0.0, none, 2.0**10)

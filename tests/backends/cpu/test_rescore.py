@@ -90,3 +90,18 @@ def test_bounds_hold_for_centres_whose_scores_are_just_too_low_to_be_listed(dtyp
     scan = whole_scanner(X, pack(centers, False, lambda task, cost, n: task(0, 0, n)), False)
     assert scan(EVERY, 0, len(X), labels, best, second) > 100
     check(X, centers, (labels, best, second, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bounds_hold_where_only_some_of_the_centres_that_are_as_far_are_listed(dtype):
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((12, 20)) * (np.arange(20) > 0)
+    half /= np.linalg.norm(half, axis=1, keepdims=True)
+    top = np.eye(20)[:1]
+    centers = np.vstack([top, half, -top, -half]).astype(dtype)
+    # The first centre leads all others by the same, in some rows by just what is listed.
+    X = np.sort(2.0 ** -rng.uniform(16, 20, (40000, 1)), axis=0) * top
+    X = X.astype(dtype)
+    found = rescored(X, centers)
+    assert 0 < found[-1] < len(X)
+    check(X, centers, found)

@@ -49,7 +49,7 @@ class Packed:
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
         c r**2`` of a tile's score, of a panel's and of a score without a name;
         :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
-        and the line of adding up leading parts.
+        and both of adding up leading parts.
     """
 
     given: NDArray
@@ -109,14 +109,16 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
     near = certificate.near_line(d, reach, scale)
     panel_near = certificate.near_line(d, reach, scale, depth_of(d), BITS)
-    tile_line = leading_line = panel_line
+    tile_line, leading = panel_line, (panel_line, panel_near)
     *tiled, rest = tile_panels.NOTHING
     if tiles:
         *tiled, rest = tile_panels.pack(*scores[:2], each_block)
-        sum_line = certificate.error_line(d, reach, scale, tile_depth_of(columns_of(d)), TILE_BITS)
+        of_sum = (d, reach, scale, tile_depth_of(columns_of(d)), TILE_BITS)
+        sum_line = certificate.error_line(*of_sum)
         if WHOLE:
             tile_line = certificate.split_line(sum_line, reach, rest)
-        leading_line = certificate.leading_line(sum_line)
+        sum_near = certificate.near_line(*of_sum)
+        leading = certificate.leading_line(sum_line), certificate.leading_near(sum_near)
     frame = old.frame if old is not None and kept else (own, centers.dtype.type(scale))
     return Packed(
         centers,
@@ -126,7 +128,7 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         reach,
         (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
         frame,
-        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading_line),
+        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading),
     )
 
 

@@ -11,8 +11,11 @@ cost every row its certificate if it were the same for all; here it matters to i
 
 With ``high`` the largest of these, that of centre a, ``low`` the second largest and E the error of
 adding up, the score of a is at least ``high - 2 W_a - E`` and those of all others are at most
-``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  The other rows are
-for :mod:`tile_scan`, or for :mod:`panel_scan` where there are no matrix units.
+``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  E follows from the farthest
+centre; where that is too much, so does E' of :func:`lloydia.exact.certificate.near_error` from
+``high - 2 W_a``, than which the score of a is less by the error of adding up at most: only centres
+that are no farther than a count, and none of them is above ``low + E'``.  The other rows are for
+:mod:`tile_scan`, or for :mod:`panel_scan` where there are no matrix units.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import numpy as np
 from lloydia.backends.cpu.compiled import kernel, subroutine
 from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE, lead_points
 from lloydia.backends.cpu.points import BYTES, GROUP, VECTORS
-from lloydia.backends.cpu.scan import aligned, frame_rows
+from lloydia.backends.cpu.scan import aligned, frame_rows, near_error
 from lloydia.backends.cpu.tile_panels import not_less
 from lloydia.backends.cpu.tile_scores import score_pairs
 
@@ -73,12 +76,13 @@ def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
 
 
 @subroutine
-def judge_rows(m, d, squares, bounds, high, low, which, panels, line, far, unit, out, doubtful):
+def judge_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful):
     """Write what is found of `m` rows; list the places of those in doubt, return their number.
 
     `out` is (labels, best, second).
     """
     labels, best, second = out
+    line, near = lines
     names = high.view(np.int32)
     column = (d + 1) // 2
     shrink = 1.0 - (d + 8) * 2.0**-20
@@ -93,23 +97,27 @@ def judge_rows(m, d, squares, bounds, high, low, which, panels, line, far, unit,
         tile = which[p]
         pair = panels[tile // ABREAST, column // TILE, tile % ABREAST, name, column % TILE]
         width = bounds[p, 0] * single(pair & 0xFFFF) + bounds[p, 1] * single(pair >> 16 & 0xFFFF)
-        error = line[0] + line[1] * square
+        error = of_others = line[0] + line[1] * square
         upper, lower = np.float64(high[p]), np.float64(low[p])
+        score = upper - 2.0 * width
         labels[p] = tile * TILE + name
-        n_doubtful += not upper - lower > 2.0 * (width + error)
+        if not score - lower > 2.0 * error:
+            error = near_error(square, score, near)
+            of_others = near_error(square, lower, near) if len(best) else error
+            n_doubtful += not score - lower > 2.0 * error
         if len(best):
-            most = square - 2.0 * (upper - 2.0 * width - error)
-            best[p] = max(0.0, most) * unit * unit
-            second[p] = max(0.0, square * shrink - 2.0 * (lower + error)) * unit * unit
+            best[p] = max(0.0, square - 2.0 * (score - error)) * unit * unit
+            second[p] = max(0.0, square * shrink - 2.0 * (lower + of_others)) * unit * unit
     return n_doubtful
 
 
 @kernel
-def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best, second, left):
+def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, best, second, left):
     """Scan dense rows; write the entries of the list that are in doubt to `left`.
 
     Returns their number, and that of the rows tried.  Arguments are as in
-    :func:`lloydia.backends.cpu.tile_scan.tile_scan`; `line` is that of the error of adding up.
+    :func:`lloydia.backends.cpu.tile_scan.tile_scan`; `lines` are those of the error of adding up,
+    two as of :func:`lloydia.backends.cpu.scan.certify`.
     """
     if stop <= start:
         return 0, 0
@@ -138,7 +146,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, line, fresh, best
             score_pairs(scratch, n_pairs, lead, panels, starts, high, low, which)
             out = fresh[at - start :], best[at - start :], second[at - start :]
             n = judge_rows(
-                m, d, squares, bounds, high, low, which, panels, line, far, unit, out, doubtful
+                m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful
             )
             for q in range(n):
                 left[n_left + q] = at + doubtful[q]

@@ -19,7 +19,7 @@ from lloydia.backends.cpu.micro import LANES, MR
 from lloydia.backends.cpu.panels import collect, keep_all, scores_of_one
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import aligned, canonical_row, two_nearest
-from lloydia.backends.cpu.scores import above, below, frame, kept, limits, single
+from lloydia.backends.cpu.scores import above, below, certain, frame, kept, limits, single
 
 __all__ = ["bound_rows", "elkan"]
 
@@ -71,10 +71,12 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
     `centers` is a Grouped of panels of one vector, in the centres' own order.  Returns the number
     of rows in doubt.
     """
-    origin, scale, terms, columns = centers.origin, centers.scale, centers.terms, centers.columns
+    origin, scale, columns = centers.origin, centers.scale, centers.columns
+    near, (low, high) = centers.errors.near, centers.errors.factors
     panels, halves, packed = centers.panels, centers.halves, centers.rows
     d, width = len(origin), len(halves)
-    factor, block = padding[0] / scale, max(1, min(16, 65536 // width // MR)) * MR
+    low, high = low * padding[0] / scale, high * padding[0] / scale
+    block = max(1, min(16, 65536 // width // MR)) * MR
     y, scores = np.zeros((block, d), np.float32), aligned(block * width)
     errors, most, least = np.empty(block), np.empty(block), np.empty(block, np.float32)
     best, second = np.empty(block, np.float32), np.empty(block, np.float32)
@@ -92,7 +94,7 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
         for p in range(m):
             load(X, rows[at + p], x)
             square, _ = frame(x, origin, scale, packed, 0, y, p)
-            errors[p], least[p], most[p] = limits(square, terms)
+            errors[p], least[p], most[p] = limits(square, centers.errors)
         for panel in range(len(panels)):
             for p in range(0, m, MR):
                 scores_of_one(
@@ -104,17 +106,17 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
             i, j = rows[at + p], np.int64(which[p])
             keep_all(
                 out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
-                least[p], single(factor), shrink, tiny,
+                least[p], single(low), shrink, tiny,
             )  # fmt: skip
-            rival = below(least[p], second[p], factor, padding)
-            upper[i] = above(most[p], best[p], factor, padding)
-            if not np.float64(best[p]) - np.float64(second[p]) > 2.0 * errors[p]:
+            rival = below(least[p], second[p], low, padding)
+            upper[i] = above(most[p], best[p], high, padding)
+            if not certain(best[p], second[p], errors[p], most[p], near):
                 rechecked += 1
                 load(X, i, x)
                 canonical_row(x, columns, D)
                 found, _ = two_nearest(D)
                 j = np.int64(found)
-                rival = below(least[p], best[p], factor, padding)
+                rival = below(least[p], best[p], low, padding)
                 upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
             nearest[i] = kept(rival, passed, padding)
             fresh[at + p] = j

@@ -24,6 +24,30 @@ def vectors(k: int) -> int:
     return 1 if k <= MOST_SMALL * LANES else NV
 
 
+# A centre farther than this many usual ones has no part in what is known of the others.
+FARTHER = 4.0
+
+
+class Errors(NamedTuple):
+    """What the scores may be off by; see :mod:`lloydia.exact.certificate`.
+
+    Attributes
+    ----------
+    terms : tuple of float
+        Those of :func:`~lloydia.exact.certificate.error_terms`.
+    near : tuple of float
+        The line of :func:`~lloydia.exact.certificate.near_error`.
+    own, factors : tuple of float
+        The terms F of a bound on a distance, and what the lower and the upper one are multiplied
+        by; where no centre is far away those of all scores, and 1.
+    """
+
+    terms: tuple[float, float, float]
+    near: tuple[float, float, float, float]
+    own: tuple[float, float, float]
+    factors: tuple[float, float]
+
+
 class Grouped(NamedTuple):
     """Centres in the order of their groups: position p is lane p of the panels.
 
@@ -36,8 +60,10 @@ class Grouped(NamedTuple):
         The same centres, one a row.
     order, place : ndarray of shape (k,), int64
         The centre at a position, and the position of a centre.
-    origin, scale, terms
-        As in :class:`lloydia.backends.cpu.centers.Packed`.
+    origin : ndarray of shape (d,), float64
+    scale : float
+        The frame of :mod:`lloydia.exact.certificate`.
+    errors : Errors
     columns : ndarray of shape (d, k), float64
         The centres themselves, feature-major, not reordered.
     """
@@ -49,7 +75,7 @@ class Grouped(NamedTuple):
     place: NDArray[np.int64]
     origin: NDArray[np.float64]
     scale: float
-    terms: tuple[float, float, float]
+    errors: Errors
     columns: NDArray[np.float64]
 
 
@@ -64,9 +90,18 @@ def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) 
     reach = _fill(centers, order, origin, scale, panels, halves, rows)
     place = np.empty_like(order)
     place[order] = np.arange(k)
-    terms = certificate.error_terms(d, reach, scale)
+    errors = errors_of(d, reach, float(np.sqrt(-2.0 * np.median(halves[:k]))), scale)
     columns = np.ascontiguousarray(centers.T)
-    return Grouped(panels, halves, rows, order, place, origin, scale, terms, columns)
+    return Grouped(panels, halves, rows, order, place, origin, scale, errors, columns)
+
+
+def errors_of(d: int, reach: float, usual: float, scale: float) -> Errors:
+    """Return the errors where the norms of centres are at most `reach`, half of them `usual`."""
+    terms, near = certificate.error_terms(d, reach, scale), certificate.near_line(d, reach, scale)
+    own, factors = certificate.own_terms(d, reach, scale)
+    if not reach > FARTHER * usual:
+        own, factors = terms, (1.0, 1.0)
+    return Errors(terms, near, own, factors)
 
 
 @kernel

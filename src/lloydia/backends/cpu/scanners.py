@@ -150,8 +150,8 @@ def leading_scanner(
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         left = np.empty(stop - start, dtype=np.int64)
-        far, *_, line = p.errors
-        some = (p.tiles, lead, p.frame, far, line)
+        far, *_, lines = p.errors
+        some = (p.tiles, lead, p.frame, far, lines)
         n, tried = coarse_scan(X, rows, start, stop, *some, *out, left)
         # The others are all among those left.
         leading.counts.append((tried, n - (stop - start - tried)))

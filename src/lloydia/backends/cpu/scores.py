@@ -1,13 +1,14 @@
 """Bounds on distances, from float32 scores.
 
 With y the float32 row in the frame of :mod:`lloydia.exact.certificate`, s its score with a centre
-and E their error, ``|x'|**2`` lies within ``2**-20`` of ``|y|**2`` and
+and F, v, w the errors and factors of :class:`lloydia.backends.cpu.grouped.Errors`, ``|x'|**2`` lies
+within ``2**-20`` of ``|y|**2`` and
 
-    |x'|**2 - 2 (s + E)  <=  |x' - c'|**2  <=  |x'|**2 - 2 (s - E).
+    (|x'|**2 - 2 (s + F)) v**2  <=  |x' - c'|**2  <=  (|x'|**2 - 2 (s - F)) w**2.
 
-A distance is the root times `factor`, the unit of the bounds over the scale of the frame.  Lower
-bounds are formed in float32: what ``2**-20`` leaves covers the rounding of their first term, the
-padding the five roundings after it.
+A distance is the root times `factor`, v or w times the unit of the bounds over the scale of the
+frame.  Lower bounds are formed in float32: what ``2**-20`` leaves covers the rounding of their
+first term, the padding the five roundings after it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.scan import near_error
 from lloydia.exact.certificate import FAR
 
-__all__ = ["above", "below", "frame", "kept", "limits", "single"]
+__all__ = ["above", "below", "certain", "frame", "kept", "limits", "single"]
 
 
 @kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
@@ -36,14 +38,26 @@ def frame(x, origin, scale, panel, at, y, m):
     return square, score
 
 
-@kernel
-def limits(square, terms):
-    """Return E, and bounds on ``|x'|**2 - 2 E`` and ``|x'|**2 + 2 E``, from ``|y|**2``."""
+@kernel(forceinline=True)
+def limits(square, errors):
+    """Return E, and bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, from ``|y|**2``."""
+    terms, own = errors.terms, errors.own
     R = np.sqrt(square) * (1.0 + 2.0**-20) + 2.0**-60
     error = terms[0] + R * (terms[1] + R * terms[2]) if R < FAR else np.inf
-    least = square * (1.0 - 2.0**-20) - 2.0**-80 - (2.0 + 2.0**-20) * error
-    most = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * error
+    off = own[0] + R * (own[1] + R * own[2]) if R < FAR else np.inf
+    least = square * (1.0 - 2.0**-20) - 2.0**-80 - (2.0 + 2.0**-20) * off
+    most = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * off
     return error, np.float32(least), most
+
+
+@kernel(forceinline=True)
+def certain(best, second, error, most, near):
+    """Return whether the centre of the best score is nearer than all of no better than `second`.
+
+    `error` and `most` are E and the bound on ``|x'|**2 + 2 F`` of :func:`limits`.
+    """
+    gap = np.float64(best) - np.float64(second)
+    return gap > 2.0 * error or gap > 2.0 * near_error(most, np.float64(best), near)
 
 
 @kernel(forceinline=True)

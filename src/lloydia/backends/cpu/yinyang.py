@@ -6,8 +6,8 @@ bound fails against the group's panels.  All distances come from scores, see
 :mod:`scores`.
 
 A row's label is certain if its best score exceeds all others of evaluated groups, and that of its
-old label, by 2 E; the centres of the other groups are farther by their bounds.  Rows in doubt are
-settled by canonical D.
+old label, by 2 E or 2 E'; the centres of the other groups are farther by their bounds.  Rows in
+doubt are settled by canonical D.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lloydia.backends.cpu.micro import LANES, LEAST, MR
 from lloydia.backends.cpu.panels import best_of_all, best_of_one
 from lloydia.backends.cpu.rows import load
 from lloydia.backends.cpu.scan import canonical_row, two_nearest
-from lloydia.backends.cpu.scores import above, below, frame, kept, limits
+from lloydia.backends.cpu.scores import above, below, certain, frame, kept, limits
 
 __all__ = ["yinyang"]
 
@@ -40,7 +40,7 @@ class Slots(NamedTuple):
     rows : ndarray of shape (block,), int64
         Their numbers.
     least : ndarray of shape (block,), float32; most, errors : the same, float64
-        Bounds on ``|x'|**2 - 2 E`` and ``|x'|**2 + 2 E``, and E.
+        Bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, and E, as of :func:`limits`.
     own : ndarray of shape (block,), float32
         The score of the row's label; LEAST where its group is evaluated.
     first, runner : ndarray of shape (block,), float32
@@ -101,16 +101,16 @@ def fill(
     """
     y, rows, least_square, most_square, errors, own, first, runner, which, _ = slots
     panel, halves, place = centers.rows, centers.halves, centers.place
-    origin, scale, terms = centers.origin, centers.scale, centers.terms
+    origin, scale = centers.origin, centers.scale
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
-    factor = padding[0] / scale
+    factor = centers.errors.factors[1] * padding[0] / scale
     while q < n_active and m < len(rows):
         i = active[q]
         a = labels[i]
         at = place[a]
         load(X, i, x)
         square, score = frame(x, origin, scale, panel, at, y, m)
-        errors[m], least_square[m], most_square[m] = limits(square, terms)
+        errors[m], least_square[m], most_square[m] = limits(square, centers.errors)
         rows[m] = i
         own[m] = first[m] = runner[m] = LEAST
         which[m] = 0
@@ -198,13 +198,14 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
     """
     _, rows, least, most, errors, own, first, runner, which, within = slots
     order, place, columns = centers.order, centers.place, centers.columns
-    factor = padding[0] / centers.scale
+    near, (low, high) = centers.errors.near, centers.errors.factors
+    low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
     rechecked = 0
     for p in range(m):
         i, a = rows[p], labels[rows[p]]
         j = order[which[p]]
-        if np.float64(first[p]) - np.float64(runner[p]) > 2.0 * errors[p]:
-            u = np.float32(above(most[p], first[p], factor, padding))
+        if certain(first[p], runner[p], errors[p], most[p], near):
+            u = np.float32(above(most[p], first[p], high, padding))
             upper[i] = u if j != a or u < upper[i] else upper[i]
         else:
             rechecked += 1
@@ -217,24 +218,26 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
         skipped = own[p] > np.float32(LEAST)
         if order[which[p]] == j and not (j == a and skipped):
             g = which[p] // size
-            lower[g, i] = kept(below(least[p], within[p], factor, padding), drift[g], padding)
+            lower[g, i] = kept(below(least[p], within[p], low, padding), drift[g], padding)
         if j != a and skipped:
             # The old label joins the others of its group, which was not evaluated.
             g = place[a] // size
-            bound = kept(below(least[p], own[p], factor, padding), drift[g], padding)
+            bound = kept(below(least[p], own[p], low, padding), drift[g], padding)
             lower[g, i] = min(lower[g, i], bound)
     return rechecked
 
 
 @kernel
-def evaluate(m, slots, panels, halves, k, scale, upper, lower, drift, size, padding, lists):
+def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
     """Evaluate the groups of `m` slots that their bounds do not settle.
 
     Returns the number of distances.
     """
     found, addresses, best, second, winner, bound = lists
     rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
-    per_group, factor = size // panels.shape[2], padding[0] / scale
+    panels, halves, k = centers.panels, centers.halves, len(centers.rows)
+    per_group = size // panels.shape[2]
+    factor = centers.errors.factors[0] * padding[0] / centers.scale
     evaluated = 0
     for g in range(len(lower)):
         bounds, gone = lower[g], drift[g]
@@ -299,10 +302,7 @@ def yinyang(
             evaluated += q - before
         if m == 0:
             return n_rows, evaluated, rechecked
-        evaluated += evaluate(
-            m, slots, centers.panels, centers.halves, k, centers.scale, upper, lower, drift, size,
-            padding, lists,
-        )  # fmt: skip
+        evaluated += evaluate(m, slots, centers, upper, lower, drift, size, padding, lists)
         rechecked += settle(
             X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
         )
