@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import floats, kernel
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.screen import aligned
 from lloydia.backends.cpu.seeding import MOST, ROUNDER, TILE, sum_and_top
 
@@ -31,35 +32,35 @@ def weigh_of(d: int):
         x, size = np.empty((d, TILE)), np.int64(TILE)
         w, old, terms = floats(size), floats(size), floats(size)
         bits = terms.view(np.int64)
-        for p in range(TILE):
+        for p in upto(TILE):
             w[p] = 1.0
-        for tile in range(first, last):
+        for tile in upto(first, last):
             at = tile * TILE
             m = min(TILE, len(nearest) - at)
             rows, near = flat[at * d : (at + m) * d], nearest[at : at + m]
-            for p in range(m):
-                for f in range(d):
+            for p in upto(m):
+                for f in upto(d):
                     x[f, p] = rows[p * d + f]
                 old[p] = near[p]
-            for p in range(m if len(weights) else 0):
+            for p in upto(m if len(weights) else 0):
                 w[p] = weights[at + p]
-            for p in range(m, TILE):
+            for p in upto(m, TILE):
                 old[p] = 0.0
             before = np.int64(0)
-            for p in range(TILE):
+            for p in upto(TILE):
                 terms[p] = w[p] * old[p] * low * high + ROUNDER
-            for p in range(TILE):
+            for p in upto(TILE):
                 before += bits[p]
-            for c in range(len(candidates)):
-                for p in range(TILE):
+            for c in upto(len(candidates)):
+                for p in upto(TILE):
                     total = 0.0
-                    for f in range(d):
+                    for f in upto(d):
                         difference = x[f, p] - candidates[c, f]
                         total += difference * difference
                     D = total if total < old[p] else old[p]
                     terms[p] = w[p] * D * low * high + ROUNDER
                 after = np.int64(0)
-                for p in range(TILE):
+                for p in upto(TILE):
                     after += bits[p]
                 reductions[c] += before - after
 
@@ -72,12 +73,12 @@ def adopt_of(d: int):
 
     @kernel
     def adopt(flat, first, last, seed, nearest, weights, low, high, terms, bits, totals, tops):
-        for tile in range(first, last):
+        for tile in upto(first, last):
             start, stop = tile * TILE, min((tile + 1) * TILE, len(nearest))
             rows, near = flat[start * d : stop * d], nearest[start:stop]
-            for p in range(stop - start):
+            for p in upto(stop - start):
                 total = 0.0
-                for f in range(d):
+                for f in upto(d):
                     difference = np.float64(rows[p * d + f]) - seed[f]
                     total += difference * difference
                 near[p] = total if total < near[p] else near[p]

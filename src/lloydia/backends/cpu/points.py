@@ -240,18 +240,31 @@ def depth_of(n_features: int) -> int:
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
 
 
+def address_of(builder, array, kind, index):
+    """Return the address of an entry of a contiguous array, given as compiled code has it."""
+    start = builder.ptrtoint(builder.extract_value(array, 4), ADDRESS)
+    size = 8 if kind == ADDRESS else 4
+    return builder.add(start, builder.mul(index, ir.Constant(ADDRESS, size)))
+
+
 @intrinsic
-def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, count):
+def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, first, end):
     """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
 
-    It ends after `count` points if there are fewer.
+    The points are those from `first` on, up to `end`, of arrays.
     `width`, the centres that `which` counts by, is a power of two; the error is that of
-    :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32; the rest are addresses.
+    :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32.
     """
-    signature = types.int64(*[types.intp] * 6, line, far, *[types.intp] * 2)
+    signature = types.int64(
+        high, low, which, types.intp, squares, rests, line, far, labels, *[types.intp] * 2
+    )
 
     def codegen(context, builder, sig, args):
-        high, low, which, width, squares, rests, line, far, labels, count = args
+        width, line, far, first, end = (args[i] for i in (3, 6, 7, 9, 10))
+        high, low, which, squares, rests, labels = (
+            address_of(builder, args[i], INT, first) for i in (0, 1, 2, 4, 5, 8)
+        )
+        count = builder.sub(end, first)
         best = load(builder, high, 0, VECTOR, BYTES)
         gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
         square = load(builder, squares, 0, VECTOR, BYTES)

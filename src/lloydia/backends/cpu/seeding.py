@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import LEAN, kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, part, subroutine
+from lloydia.backends.cpu.counting import upto
 
 __all__ = [
     "LOW",
@@ -55,13 +56,13 @@ def sum_and_top(near, w, low, high, terms, bits):
     and `bits` the same memory as integers.
     """
     top = total = np.int64(0)
-    for p in range(len(near)):
+    for p in upto(len(near)):
         terms[p] = w[p] * near[p] if len(w) else near[p]
-    for p in range(len(near)):
+    for p in upto(len(near)):
         top = bits[p] if bits[p] > top else top
-    for p in range(len(near)):
+    for p in upto(len(near)):
         terms[p] = terms[p] * low * high + ROUNDER
-    for p in range(len(near)):
+    for p in upto(len(near)):
         total += bits[p] - ROUNDER_BITS
     bits[0] = top
     return total, terms[0]
@@ -70,10 +71,11 @@ def sum_and_top(near, w, low, high, terms, bits):
 @kernel(**LEAN)
 def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
     """Write the integer sums and the largest terms of the tiles whose largest is NaN."""
-    for tile in range(first, last):
-        if np.isnan(tops[tile]):
+    for tile in upto(first, last):
+        top = tops[tile]
+        if top != top:
             start, stop = tile * TILE, (tile + 1) * TILE
-            near, w = nearest[start:stop], weights[start:stop]
+            near, w = part(nearest, start, stop), part(weights, start, stop)
             totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
 
@@ -95,7 +97,7 @@ def find(nearest, weights, totals, low, high, rest):
 @kernel(**LEAN)
 def draw(nearest, weights, totals, low, high, targets, rows):
     """Write for each target the first row whose running integer sum exceeds it."""
-    for t in range(len(targets)):
+    for t in upto(len(targets)):
         rows[t] = find(nearest, weights, totals, low, high, targets[t])
 
 
