@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import tile_panels
-from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, subroutine
 from lloydia.backends.cpu.counting import upto
+from lloydia.backends.cpu.packing import fill_panel
 from lloydia.backends.cpu.pairs import BITS as TILE_BITS
-from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
+from lloydia.backends.cpu.points import BITS, PANEL, depth_of
 from lloydia.backends.cpu.tile_scores import WHOLE, columns_of
 from lloydia.backends.cpu.tile_scores import depth_of as tile_depth_of
 from lloydia.exact import certificate
@@ -160,7 +161,7 @@ def reach_of(wide, origin):
     return reach
 
 
-@subroutine(**LEAN)
+@subroutine(inline="always")
 def find_middle(wide, own):
     """Write the origin of :func:`lloydia.exact.certificate.frame`.
 
@@ -191,7 +192,6 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
     `most`, the largest squared norm, and whether the frame was kept.
     """
     k, d = centers.shape
-    squares = local(np.float64, PANEL)
     for j in upto(k):
         for f in upto(d):
             wide[j, f] = centers[j, f]
@@ -203,18 +203,6 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
     kept = kept and reach_of(wide, given) * before < FARTHEST
     origin, scale = (given, before) if kept else (own, scale_of(reach, most))
     for number in upto(len(panels)):
-        first = number * PANEL
-        for lane in upto(PANEL):
-            squares[lane] = 0.0
-        for f in upto(d):
-            for lane in upto(PANEL):
-                j = minimum(first + lane, k - 1)
-                value = np.float32((wide[j, f] - np.float64(origin[f])) * scale)
-                panels[number, f, lane] = value
-                columns[f, j] = value
-                squares[lane] += np.float64(value) * np.float64(value)
-        for lane in upto(PANEL):
-            half = np.float32(-0.5 * squares[lane])
-            starts[first + lane] = half if first + lane < k else np.float32(LEAST)
-            largest = maximum(largest, squares[lane])
+        square = fill_panel(wide, origin, scale, number, panels, starts, columns)
+        largest = maximum(largest, square)
     return scale, largest, kept

@@ -27,7 +27,7 @@ from lloydia.backends.cpu.points import (
     store,
 )
 
-__all__ = ["fetch", "frame_group", "frame_run", "is_compact", "is_narrow"]
+__all__ = ["ask", "fetch", "frame_group", "frame_run", "is_compact", "is_narrow"]
 
 # Features up to which rows that lie end to end are put in lanes by shuffles.
 NARROW = 4
@@ -135,23 +135,27 @@ def turned(builder, kind, rows, n_pieces, frame, out):
             out(value, builder.add(first, ir.Constant(ADDRESS, i)))
 
 
+def ask(builder, address, size):
+    """Ask for the cache lines of `size` bytes from an address on."""
+    with cgutils.for_range_slice(
+        builder, ir.Constant(ADDRESS, 0), size, ir.Constant(ADDRESS, LINE)
+    ) as (offset, _):
+        prefetch(builder, builder.add(address, offset))
+
+
 @intrinsic
 def fetch(typingctx, address, size):
     """Ask for the cache lines of `size` bytes from an address on."""
 
     def codegen(context, builder, sig, args):
-        address, size = args
-        with cgutils.for_range_slice(
-            builder, ir.Constant(ADDRESS, 0), size, ir.Constant(ADDRESS, LINE)
-        ) as (offset, _):
-            prefetch(builder, builder.add(address, offset))
+        ask(builder, *args)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), codegen
 
 
 def axes_of(shape):
-    """Return how many features a type of :func:`lloydia.backends.cpu.scan.score_panels` names.
+    """Return how many features a type names, as given to :mod:`group_scores`.
 
     0 is more than those.
     """

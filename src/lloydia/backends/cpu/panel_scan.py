@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.compiled import LEAN, kernel, minimum, part, shaped
 from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.frames import LINE
+from lloydia.backends.cpu.group_scores import score_panels
 from lloydia.backends.cpu.points import GROUP, PANEL
 from lloydia.backends.cpu.scan import (
     BLOCK_BYTES,
@@ -16,7 +17,6 @@ from lloydia.backends.cpu.scan import (
     certify,
     end_to_end,
     frame_rows,
-    score_panels,
 )
 
 __all__ = ["bound_rows", "panel_scan", "room_for"]

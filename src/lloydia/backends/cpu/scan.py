@@ -14,12 +14,9 @@ of which nothing is known until they are settled, and return their number.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import (
-    OVERLOAD,
     local,
     maximum,
     minimum,
@@ -27,15 +24,10 @@ from lloydia.backends.cpu.compiled import (
 )
 from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.frames import fetch, frame_group, frame_run, is_compact, is_narrow
-from lloydia.backends.cpu.low_points import scan_few, scan_low
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
-    PANEL,
-    VECTORS,
     judge,
-    scan_deep_panel,
-    scan_panel,
 )
 from lloydia.exact import certificate
 
@@ -47,7 +39,6 @@ __all__ = [
     "frame_rows",
     "least_error",
     "near_error",
-    "score_panels",
     "two_nearest",
 ]
 
@@ -126,79 +117,6 @@ def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
             i = rows[entry] if len(rows) else entry
             fetch(data + i * pitch, size)
         frame_group(shape, addresses, X, origin, scale, y, squares, g)
-
-
-def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
-
-    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW (and
-    for up to FEW centres a pair of such a tuple and k), True for more than DEEP, or None.  With
-    each group and panel `part` bytes are asked for, from the address `ahead` on.  Returns the
-    centres that `which` counts by: with a tuple that is 1, and no score holds a name.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(score_panels, jit_options=OVERLOAD)
-def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    if isinstance(shape, types.Tuple):
-
-        def few(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-            axes, k = shape
-            n_panels = len(halves) // PANEL
-            for g in upto(groups):
-                fetch(ahead + g * n_panels * part, n_panels * part)
-                scan_few(
-                    axes,
-                    y.ctypes.data + g * y.strides[0],
-                    panels.ctypes.data,
-                    halves.ctypes.data,
-                    k,
-                    best.ctypes.data + g * GROUP * 4,
-                    second.ctypes.data + g * GROUP * 4,
-                    which.ctypes.data + g * GROUP * 4,
-                )
-            return 1
-
-        return few
-    if isinstance(shape, types.UniTuple):
-
-        def low(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-            n_panels = len(halves) // PANEL
-            for g in upto(groups):
-                fetch(ahead + g * n_panels * part, n_panels * part)
-                for v in upto(VECTORS):
-                    at = (g * VECTORS + v) * LANES * 4
-                    scan_low(
-                        shape,
-                        y.ctypes.data + g * y.strides[0] + v * LANES * 4,
-                        panels.ctypes.data,
-                        halves.ctypes.data,
-                        n_panels,
-                        best.ctypes.data + at,
-                        second.ctypes.data + at,
-                        which.ctypes.data + at,
-                    )
-            return 1
-
-        return low
-    scan = scan_panel if isinstance(shape, types.NoneType) else scan_deep_panel
-
-    def any_number(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-        for number in upto(len(halves) // PANEL):
-            panel = panels.ctypes.data + number * d * PANEL * 4
-            half = halves.ctypes.data + number * PANEL * 4
-            for g in upto(groups):
-                fetch(ahead, part)
-                ahead += part
-                points = y.ctypes.data + g * y.strides[0]
-                a = best.ctypes.data + g * GROUP * 4
-                b = second.ctypes.data + g * GROUP * 4
-                c = which.ctypes.data + g * GROUP * 4
-                scan(points, d, panel, half, a, b, c, number)
-        return PANEL
-
-    return any_number
 
 
 near_error = subroutine(certificate.near_error, inline="always")

@@ -12,6 +12,7 @@ import numpy as np
 from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
 from lloydia.backends.cpu.counting import upto
+from lloydia.backends.cpu.group_scores import score_panels
 from lloydia.backends.cpu.pairs import TILE
 from lloydia.backends.cpu.points import GROUP, LANES, PANEL
 from lloydia.backends.cpu.rivals import list_rivals
@@ -23,7 +24,6 @@ from lloydia.backends.cpu.scan import (
     certify,
     frame_rows,
     least_error,
-    score_panels,
 )
 from lloydia.backends.cpu.settle import settle
 from lloydia.backends.cpu.tile_scores import score_tiles
