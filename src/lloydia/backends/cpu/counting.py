@@ -1,7 +1,8 @@
 """Loops over numbers, in a tenth of the code that Numba makes of a `range`.
 
 A `range` may go down and over any type; how many numbers it has is worked out beforehand.  Most of
-a kernel's code before optimisation would be that, and to compile it most of a first fit.
+a kernel's code before optimisation would be that.  Some loops are a twentieth faster over a
+`range`, for reasons of the compiler's own: kernels whose loops those are keep to it.
 """
 
 from __future__ import annotations

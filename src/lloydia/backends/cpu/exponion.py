@@ -11,7 +11,6 @@ import numpy as np
 
 from lloydia.backends.cpu.bounds import above, below, lowered, raised
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.micro import LANES, LEAST, MR, NV, settle
 from lloydia.backends.cpu.row_scan import frame_rows, score_rows
 from lloydia.backends.cpu.rows import distance, load
@@ -48,16 +47,16 @@ def group(listed, starts, lengths, labels, ends, order):
     order : ndarray (sum of lengths,), int64
         Receives the rows.
     """
-    for s in upto(len(starts)):
-        for p in upto(starts[s], starts[s] + lengths[s]):
+    for s in range(len(starts)):
+        for p in range(starts[s], starts[s] + lengths[s]):
             ends[labels[listed[p]]] += 1
     total = 0
-    for a in upto(len(ends)):
+    for a in range(len(ends)):
         size = ends[a]
         ends[a] = total
         total += size
-    for s in upto(len(starts)):
-        for p in upto(starts[s], starts[s] + lengths[s]):
+    for s in range(len(starts)):
+        for p in range(starts[s], starts[s] + lengths[s]):
             a = labels[listed[p]]
             order[ends[a]] = listed[p]
             ends[a] += 1
@@ -68,7 +67,7 @@ def least(values):
     """Return the least of some non-negative float32: as integers they have the same order."""
     bits = values.view(np.int32)
     found = bits[0]
-    for j in upto(1, len(bits)):
+    for j in range(1, len(bits)):
         found = min(found, bits[j])
     return np.int32(found).view(np.float32)
 
@@ -77,9 +76,9 @@ def least(values):
 def square_gaps(columns, a, out):
     """Write the squared distances of centre `a` to all, in the unit, float32."""
     out[:] = np.float32(0.0)
-    for f in upto(len(columns)):
+    for f in range(len(columns)):
         column, own = columns[f], columns[f, a]
-        for j in upto(np.uintp(len(out))):
+        for j in range(np.uintp(len(out))):
             difference = np.float32(column[j] - own)
             out[j] += difference * difference
 
@@ -107,7 +106,7 @@ def ball(columns, a, reach, padding, gaps, inside):
     # Gaps come with the same error.
     limit = np.float32((radius * loose * loose + padding[3]) ** 2)
     count = 0
-    for j in upto(np.uintp(len(gaps))):
+    for j in range(np.uintp(len(gaps))):
         inside[count] = j
         count += not gaps[j] > limit
     return radius, count
@@ -119,7 +118,7 @@ def worthwhile(columns, labels, upper, moved, padding):
     k, n = columns.shape[1], len(labels)
     gaps, inside = np.empty(k, np.float32), np.empty(k, np.int64)
     small = 0
-    for s in upto(SAMPLE):
+    for s in range(SAMPLE):
         i = s * n // SAMPLE
         a = labels[i]
         reach = np.float64(upper[i]) + moved[a]
@@ -134,19 +133,19 @@ def pack_ball(centers, a, inside, count, scale, panels, halves):
     """Pack the listed centres, relative to centre `a`, as :func:`centers.pack` does; float64."""
     d = centers.shape[1]
     n_vectors = -(-count // LANES)
-    for q in upto(n_vectors * LANES):
+    for q in range(n_vectors * LANES):
         vector, lane = q // LANES, q % LANES
         before = vector // NV * NV
         pitch = min(NV, n_vectors - before) * LANES
         at = before * d * LANES + (vector - before) * LANES + lane
         if q >= count:
             halves[q] = np.float32(LEAST)
-            for f in upto(d):
+            for f in range(d):
                 panels[at + f * pitch] = np.float32(0.0)
             continue
         j = inside[q]
         square = 0.0
-        for f in upto(d):
+        for f in range(d):
             value = np.float32((centers[j, f] - centers[a, f]) * scale)
             panels[at + f * pitch] = value
             square += np.float64(value) * np.float64(value)
@@ -200,7 +199,7 @@ def scan_balls(
             radius, count = ball(columns, a, reach, padding, gaps, inside)
             n_distances += k
         if count > MOST * k or not 2.0**-50 < radius < 2.0**100:
-            for p in upto(begin, end):
+            for p in range(begin, end):
                 rest[n_rest] = p
                 n_rest += 1
         else:
@@ -230,11 +229,11 @@ def scan_group(
     x, D = np.empty(d), np.empty(len(inside))
     inverse = 1.0 / scale
     n_rechecked = 0
-    for at in upto(begin, end, block):
+    for at in range(begin, end, block):
         m = min(block, end - at)
         frame_rows(X, order, at, m, centers[a], scale * padding[0], y, norms)
         score_rows(y, m, panels, halves, lanes)
-        for p in upto(m):
+        for p in range(m):
             i = order[at + p]
             first = lanes.ctypes.data + p * LANES * 4
             second = first + block * LANES * 4
@@ -248,7 +247,7 @@ def scan_group(
             if not np.float64(score) - np.float64(runner_up) > 2.0 * error:
                 n_rechecked += 1
                 load(X, i, x)
-                for q in upto(len(inside)):
+                for q in range(len(inside)):
                     D[q] = distance(x, centers[inside[q]])
                 chosen, rival = two_nearest(D)
                 reach, low = np.sqrt(D[chosen]) * padding[0], np.sqrt(rival) * padding[0]

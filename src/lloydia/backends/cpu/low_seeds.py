@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import floats, kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.screen import aligned
 from lloydia.backends.cpu.seeding import MOST, ROUNDER, TILE, sum_and_top
 
@@ -32,35 +31,35 @@ def weigh_of(d: int):
         x, size = np.empty((d, TILE)), np.int64(TILE)
         w, old, terms = floats(size), floats(size), floats(size)
         bits = terms.view(np.int64)
-        for p in upto(TILE):
+        for p in range(TILE):
             w[p] = 1.0
-        for tile in upto(first, last):
+        for tile in range(first, last):
             at = tile * TILE
             m = min(TILE, len(nearest) - at)
             rows, near = flat[at * d : (at + m) * d], nearest[at : at + m]
-            for p in upto(m):
-                for f in upto(d):
+            for p in range(m):
+                for f in range(d):
                     x[f, p] = rows[p * d + f]
                 old[p] = near[p]
-            for p in upto(m if len(weights) else 0):
+            for p in range(m if len(weights) else 0):
                 w[p] = weights[at + p]
-            for p in upto(m, TILE):
+            for p in range(m, TILE):
                 old[p] = 0.0
             before = np.int64(0)
-            for p in upto(TILE):
+            for p in range(TILE):
                 terms[p] = w[p] * old[p] * low * high + ROUNDER
-            for p in upto(TILE):
+            for p in range(TILE):
                 before += bits[p]
-            for c in upto(len(candidates)):
-                for p in upto(TILE):
+            for c in range(len(candidates)):
+                for p in range(TILE):
                     total = 0.0
-                    for f in upto(d):
+                    for f in range(d):
                         difference = x[f, p] - candidates[c, f]
                         total += difference * difference
                     D = total if total < old[p] else old[p]
                     terms[p] = w[p] * D * low * high + ROUNDER
                 after = np.int64(0)
-                for p in upto(TILE):
+                for p in range(TILE):
                     after += bits[p]
                 reductions[c] += before - after
 
@@ -73,12 +72,12 @@ def adopt_of(d: int):
 
     @kernel
     def adopt(flat, first, last, seed, nearest, weights, low, high, terms, bits, totals, tops):
-        for tile in upto(first, last):
+        for tile in range(first, last):
             start, stop = tile * TILE, min((tile + 1) * TILE, len(nearest))
             rows, near = flat[start * d : stop * d], nearest[start:stop]
-            for p in upto(stop - start):
+            for p in range(stop - start):
                 total = 0.0
-                for f in upto(d):
+                for f in range(d):
                     difference = np.float64(rows[p * d + f]) - seed[f]
                     total += difference * difference
                 near[p] = total if total < near[p] else near[p]

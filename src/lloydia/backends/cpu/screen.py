@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import minimum, part, subroutine
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.frames import is_compact
 from lloydia.backends.cpu.lanes import OCTET, ROWS, above
 from lloydia.backends.cpu.seeding import MOST
@@ -122,27 +121,28 @@ def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, 
     """
     spread, spare, scale = test
     near, norm = part(nearest, start, stop), part(norms, start, stop)
-    for p in upto(len(near)):
+    # These loops are faster over ranges, see :mod:`counting`.
+    for p in range(len(near)):
         limits[p] = (0.5 * (norm[p] - near[p]) - spread * norm[p]) * scale - spare
     # Addresses: a slice of an array costs as much as its comparison.
     d, size = X.shape[1], X.itemsize
     base, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
     pitch, vector = panel.shape[1] * size, 8 * OCTET
     in_place = is_compact(X)
-    for p in upto(0, stop - start, ROWS):
+    for p in range(0, stop - start, ROWS):
         rows = base + p * d * size
         if not in_place or start + p + ROWS > len(X):
-            for r in upto(minimum(ROWS, stop - start - p)):
-                for f in upto(d):
+            for r in range(minimum(ROWS, stop - start - p)):
+                for f in range(d):
                     copies[r, f] = X[start + p + r, f]
             rows = copies.ctypes.data
-        for at in upto(0, pitch, vector):
+        for at in range(0, pitch, vector):
             some, begin = panel.ctypes.data + at, starts.ctypes.data + at
             above(X, rows, d, some, pitch, begin, at // size, limit, bit)
         limit += ROWS * size
         bit += ROWS * 2
     count = 0
-    for p in upto(stop - start):
+    for p in range(stop - start):
         hits[start + count] = np.uint32(p) << np.uint32(MOST) | bits[p]
         count += bits[p] != 0
     return count

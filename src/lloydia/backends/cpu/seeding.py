@@ -8,6 +8,9 @@ by what the rows that a new seed lowers lose.
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import LEAN, kernel, part, subroutine
@@ -42,10 +45,19 @@ ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 
-@subroutine
-def fixed(D, w, low, high):
+@intrinsic
+def fixed(typingctx, D, w, low, high):
     """Round ``w * D * low * high`` to an integer; the two factors are powers of two."""
-    return np.int64((w * D * low * high + ROUNDER) - ROUNDER)
+    signature = types.int64(*[types.float64] * 4)
+
+    def codegen(context, builder, sig, args):
+        D, w, low, high = args
+        term = builder.fmul(builder.fmul(builder.fmul(w, D), low), high)
+        rounder = ir.Constant(ir.DoubleType(), ROUNDER)
+        term = builder.fsub(builder.fadd(term, rounder), rounder)
+        return builder.fptosi(term, ir.IntType(64))
+
+    return signature, codegen
 
 
 @subroutine(inline="always")

@@ -9,6 +9,9 @@ total does not.
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from lloydia.backends.cpu.changes import WIDTH, list_differing
 from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, part, subroutine
@@ -49,14 +52,27 @@ def sparse_extent(X, start, stop, largest, smallest):
         smallest[f] = low[f]
 
 
-@subroutine
-def product_error(a, b, p):
+@intrinsic
+def product_error(typingctx, a, b, p):
     """Return ``a * b - p`` exactly (Dekker 1971)."""
-    a_high = a * DEKKER - (a * DEKKER - a)
-    b_high = b * DEKKER - (b * DEKKER - b)
-    a_low = a - a_high
-    b_low = b - b_high
-    return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+    signature = types.float64(*[types.float64] * 3)
+
+    def codegen(context, builder, sig, args):
+        dekker = ir.Constant(ir.DoubleType(), DEKKER)
+
+        def split(value):
+            scaled = builder.fmul(value, dekker)
+            high = builder.fsub(scaled, builder.fsub(scaled, value))
+            return high, builder.fsub(value, high)
+
+        a, b, p = args
+        (a, a_low), (b, b_low) = split(a), split(b)
+        error = builder.fsub(builder.fmul(a, b), p)
+        for x, y in ((a, b_low), (a_low, b), (a_low, b_low)):
+            error = builder.fadd(error, builder.fmul(x, y))
+        return error
+
+    return signature, codegen
 
 
 @subroutine
