@@ -1,4 +1,4 @@
-"""Loops over numbers, in a tenth of the code that Numba makes of a `range`.
+"""Loops over numbers, in half of the code that Numba makes of a `range`.
 
 A `range` may go down and over any type; how many numbers it has is worked out beforehand.  Most of
 a kernel's code before optimisation would be that.  Some loops are a twentieth faster over a
