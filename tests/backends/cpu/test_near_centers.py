@@ -69,12 +69,12 @@ def scanned(X, centers, near=True, rows=EVERY, old=None):
     m = len(rows) if len(rows) else n
     axes = tuple(range(d))
     shape = ((axes, k) if k <= FEW else axes) if d <= LOW else (d > DEEP or None)
-    none = (np.inf,) * 4
-    errors = p.errors if near else (*p.errors[:4], none, none, p.errors[-1])
-    labels, left, empty = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(0)
-    room = room_for(m, d, X.itemsize, False)
+    errors = p.panel_errors(named=not isinstance(shape, tuple))
+    errors = errors if near else (*errors[:2], (np.inf,) * 4)
+    labels, left = np.empty(m, np.int32), np.empty(m, np.int64)
+    room = room_for(m, d, X.itemsize, False, False)
     found = panel_scan(
-        X, rows, 0, m, p.scores, p.frame, errors, shape, NOT_HELD, room, labels, empty, empty, left
+        X, rows, 0, m, p.scores[:2], p.frame, errors, shape, NOT_HELD, room, labels, left
     )
     doubtful = np.zeros(m, dtype=bool)
     doubtful[left[:found]] = True

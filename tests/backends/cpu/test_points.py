@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lloydia.backends.cpu import pairs, points, scan, tile_scores
+from lloydia.backends.cpu import group_scores, pairs, points, scan, tile_scores
 from lloydia.backends.cpu.centers import aligned, pack
 from lloydia.backends.cpu.low_points import LOW
 from lloydia.backends.cpu.rivals import list_rivals
@@ -19,8 +19,8 @@ def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
 
 
 @njit
-def score_panels(*args):
-    scan.score_panels(*args)
+def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
+    group_scores.score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part)
 
 
 def straight(task, cost, n):

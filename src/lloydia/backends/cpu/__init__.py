@@ -4,19 +4,20 @@ Where to look:
 
 * The engine: this file, on :mod:`placed` (rows in their place), :mod:`picks` (what seedings ask)
   and :mod:`clusters` (sums and means); :mod:`steps` (one assignment by each algorithm);
-  :mod:`compiled` (how kernels are compiled).
+  :mod:`compiled` (how kernels are compiled), :mod:`counting` (how they count).
 * Every distance: :mod:`frames` puts rows into lanes (:mod:`held` keeps few there),
   :mod:`points`, :mod:`low_points` (vectors, a point in each lane) or :mod:`tile_scores` (matrix
   units: :mod:`amx`, or vectors of :mod:`dot_pairs`)
-  score, :mod:`panel_scan`, :mod:`coarse_scan` and :mod:`tile_scan` certify, :mod:`settle` and
-  :mod:`rivals` evaluate what they leave in doubt, :mod:`centers` and :mod:`tile_panels` pack;
-  :mod:`sparse_scan`; :mod:`scanners` chooses.
+  score (:mod:`group_scores` goes from group to group), :mod:`panel_scan`, :mod:`coarse_scan` and
+  :mod:`tile_scan` certify, :mod:`settle` and :mod:`rivals` evaluate what they leave in doubt,
+  :mod:`centers`, :mod:`packing` and :mod:`tile_panels` pack; :mod:`sparse_scan`; :mod:`scanners`
+  chooses.
 * Fewer distances: :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, on :mod:`bounds`,
   :mod:`differences` and :mod:`scores`; they look at few rows and panels of centres, so they have a
   centre in each lane (:mod:`micro`, :mod:`panels`, :mod:`row_scan`, :mod:`grouped`).
 * Boxes of rows: :mod:`curve`, :mod:`tiles`, :mod:`candidates`, :mod:`filtering`.
 * Centres: :mod:`changes` lists the rows that change, :mod:`sums` and :mod:`limbs` add their
-  integers, :mod:`means` divides them.
+  integers, :mod:`digits` and :mod:`means` divide them.
 * Seeding: :mod:`seeding`, :mod:`greedy` (few rows), :mod:`low_seeds`, :mod:`wide_seeds` with
   :mod:`screen` and :mod:`lanes`, :mod:`sparse_seeds`, :mod:`oversampling`.
 """

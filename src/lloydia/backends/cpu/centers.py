@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import tile_panels
-from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, minimum, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, maximum, subroutine
+from lloydia.backends.cpu.counting import upto
+from lloydia.backends.cpu.packing import fill_panel
 from lloydia.backends.cpu.pairs import BITS as TILE_BITS
-from lloydia.backends.cpu.points import BITS, LEAST, PANEL, depth_of
+from lloydia.backends.cpu.points import BITS, PANEL, depth_of
 from lloydia.backends.cpu.tile_scores import WHOLE, columns_of
 from lloydia.backends.cpu.tile_scores import depth_of as tile_depth_of
 from lloydia.exact import certificate
@@ -60,6 +62,10 @@ class Packed:
     place: tuple[Any, ...]
     frame: tuple[Any, ...]
     errors: tuple[Any, ...]
+
+    def panel_errors(self, named: bool) -> tuple[Any, ...]:
+        """Return the largest square, and both lines of a panel's score, `named` or not."""
+        return (self.errors[0], *(self.errors[2:5:2] if named else self.errors[3:6:2]))
 
     def take(self, centers: NDArray) -> bool:
         """Pack others of the same shape, if nothing changes but the arrays; return whether it did.
@@ -151,13 +157,13 @@ NEAREST, FARTHEST, SPREADS = 0.25, 2.0, 4.0
 def reach_of(wide, origin):
     """Return the largest difference of a coordinate to the origin's."""
     reach = 0.0
-    for j in range(len(wide)):
-        for f in range(len(origin)):
+    for j in upto(len(wide)):
+        for f in upto(len(origin)):
             reach = maximum(reach, abs(wide[j, f] - np.float64(origin[f])))
     return reach
 
 
-@subroutine(**LEAN)
+@subroutine(inline="always")
 def find_middle(wide, own):
     """Write the origin of :func:`lloydia.exact.certificate.frame`.
 
@@ -167,8 +173,8 @@ def find_middle(wide, own):
     step = -(-k // MIDDLE)
     count = -(-k // step)
     ordered, spread = local(np.float64, MIDDLE), 0.0
-    for f in range(d):
-        for i in range(count):
+    for f in upto(d):
+        for i in upto(count):
             value, place = wide[i * step, f], i
             while place > 0 and ordered[place - 1] > value:
                 ordered[place] = ordered[place - 1]
@@ -188,30 +194,17 @@ def _pack(centers, most, given, before, own, wide, panels, starts, columns):
     `most`, the largest squared norm, and whether the frame was kept.
     """
     k, d = centers.shape
-    squares = local(np.float64, PANEL)
-    for j in range(k):
-        for f in range(d):
+    for j in upto(k):
+        for f in upto(d):
             wide[j, f] = centers[j, f]
     spread = find_middle(wide, own)
     reach, largest, aside = reach_of(wide, own), 0.0, 0.0
-    for f in range(d):
+    for f in upto(d):
         aside = maximum(aside, abs(np.float64(own[f]) - np.float64(given[f])))
     kept = aside <= SPREADS * spread and reach * before > NEAREST
     kept = kept and reach_of(wide, given) * before < FARTHEST
     origin, scale = (given, before) if kept else (own, scale_of(reach, most))
-    for number in range(len(panels)):
-        first = number * PANEL
-        for lane in range(PANEL):
-            squares[lane] = 0.0
-        for f in range(d):
-            for lane in range(PANEL):
-                j = minimum(first + lane, k - 1)
-                value = np.float32((wide[j, f] - np.float64(origin[f])) * scale)
-                panels[number, f, lane] = value
-                columns[f, j] = value
-                squares[lane] += np.float64(value) * np.float64(value)
-        for lane in range(PANEL):
-            half = np.float32(-0.5 * squares[lane])
-            starts[first + lane] = half if first + lane < k else np.float32(LEAST)
-            largest = maximum(largest, squares[lane])
+    for number in upto(len(panels)):
+        square = fill_panel(wide, origin, scale, number, panels, starts, columns)
+        largest = maximum(largest, square)
     return scale, largest, kept

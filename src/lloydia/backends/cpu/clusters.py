@@ -85,10 +85,9 @@ class Clusters(Picks):
         )  # fmt: skip
 
     @cached_property
-    def scratch(self) -> list[tuple[NDArray, NDArray]]:
+    def scratch(self) -> list[NDArray[np.float64]]:
         """Each thread's scratch for means."""
-        shape = 2, self.n_features + 1
-        return [(np.empty(shape, np.int64), np.empty(shape)) for _ in range(self.n_threads)]
+        return [np.empty((2, padded(self.n_features + 1))) for _ in range(self.n_threads)]
 
     def integers(self) -> NDArray[np.int64]:
         """Return the sums of the clusters: shape (n_limbs, k, d + 1)."""
@@ -110,7 +109,7 @@ class Clusters(Picks):
         new, square, move = np.empty(old.shape, self.dtype), np.empty(k), np.empty(k)
         scratch, fixed = self.scratch, (touched, *self.places, old, new, empty, square, move)
         self.each_block(
-            lambda t, start, stop: finish(parts, start, stop, *fixed, *scratch[t]),
+            lambda t, start, stop: finish(parts, start, stop, *fixed, scratch[t]),
             2.0 * parts.size / k, k,
         )  # fmt: skip
         summary = summarise(empty, square, move)

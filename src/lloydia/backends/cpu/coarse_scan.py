@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE, lead_points
 from lloydia.backends.cpu.points import BYTES, GROUP, VECTORS
 from lloydia.backends.cpu.scan import aligned, frame_rows, near_error
@@ -56,16 +57,16 @@ def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
     column = (d + 1) // 2
     place = column // TILE * ABREAST * KIB // 4 + column % TILE * TILE
     names = tiles.view(np.int32)
-    for first in range(0, m, PAIR):
+    for first in upto(0, m, PAIR):
         n = min(PAIR, m - first)
         frame_rows(X, rows, at + first, n, None, frame[0], frame[1], y, squares[first:], 0, 0)
-        for v in range(2 * VECTORS):
+        for v in upto(2 * VECTORS):
             points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
             vector = first // TILE + v
             out = tiles.ctypes.data + vector // ABREAST * pitch + vector % ABREAST * KIB
             found = rests.ctypes.data + vector * BYTES
             lead_points(points, y.shape[1] // 2, lead, out, found)
-        for p in range(first, first + PAIR):
+        for p in upto(first, first + PAIR):
             vector = p // TILE
             of_rest = not_less(np.sqrt(np.float64(rests[p])), d)
             of_row = not_less(np.sqrt(np.float64(squares[p])), d)
@@ -87,7 +88,7 @@ def judge_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit
     column = (d + 1) // 2
     shrink = 1.0 - (d + 8) * 2.0**-20
     n_doubtful = 0
-    for p in range(m):
+    for p in upto(m):
         square = np.float64(squares[p])
         doubtful[n_doubtful] = p
         if not square < far:
@@ -128,7 +129,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, bes
     most = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
     block = min(most, -(-(stop - start) // PAIR) * PAIR)
     y = aligned(PAIR * even).reshape(2, even, GROUP)
-    for g in range(2 if even > d else 0):
+    for g in upto(2 if even > d else 0):
         y[g, d] = np.float32(0.0)
     squares, high, low, rests = aligned(block), aligned(block), aligned(block), aligned(block)
     which, bounds = aligned(block).view(np.int32), np.empty((block, 2))
@@ -137,7 +138,7 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, bes
     scratch[:] = np.float32(0.0)
     unit = 1.0 / np.float64(frame[1])
     n_left = n_tried = idle = pause = 0
-    for at in range(start, stop, block):
+    for at in upto(start, stop, block):
         m = min(block, stop - at)
         n = m
         if idle == 0:
@@ -148,13 +149,13 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, bes
             n = judge_rows(
                 m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful
             )
-            for q in range(n):
+            for q in upto(n):
                 left[n_left + q] = at + doubtful[q]
             n_tried += m
             idle = pause = min(IDLE, 2 * pause + 1) if 2 * n > m else 0
         else:
             idle -= 1
-            for p in range(m):
+            for p in upto(m):
                 left[n_left + p] = at + p
         n_left += n
     return n_left, n_tried

@@ -27,6 +27,7 @@ __all__ = [
     "local",
     "maximum",
     "minimum",
+    "part",
     "shaped",
     "subroutine",
 ]
@@ -150,6 +151,40 @@ def shaped(typingctx, flat, shape):
         return _array_at(context, builder, array, data, lengths)
 
     return array(flat, types.UniTuple(types.int64, len(shape))), codegen
+
+
+@intrinsic
+def part(typingctx, array, start, stop=None):
+    """Return ``array[start:stop]`` where ``0 <= start <= stop``: a seventh of a slice's code.
+
+    It is not counted.
+    """
+    open_end = stop is None
+    signature = array(array, types.int64, types.none if open_end else types.int64)
+
+    def codegen(context, builder, sig, args):
+        whole, start, stop = args
+        shape, strides = (builder.extract_value(whole, i) for i in (5, 6))
+        length = builder.extract_value(shape, 0)
+
+        def within(place):
+            return builder.select(builder.icmp_signed("<", place, length), place, length)
+
+        start, stop = within(start), length if open_end else within(stop)
+        data = builder.extract_value(whole, 4)
+        place = builder.ptrtoint(data, length.type)
+        place = builder.add(place, builder.mul(start, builder.extract_value(strides, 0)))
+        count = length = builder.sub(stop, start)
+        for axis in range(1, array.ndim):
+            count = builder.mul(count, builder.extract_value(shape, axis))
+        shape = builder.insert_value(shape, length, 0)
+        nobody = [whole.type.elements[i](None) for i in (0, 1)]
+        fields = *nobody, count, None, builder.inttoptr(place, data.type), shape
+        for i, value in enumerate(fields):
+            whole = builder.insert_value(whole, value, i) if value else whole
+        return whole
+
+    return signature, codegen
 
 
 def _chosen(a, b, sign: str):

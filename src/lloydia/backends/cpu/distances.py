@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import LEAN, floats, kernel, local, minimum
+from lloydia.backends.cpu.compiled import LEAN, floats, kernel, local, minimum, part
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.row_lanes import LANES, add_squares
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row
@@ -25,16 +26,16 @@ def own_distances(X, start, stop, labels, centers, D):
     """
     rows, own = local(np.int64, LANES), local(np.int64, LANES)
     found = local(np.float64, LANES)
-    for at in range(start, stop, LANES):
+    for at in upto(start, stop, LANES):
         m = minimum(LANES, stop - at)
-        for p in range(LANES):
+        for p in upto(LANES):
             i = at + minimum(p, m - 1)
             rows[p] = X.ctypes.data + i * X.strides[0]
             own[p] = centers.ctypes.data + labels[i] * centers.strides[0]
         add_squares(
             X, rows.ctypes.data, own.ctypes.data, X.strides[1], X.shape[1], found.ctypes.data
         )
-        for p in range(m):
+        for p in upto(m):
             D[at + p] = found[p]
 
 
@@ -42,7 +43,7 @@ def own_distances(X, start, stop, labels, centers, D):
 def sparse_own(X, start, stop, labels, centers, D):
     """Do it for CSR rows."""
     x = floats(centers.shape[1])
-    for i in range(start, stop):
+    for i in upto(start, stop):
         load(X, i, x)
         D[i] = distance(x, centers[labels[i]])
 
@@ -57,18 +58,18 @@ def own_of(d: int):
     @kernel(**LEAN)
     def own(flat, start, stop, labels, centers, D):
         near = local(np.float64, TILE)
-        for at in range(start, stop, TILE):
+        for at in upto(start, stop, TILE):
             m = minimum(TILE, stop - at)
-            rows, names = flat[at * d : (at + m) * d], labels[at : at + m]
-            for p in range(m):
+            rows, names = part(flat, at * d, (at + m) * d), part(labels, at, at + m)
+            for p in upto(m):
                 # Unsigned: an index that counts from the end would take a test.
                 j = np.uint32(names[p]) * np.uint64(d)
                 total = 0.0
-                for f in range(d):
+                for f in upto(d):
                     difference = np.float64(rows[p * d + f]) - centers[j + np.uint64(f)]
                     total += difference * difference
                 near[p] = total
-            for p in range(m):
+            for p in upto(m):
                 D[at + p] = near[p]
 
     return own
@@ -81,6 +82,6 @@ def squared_distances(X, start, stop, columns, D, at):
     `columns` (d, k), float64, holds the centres feature-major.
     """
     x = floats(len(columns))
-    for i in range(start, stop):
+    for i in upto(start, stop):
         load(X, i, x)
         canonical_row(x, columns, D[at + i - start])

@@ -21,12 +21,13 @@ from lloydia.backends.cpu.points import (
     LANES,
     VECTOR,
     VECTORS,
+    address_of,
     load,
     splat,
     store,
 )
 
-__all__ = ["fetch", "frame_group", "frame_run", "is_narrow"]
+__all__ = ["ask", "fetch", "frame_group", "frame_run", "is_compact", "is_narrow"]
 
 # Features up to which rows that lie end to end are put in lanes by shuffles.
 NARROW = 4
@@ -134,29 +135,43 @@ def turned(builder, kind, rows, n_pieces, frame, out):
             out(value, builder.add(first, ir.Constant(ADDRESS, i)))
 
 
+def ask(builder, address, size):
+    """Ask for the cache lines of `size` bytes from an address on."""
+    with cgutils.for_range_slice(
+        builder, ir.Constant(ADDRESS, 0), size, ir.Constant(ADDRESS, LINE)
+    ) as (offset, _):
+        prefetch(builder, builder.add(address, offset))
+
+
 @intrinsic
 def fetch(typingctx, address, size):
     """Ask for the cache lines of `size` bytes from an address on."""
 
     def codegen(context, builder, sig, args):
-        address, size = args
-        with cgutils.for_range_slice(
-            builder, ir.Constant(ADDRESS, 0), size, ir.Constant(ADDRESS, LINE)
-        ) as (offset, _):
-            prefetch(builder, builder.add(address, offset))
+        ask(builder, *args)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), codegen
 
 
 def axes_of(shape):
-    """Return how many features a type of :func:`lloydia.backends.cpu.scan.score_panels` names.
+    """Return how many features a type names, as given to :mod:`group_scores`.
 
     0 is more than those.
     """
     if isinstance(shape, types.UniTuple):
         return shape.count
     return shape[0].count if isinstance(shape, types.Tuple) else 0
+
+
+@intrinsic
+def is_compact(typingctx, X):
+    """Return whether rows are known to lie end to end when it is compiled."""
+
+    def codegen(context, builder, sig, args):
+        return ir.Constant(ir.IntType(1), X.layout == "C")
+
+    return types.boolean(X), codegen
 
 
 @intrinsic
@@ -170,19 +185,31 @@ def is_narrow(typingctx, shape):
     return types.boolean(shape), codegen
 
 
+def _places(builder, y, squares, g):
+    """Return the addresses of group `g` in two arrays, as compiled code has these."""
+    pitch = builder.extract_value(builder.extract_value(y, 6), 0)
+    start = builder.ptrtoint(builder.extract_value(y, 4), ADDRESS)
+    first = builder.mul(g, ADDRESS(GROUP))
+    return builder.add(start, builder.mul(g, pitch)), address_of(builder, squares, FLOAT, first)
+
+
 @intrinsic
-def frame_group(typingctx, shape, addresses, stride, n_features, origin, scale, y, squares):
+def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
     """Write ``(x - origin) * scale`` of a group of rows to `y`, and bounds on their squared norms.
 
-    `addresses` points to the GROUP addresses of the rows' first values, `stride` is the bytes from
-    one value to the next; the type of the rows is that of `scale`, `shape` says how many features
-    there are.  The rest are addresses.
+    `addresses` are those of the first values of the GROUP rows, which are of `X`; `shape` says how
+    many features there are.  Group `g` of `y` and of `squares` receives them; all are arrays.
     """
-    signature = types.void(shape, *[types.intp] * 4, scale, *[types.intp] * 2)
+    signature = types.void(shape, addresses, X, origin, scale, y, squares, types.intp)
     double, short = scale == types.float64, 0 < axes_of(shape) < PIECE
 
     def codegen(context, builder, sig, args):
-        _, addresses, stride, n_features, origin, scale, y, squares = args
+        _, addresses, X, origin, scale, y, squares, g = args
+        addresses, origin = (
+            address_of(builder, array, FLOAT, ADDRESS(0)) for array in (addresses, origin)
+        )
+        stride, n_features = (builder.extract_value(builder.extract_value(X, i), 1) for i in (6, 5))
+        y, squares = _places(builder, y, squares, g)
         kind = ir.DoubleType() if double else FLOAT
         beside = builder.icmp_signed("==", stride, ir.Constant(ADDRESS, size_of(kind)))
         n_pieces = builder.udiv(n_features, ir.Constant(ADDRESS, PIECE))
@@ -215,19 +242,24 @@ def frame_group(typingctx, shape, addresses, stride, n_features, origin, scale, 
 
 
 @intrinsic
-def frame_run(typingctx, shape, address, origin, scale, y, squares):
-    """Do the same for a group of rows that are narrow and end to end from `address`.
+def frame_run(typingctx, shape, X, first, origin, scale, y, squares, g):
+    """Do the same for a group of rows of `X` that are narrow and end to end, from `first` on.
 
     For others there is no code: ask :func:`is_narrow` first.
     """
-    signature = types.void(shape, *[types.intp] * 2, scale, *[types.intp] * 2)
+    signature = types.void(shape, X, types.intp, origin, scale, y, squares, types.intp)
     double, d = scale == types.float64, axes_of(shape)
 
     def codegen(context, builder, sig, args):
-        _, address, origin, scale, y, squares = args
+        _, X, first, origin, scale, y, squares, g = args
         kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
         if not 0 < d <= NARROW:
             return context.get_dummy_value()
+        pitch = builder.extract_value(builder.extract_value(X, 6), 0)
+        address = builder.ptrtoint(builder.extract_value(X, 4), ADDRESS)
+        address = builder.add(address, builder.mul(first, pitch))
+        origin = address_of(builder, origin, FLOAT, ADDRESS(0))
+        y, squares = _places(builder, y, squares, g)
         wide, rows = ir.VectorType(kind, LANES), ir.VectorType(kind, LANES * d)
         m = [splat(builder, load(builder, origin, size * f, kind, size), wide) for f in range(d)]
         for v in range(VECTORS):

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, subroutine
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.seeding import ROUNDER, ROUNDER_BITS, TILE, find
 
 __all__ = ["FEW", "greedy_of"]
@@ -45,11 +46,11 @@ def fraction_of(u, total):
 def sum_terms(near, w, low, high, totals, terms, bits):
     """Write the integer sum of the terms of each tile, and return that of all."""
     total = np.int64(0)
-    for tile in range(len(totals)):
+    for tile in upto(len(totals)):
         at, own = tile * TILE, np.int64(0)
-        for p in range(TILE):
+        for p in upto(TILE):
             terms[p] = w[at + p] * near[at + p] * low * high + ROUNDER
-        for p in range(TILE):
+        for p in upto(TILE):
             own += bits[p] - ROUNDER_BITS
         totals[tile] = own
         total += own
@@ -60,7 +61,7 @@ def sum_terms(near, w, low, high, totals, terms, bits):
 def largest_term(near, w):
     """Return the largest weight times D."""
     top = 0.0
-    for p in range(len(near)):
+    for p in upto(len(near)):
         top = maximum(top, w[p] * near[p])
     return top
 
@@ -94,13 +95,13 @@ def greedy_of(d: int):
         n = len(flat) // d
         size = room.shape[1]
         near, w, lowered = room[d], room[d + 1], room[d + 2]
-        for p in range(size):
+        for p in upto(size):
             i = p if p < n else n - 1
             near[p] = 1.0
             w[p] = 0.0 if p >= n else weights[i] if len(weights) else 1.0
-            for f in range(d):
+            for f in upto(d):
                 room[f, p] = flat[i * d + f]
-        for seed in range(len(rows)):
+        for seed in upto(len(rows)):
             low, high = two_factors(bits, largest_term(near, w))
             total = sum_terms(near, w, low, high, totals, terms, term_bits)
             if total == 0:
@@ -108,17 +109,17 @@ def greedy_of(d: int):
             best = least = -1
             # After the draws once more with the best of them, to lower the rows.
             n_trials = fractions.shape[1] if seed else 1
-            for trial in range(n_trials + 1):
+            for trial in upto(n_trials + 1):
                 i = best
                 if trial < n_trials:
                     u = fractions[seed - 1, trial] if seed else first
                     i = find(near, w, totals, low, high, fraction_of(u, total))
                 elif seed == 0:
-                    for p in range(size):
+                    for p in upto(size):
                         near[p] = np.inf
-                for p in range(size):
+                for p in upto(size):
                     D = 0.0
-                    for f in range(d):
+                    for f in upto(d):
                         difference = room[f, p] - room[f, i]
                         D += difference * difference
                     lowered[p] = D if D < near[p] else near[p]

@@ -13,8 +13,7 @@ three vectors of points side by side: d multiply-adds and five operations a cent
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.core import cgutils
 
 from lloydia.backends.cpu.points import (
     ADDRESS,
@@ -56,121 +55,94 @@ def two_largest(builder, a, b):
     return larger(builder, a[0], b[0]), rest, name
 
 
-def _scan_low(d: int):
-    """Return the code of :func:`scan_low` for `d` features: they and all else stay in registers."""
-
-    def codegen(context, builder, sig, args):
-        _, y, panels, halves, n_panels, best, second, which = args
-        muladd = multiply_add(builder)
-        x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
-
-        def score(panel, half):
-            for r in range(PANEL):
-                total = splat(builder, load(builder, half, 4 * r, FLOAT, 4), VECTOR)
-                for f in range(d):
-                    c = splat(builder, load(builder, panel, 4 * (PANEL * f + r), FLOAT, 4), VECTOR)
-                    total = muladd(x[f], c, total)
-                yield total
-
-        def top(scores):
-            while len(scores) > 1:
-                scores = [larger(builder, a, b) for a, b in zip(scores[::2], scores[1::2])]
-            return scores[0]
-
-        scores = list(score(panels, halves))
-        place = [cgutils.alloca_once_value(builder, s) for s in scores]
-        high = cgutils.alloca_once_value(builder, top(scores))
-        low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LEAST] * LANES))
-        number = cgutils.alloca_once_value(builder, ir.Constant(IVECTOR, [0] * LANES))
-        with cgutils.for_range(builder, n_panels, start=ADDRESS(1)) as loop:
-            panel = builder.add(panels, builder.mul(loop.index, ADDRESS(4 * PANEL * d)))
-            half = builder.add(halves, builder.mul(loop.index, ADDRESS(4 * PANEL)))
-            scores = list(score(panel, half))
-            for r in range(PANEL):
-                builder.store(larger(builder, builder.load(place[r]), scores[r]), place[r])
-            here, before = top(scores), builder.load(high)
-            loser = smaller(builder, here, before)
-            builder.store(larger(builder, builder.load(low), loser), low)
-            builder.store(larger(builder, here, before), high)
-            nearer = builder.fcmp_ordered(">", here, before)
-            name = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
-            builder.store(builder.select(nearer, name, builder.load(number)), number)
-        nothing = ir.Constant(VECTOR, [LEAST] * LANES)
-        found = [
-            (builder.load(p), nothing, ir.Constant(IVECTOR, [r] * LANES))
-            for r, p in enumerate(place)
-        ]
-        while len(found) > 1:
-            found = [two_largest(builder, a, b) for a, b in zip(found[::2], found[1::2])]
-        high, rest, name = found[0]
-        panel = builder.mul(builder.load(number), ir.Constant(IVECTOR, [PANEL] * LANES))
-        store(builder, high, best, 0)
-        store(builder, larger(builder, rest, builder.load(low)), second, 0)
-        store(builder, builder.add(panel, name), which, 0)
-        return context.get_dummy_value()
-
-    return codegen
-
-
-@intrinsic
-def scan_low(typingctx, axes, y, panels, halves, n_panels, best, second, which):
-    """Score a vector of points against all panels; `which` receives the centre of the best score.
+def scan_low(builder, d, y, panels, halves, n_panels, best, second, which):
+    """Emit the scan of a vector of points; `which` receives the centre of the best score.
 
     Here no score holds a name.  The best centre is where the best of the panels, and the best of
-    the places in a panel, cross; the second best is in another panel or in another place.
-    `axes` is a tuple of d numbers; the rest are addresses, and the number of panels.
+    the places in a panel, cross; the second best is in another panel or in another place.  The `d`
+    features and all else stay in registers; the rest are addresses, and the number of panels.
     """
-    signature = types.void(axes, *[types.intp] * 7)
-    return signature, _scan_low(len(axes))
+    muladd = multiply_add(builder)
+    x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
 
-
-def _scan_few(d: int):
-    """Return the code of :func:`scan_few` for `d` features."""
-
-    def codegen(context, builder, sig, args):
-        _, y, panels, halves, k, best, second, which = args
-        muladd = multiply_add(builder)
-        x = [
-            [load(builder, y, 4 * GROUP * f + BYTES * v, VECTOR, BYTES) for f in range(d)]
-            for v in range(VECTORS)
-        ]
-
-        def scores(j):
-            half = load(builder, builder.add(halves, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
-            totals = [splat(builder, half, VECTOR)] * VECTORS
-            before = builder.mul(builder.udiv(j, ADDRESS(PANEL)), ADDRESS(4 * PANEL * d))
-            lane = builder.mul(builder.urem(j, ADDRESS(PANEL)), ADDRESS(4))
-            center = builder.add(panels, builder.add(before, lane))
+    def score(panel, half):
+        for r in range(PANEL):
+            total = splat(builder, load(builder, half, 4 * r, FLOAT, 4), VECTOR)
             for f in range(d):
-                c = splat(builder, load(builder, center, 4 * PANEL * f, FLOAT, 4), VECTOR)
-                totals = [muladd(x[v][f], c, total) for v, total in enumerate(totals)]
-            return totals
+                c = splat(builder, load(builder, panel, 4 * (PANEL * f + r), FLOAT, 4), VECTOR)
+                total = muladd(x[f], c, total)
+            yield total
 
-        def places(values):
-            return [cgutils.alloca_once_value(builder, value) for value in values]
+    def top(scores):
+        while len(scores) > 1:
+            scores = [larger(builder, a, b) for a, b in zip(scores[::2], scores[1::2])]
+        return scores[0]
 
-        high = places(scores(ADDRESS(0)))
-        low = places([ir.Constant(VECTOR, [LEAST] * LANES)] * VECTORS)
-        name = places([ir.Constant(IVECTOR, [0] * LANES)] * VECTORS)
-        with cgutils.for_range(builder, k, start=ADDRESS(1)) as loop:
-            here = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
-            for v, score in enumerate(scores(loop.index)):
-                before = builder.load(high[v])
-                loser = smaller(builder, score, before)
-                nearer = builder.fcmp_ordered(">", score, before)
-                builder.store(larger(builder, builder.load(low[v]), loser), low[v])
-                builder.store(larger(builder, score, before), high[v])
-                builder.store(builder.select(nearer, here, builder.load(name[v])), name[v])
-        for found, place in ((high, best), (low, second), (name, which)):
-            for v in range(VECTORS):
-                store(builder, builder.load(found[v]), place, BYTES * v)
-        return context.get_dummy_value()
+    scores = list(score(panels, halves))
+    place = [cgutils.alloca_once_value(builder, s) for s in scores]
+    high = cgutils.alloca_once_value(builder, top(scores))
+    low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LEAST] * LANES))
+    number = cgutils.alloca_once_value(builder, ir.Constant(IVECTOR, [0] * LANES))
+    with cgutils.for_range(builder, n_panels, start=ADDRESS(1)) as loop:
+        panel = builder.add(panels, builder.mul(loop.index, ADDRESS(4 * PANEL * d)))
+        half = builder.add(halves, builder.mul(loop.index, ADDRESS(4 * PANEL)))
+        scores = list(score(panel, half))
+        for r in range(PANEL):
+            builder.store(larger(builder, builder.load(place[r]), scores[r]), place[r])
+        here, before = top(scores), builder.load(high)
+        loser = smaller(builder, here, before)
+        builder.store(larger(builder, builder.load(low), loser), low)
+        builder.store(larger(builder, here, before), high)
+        nearer = builder.fcmp_ordered(">", here, before)
+        name = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+        builder.store(builder.select(nearer, name, builder.load(number)), number)
+    nothing = ir.Constant(VECTOR, [LEAST] * LANES)
+    found = [
+        (builder.load(p), nothing, ir.Constant(IVECTOR, [r] * LANES)) for r, p in enumerate(place)
+    ]
+    while len(found) > 1:
+        found = [two_largest(builder, a, b) for a, b in zip(found[::2], found[1::2])]
+    high, rest, name = found[0]
+    panel = builder.mul(builder.load(number), ir.Constant(IVECTOR, [PANEL] * LANES))
+    store(builder, high, best, 0)
+    store(builder, larger(builder, rest, builder.load(low)), second, 0)
+    store(builder, builder.add(panel, name), which, 0)
 
-    return codegen
 
+def scan_few(builder, d, y, panels, halves, k, best, second, which):
+    """Emit the scan of a group of points against k centres; the rest is as in :func:`scan_low`."""
+    muladd = multiply_add(builder)
+    x = [
+        [load(builder, y, 4 * GROUP * f + BYTES * v, VECTOR, BYTES) for f in range(d)]
+        for v in range(VECTORS)
+    ]
 
-@intrinsic
-def scan_few(typingctx, axes, y, panels, halves, k, best, second, which):
-    """Score a group of points against k centres; the rest is as in :func:`scan_low`."""
-    signature = types.void(axes, *[types.intp] * 7)
-    return signature, _scan_few(len(axes))
+    def scores(j):
+        half = load(builder, builder.add(halves, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
+        totals = [splat(builder, half, VECTOR)] * VECTORS
+        before = builder.mul(builder.udiv(j, ADDRESS(PANEL)), ADDRESS(4 * PANEL * d))
+        lane = builder.mul(builder.urem(j, ADDRESS(PANEL)), ADDRESS(4))
+        center = builder.add(panels, builder.add(before, lane))
+        for f in range(d):
+            c = splat(builder, load(builder, center, 4 * PANEL * f, FLOAT, 4), VECTOR)
+            totals = [muladd(x[v][f], c, total) for v, total in enumerate(totals)]
+        return totals
+
+    def places(values):
+        return [cgutils.alloca_once_value(builder, value) for value in values]
+
+    high = places(scores(ADDRESS(0)))
+    low = places([ir.Constant(VECTOR, [LEAST] * LANES)] * VECTORS)
+    name = places([ir.Constant(IVECTOR, [0] * LANES)] * VECTORS)
+    with cgutils.for_range(builder, k, start=ADDRESS(1)) as loop:
+        here = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+        for v, score in enumerate(scores(loop.index)):
+            before = builder.load(high[v])
+            loser = smaller(builder, score, before)
+            nearer = builder.fcmp_ordered(">", score, before)
+            builder.store(larger(builder, builder.load(low[v]), loser), low[v])
+            builder.store(larger(builder, score, before), high[v])
+            builder.store(builder.select(nearer, here, builder.load(name[v])), name[v])
+    for found, place in ((high, best), (low, second), (name, which)):
+        for v in range(VECTORS):
+            store(builder, builder.load(found[v]), place, BYTES * v)

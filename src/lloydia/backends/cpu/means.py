@@ -4,54 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, minimum, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, subroutine
+from lloydia.backends.cpu.counting import upto
+from lloydia.backends.cpu.digits import add_limbs
 from lloydia.backends.cpu.sums import product_error
 
 __all__ = ["finish", "summarise"]
-
-
-@subroutine
-def two_sum(a, b):
-    """Return ``fl(a + b)`` and its rounding error."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-@subroutine(inline="always")
-def add_limbs(parts, j, bits, digits, seen, high, low):
-    """Add the threads' limbs of a cluster, carry, and add those up as two floats a number.
-
-    It does what `carry` and `significand` of exact.means do, for numbers that begin with the first
-    limb or are 0; it returns whether there are others.  `digits` and `seen` are scratch.
-    """
-    half, shift = np.int64(1) << np.int64(bits - 1), np.int64(bits)
-    small = 2.0 ** -np.float64(bits)
-    n_limbs, hidden = parts.shape[1], False
-    begin = minimum(-(-120 // bits), n_limbs - 1)
-    for f in range(len(high)):
-        digits[f] = seen[f] = 0
-    for limb in range(n_limbs - 1, -1, -1):
-        # On what the limb after this one carried.
-        for part in range(len(parts)):
-            own = parts[part, limb, j]
-            for f in range(len(high)):
-                digits[f] += own[f]
-        if limb == begin:
-            for f in range(len(high)):
-                high[f] = low[f] = 0.0
-        carries = -np.int64(limb > 0)
-        for f in range(len(high)):
-            over = ((digits[f] + half) >> shift) & carries
-            digit = digits[f] - (over << shift)
-            digits[f] = over
-            hidden |= (limb == 0) & (digit == 0) & (seen[f] != 0)
-            seen[f] |= digit
-            top = np.float64(digit)
-            rest = np.float64(digit - np.int64(top))
-            h, error = two_sum(top, high[f] * small)
-            high[f], low[f] = two_sum(h, error + (rest + low[f] * small))
-    return hidden
 
 
 @subroutine(inline="always")
@@ -67,7 +25,7 @@ def quotient(a, a_low, b, b_low, double):
 @kernel(**LEAN)
 def finish(
     parts, start, stop, touched, bits, powers, double, old, new, empty, square, move,
-    digits, numbers,
+    numbers,
 ):  # fmt: skip
     """Turn sums into centres ``start`` to ``stop``; those of weight 0 stay.
 
@@ -85,29 +43,31 @@ def finish(
     square, move : ndarray (k,), float64
         D between a centre's old and new place, and its largest coordinate's change.  A square of
         NaN says that the limbs hide a number: such a centre is left to exact.means.
-    digits, numbers : ndarray (2, d + 1), int64 and float64
-        Scratch.
+    numbers : ndarray (2, d + 1 or more), float64
+        Scratch, that of :func:`lloydia.backends.cpu.digits.add_limbs`.
     """
     d = old.shape[1]
-    high, low = numbers[0], numbers[1]
-    for j in range(start, stop):
+    weight = rest = 0.0
+    for j in upto(start, stop):
         square[j] = 0.0
         move[j] = 0.0
         changed = False
-        for part in range(len(touched)):
+        for part in upto(len(touched)):
             changed |= touched[part, j]
             touched[part, j] = False
         if changed:
-            hidden = add_limbs(parts, j, bits, digits[0], digits[1], high, low)
+            hidden = add_limbs(parts, j, bits, numbers)
+            weight, rest = numbers[0, d], numbers[1, d]
             square[j] = np.nan if hidden else 0.0
-            empty[j] = high[d] == 0.0 and square[j] == 0.0
+            empty[j] = (weight == 0.0) & (not hidden)
         if empty[j] or not changed:
-            for f in range(d):
+            for f in upto(d):
                 new[j, f] = old[j, f]
             continue
-        for f in range(d):
-            new[j, f] = quotient(high[f], low[f], high[d], low[d], double) * powers[f]
-        for f in range(d):
+        for f in upto(d):
+            q = quotient(numbers[0, f], numbers[1, f], weight, rest, double)
+            new[j, f] = q * powers[f]
+        for f in upto(d):
             difference = np.float64(new[j, f]) - np.float64(old[j, f])
             square[j] += difference * difference
             move[j] = maximum(move[j], abs(difference))
@@ -118,7 +78,7 @@ def summarise(empty, square, move):
     """Return the empty clusters, the squares added in order, and the largest move."""
     n_empty = 0
     shift = largest = 0.0
-    for j in range(len(empty)):
+    for j in upto(len(empty)):
         n_empty += empty[j]
         shift += square[j]
         largest = maximum(largest, move[j])

@@ -30,7 +30,6 @@ __all__ = [
     "depth_of",
     "judge",
     "panel_scores",
-    "scan_deep_panel",
     "scan_panel",
 ]
 
@@ -175,64 +174,45 @@ def panel_scores(builder, y, n_features, panel, halves, deep, width=PANEL):
     return total
 
 
-def _scan(deep: bool):
-    """Return the code of a scan, which adds up all features at once or DEPTH at a time (deep).
+def scan_panel(builder, deep, y, n_features, panel, halves, best, second, which, number):
+    """Emit the scan of a group against a panel, folding the scores into the group's best two.
 
-    All arguments are addresses or counts (intp): the group; its features; the panel; where its
-    scores start (minus half the squared norms); the best two and the panel of the best; and the
-    panel's number.  Number 0 starts anew.  Of a panel whose second half is empty, which its starts
-    say, the first alone is looked at, and of that again.
+    It adds up all features at once or DEPTH at a time (deep).  All other arguments are addresses or
+    counts (intp): the group; its features; the panel; where its scores start (minus half the
+    squared norms); the best two and the panel of the best; and the panel's number.  Number 0 starts
+    anew.  Of a panel whose second half is empty, which its starts say, the first alone is looked
+    at, and of that again.
     """
-    signature = types.void(*[types.intp] * 8)
+    anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
+    name = builder.trunc(number, INT)
 
-    def codegen(context, builder, sig, args):
-        y, n_features, panel, halves, best, second, which, number = args
-        anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
-        name = builder.trunc(number, INT)
+    def look_at(width):
+        total = panel_scores(builder, y, n_features, panel, halves, deep, width)
+        for v in range(VECTORS):
+            at = BYTES * v
+            old = (
+                load(builder, best, at, VECTOR, BYTES),
+                load(builder, second, at, VECTOR, BYTES),
+                load(builder, which, at, IVECTOR, BYTES),
+            )
+            scores = [builder.load(total[r, v]) for r in range(width)]
+            new = fold(builder, scores, PANEL, name, anew, *old)
+            for value, address in zip(new, (best, second, which)):
+                store(builder, value, address, at)
 
-        def look_at(width):
-            total = panel_scores(builder, y, n_features, panel, halves, deep, width)
-            for v in range(VECTORS):
-                at = BYTES * v
-                old = (
-                    load(builder, best, at, VECTOR, BYTES),
-                    load(builder, second, at, VECTOR, BYTES),
-                    load(builder, which, at, IVECTOR, BYTES),
-                )
-                scores = [builder.load(total[r, v]) for r in range(width)]
-                new = fold(builder, scores, PANEL, name, anew, *old)
-                for value, address in zip(new, (best, second, which)):
-                    store(builder, value, address, at)
-
-        def look_at_part(width):
-            if width == 2:
+    def look_at_part(width):
+        if width == 2:
+            look_at(width)
+            return
+        middle = load(builder, halves, 4 * (width // 2), FLOAT, 4)
+        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
+        with builder.if_else(empty) as (half, whole):
+            with half:
+                look_at_part(width // 2)
+            with whole:
                 look_at(width)
-                return
-            middle = load(builder, halves, 4 * (width // 2), FLOAT, 4)
-            empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
-            with builder.if_else(empty) as (half, whole):
-                with half:
-                    look_at_part(width // 2)
-                with whole:
-                    look_at(width)
 
-        look_at_part(PANEL)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
-@intrinsic
-def scan_panel(typingctx, y, n_features, panel, halves, best, second, which, number):
-    """Score a group of points against a panel and fold the scores into their best two."""
-    return _scan(deep=False)
-
-
-@intrinsic
-def scan_deep_panel(typingctx, y, n_features, panel, halves, best, second, which, number):
-    """Do the same, DEPTH features at a time."""
-    return _scan(deep=True)
+    look_at_part(PANEL)
 
 
 def depth_of(n_features: int) -> int:
@@ -240,18 +220,31 @@ def depth_of(n_features: int) -> int:
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
 
 
+def address_of(builder, array, kind, index):
+    """Return the address of an entry of a contiguous array, given as compiled code has it."""
+    start = builder.ptrtoint(builder.extract_value(array, 4), ADDRESS)
+    size = 8 if kind == ADDRESS else 4
+    return builder.add(start, builder.mul(index, ir.Constant(ADDRESS, size)))
+
+
 @intrinsic
-def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, count):
+def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, first, end):
     """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
 
-    It ends after `count` points if there are fewer.
+    The points are those from `first` on, up to `end`, of arrays.
     `width`, the centres that `which` counts by, is a power of two; the error is that of
-    :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32; the rest are addresses.
+    :func:`lloydia.backends.cpu.scan.certify`, `line` and `far` float32.
     """
-    signature = types.int64(*[types.intp] * 6, line, far, *[types.intp] * 2)
+    signature = types.int64(
+        high, low, which, types.intp, squares, rests, line, far, labels, *[types.intp] * 2
+    )
 
     def codegen(context, builder, sig, args):
-        high, low, which, width, squares, rests, line, far, labels, count = args
+        width, line, far, first, end = (args[i] for i in (3, 6, 7, 9, 10))
+        high, low, which, squares, rests, labels = (
+            address_of(builder, args[i], INT, first) for i in (0, 1, 2, 4, 5, 8)
+        )
+        count = builder.sub(end, first)
         best = load(builder, high, 0, VECTOR, BYTES)
         gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
         square = load(builder, squares, 0, VECTOR, BYTES)

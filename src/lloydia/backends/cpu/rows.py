@@ -7,6 +7,7 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.compiled import LEAN, subroutine
+from lloydia.backends.cpu.counting import upto
 
 __all__ = ["EVERY", "distance", "load"]
 
@@ -24,7 +25,7 @@ def _load(X, i, out):
     if isinstance(X, types.Array):
 
         def dense(X, i, out):
-            for f in range(len(out)):
+            for f in upto(len(out)):
                 out[f] = X[i, f]
 
         return dense
@@ -32,7 +33,7 @@ def _load(X, i, out):
     def sparse(X, i, out):
         data, indices, indptr = X
         out[:] = 0.0
-        for at in range(indptr[i], indptr[i + 1]):
+        for at in upto(indptr[i], indptr[i + 1]):
             out[indices[at]] = data[at]
 
     return sparse
@@ -42,7 +43,7 @@ def _load(X, i, out):
 def distance(x, center):
     """Return the canonical D of a row (d,) to a centre (d,), float64."""
     total = 0.0
-    for f in range(len(x)):
+    for f in upto(len(x)):
         difference = x[f] - center[f]
         total += difference * difference
     return total

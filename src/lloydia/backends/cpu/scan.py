@@ -14,27 +14,20 @@ of which nothing is known until they are settled, and return their number.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import (
-    OVERLOAD,
     local,
     maximum,
     minimum,
     subroutine,
 )
-from lloydia.backends.cpu.frames import fetch, frame_group, frame_run, is_narrow
-from lloydia.backends.cpu.low_points import scan_few, scan_low
+from lloydia.backends.cpu.counting import upto
+from lloydia.backends.cpu.frames import fetch, frame_group, frame_run, is_compact, is_narrow
 from lloydia.backends.cpu.points import (
     GROUP,
     LANES,
-    PANEL,
-    VECTORS,
     judge,
-    scan_deep_panel,
-    scan_panel,
 )
 from lloydia.exact import certificate
 
@@ -46,7 +39,6 @@ __all__ = [
     "frame_rows",
     "least_error",
     "near_error",
-    "score_panels",
     "two_nearest",
 ]
 
@@ -62,9 +54,9 @@ FETCHED = 128
 def canonical_row(x, columns, out):
     """Write the D of one row to every centre; `columns` (d, k) is feature-major, float64."""
     out[:] = 0.0
-    for f in range(len(x)):
+    for f in upto(len(x)):
         value = x[f]
-        for j in range(len(out)):
+        for j in upto(len(out)):
             difference = value - columns[f, j]
             out[j] += difference * difference
 
@@ -74,7 +66,7 @@ def two_nearest(D):
     """Return the index of the least D, the first of equals, and the least of the others."""
     nearest = 0
     rival = np.inf
-    for j in range(1, len(D)):
+    for j in upto(1, len(D)):
         if D[j] < D[nearest]:
             rival = D[nearest]
             nearest = j
@@ -94,7 +86,7 @@ def aligned(size):
 @subroutine(inline="always")
 def end_to_end(X, rows):
     """Return whether a range of a list of rows is one piece of memory."""
-    return len(rows) == 0 and X.strides == (X.shape[1] * X.itemsize, X.itemsize)
+    return len(rows) == 0 and is_compact(X)
 
 
 @subroutine(inline="always")
@@ -106,116 +98,25 @@ def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
     asked for, from the address `ahead` on; if that is 0, the rows of the next group.  `shape` is
     that of :func:`score_panels`.
     """
-    d = X.shape[1]
     addresses = local(np.int64, GROUP)
-    size = d * X.itemsize if d * X.itemsize <= FETCHED and part == 0 else 0
+    data, pitch, size = X.ctypes.data, X.strides[0], X.shape[1] * X.itemsize
+    size = size if size <= FETCHED and part == 0 else 0
     one_run = is_narrow(shape) and end_to_end(X, rows)
-    for g in range(-(-m // GROUP)):
+    for g in upto(-(-m // GROUP)):
         first = g * GROUP
         fetch(ahead + g * part, part)
         if one_run and first + GROUP <= m:
-            frame_run(
-                shape,
-                X.ctypes.data + (at + first) * X.strides[0],
-                origin.ctypes.data,
-                scale,
-                y.ctypes.data + g * y.strides[0],
-                squares.ctypes.data + first * 4,
-            )
+            frame_run(shape, X, at + first, origin, scale, y, squares, g)
             continue
-        for p in range(GROUP):
-            addresses[p] = at + minimum(first + p, m - 1)
-        for p in range(GROUP if len(rows) else 0):
-            addresses[p] = rows[addresses[p]]
-        for p in range(GROUP):
-            addresses[p] = X.ctypes.data + addresses[p] * X.strides[0]
-        for p in range(GROUP if size else 0):
+        for p in upto(GROUP):
+            entry = at + minimum(first + p, m - 1)
+            i = rows[entry] if len(rows) else entry
+            addresses[p] = data + i * pitch
+        for p in upto(GROUP if size else 0):
             entry = at + minimum(first + GROUP + p, m - 1)
             i = rows[entry] if len(rows) else entry
-            fetch(X.ctypes.data + i * X.strides[0], size)
-        frame_group(
-            shape,
-            addresses.ctypes.data,
-            X.strides[1],
-            d,
-            origin.ctypes.data,
-            scale,
-            y.ctypes.data + g * y.strides[0],
-            squares.ctypes.data + first * 4,
-        )
-
-
-def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    """Scan framed rows; `best` and so on receive each one's best two scores and a panel.
-
-    The type of `shape` says how many features there are: a tuple of d numbers for up to LOW (and
-    for up to FEW centres a pair of such a tuple and k), True for more than DEEP, or None.  With
-    each group and panel `part` bytes are asked for, from the address `ahead` on.  Returns the
-    centres that `which` counts by: with a tuple that is 1, and no score holds a name.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(score_panels, jit_options=OVERLOAD)
-def _score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    if isinstance(shape, types.Tuple):
-
-        def few(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-            axes, k = shape
-            n_panels = len(halves) // PANEL
-            for g in range(groups):
-                fetch(ahead + g * n_panels * part, n_panels * part)
-                scan_few(
-                    axes,
-                    y.ctypes.data + g * y.strides[0],
-                    panels.ctypes.data,
-                    halves.ctypes.data,
-                    k,
-                    best.ctypes.data + g * GROUP * 4,
-                    second.ctypes.data + g * GROUP * 4,
-                    which.ctypes.data + g * GROUP * 4,
-                )
-            return 1
-
-        return few
-    if isinstance(shape, types.UniTuple):
-
-        def low(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-            n_panels = len(halves) // PANEL
-            for g in range(groups):
-                fetch(ahead + g * n_panels * part, n_panels * part)
-                for v in range(VECTORS):
-                    at = (g * VECTORS + v) * LANES * 4
-                    scan_low(
-                        shape,
-                        y.ctypes.data + g * y.strides[0] + v * LANES * 4,
-                        panels.ctypes.data,
-                        halves.ctypes.data,
-                        n_panels,
-                        best.ctypes.data + at,
-                        second.ctypes.data + at,
-                        which.ctypes.data + at,
-                    )
-            return 1
-
-        return low
-    scan = scan_panel if isinstance(shape, types.NoneType) else scan_deep_panel
-
-    def any_number(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-        for number in range(len(halves) // PANEL):
-            panel = panels.ctypes.data + number * d * PANEL * 4
-            half = halves.ctypes.data + number * PANEL * 4
-            for g in range(groups):
-                fetch(ahead, part)
-                ahead += part
-                points = y.ctypes.data + g * y.strides[0]
-                a = best.ctypes.data + g * GROUP * 4
-                b = second.ctypes.data + g * GROUP * 4
-                c = which.ctypes.data + g * GROUP * 4
-                scan(points, d, panel, half, a, b, c, number)
-        return PANEL
-
-    return any_number
+            fetch(data + i * pitch, size)
+        frame_group(shape, addresses, X, origin, scale, y, squares, g)
 
 
 near_error = subroutine(certificate.near_error, inline="always")
@@ -240,23 +141,12 @@ def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, 
     # What float32 rounds here is less than this adds.
     grow = 1.0 + 2.0**-20
     line = (np.float32(wide[0] * grow), np.float32(wide[1] * grow), np.float32(wide[2] * grow))
-    n_doubtful = 0
+    limit, n_doubtful = np.float32(far), 0
     gaps = local(np.float64, LANES)
-    for first in range(0, m, LANES):
-        bits = judge(
-            high.ctypes.data + 4 * first,
-            low.ctypes.data + 4 * first,
-            which.ctypes.data + 4 * first,
-            width,
-            squares.ctypes.data + 4 * first,
-            rests.ctypes.data + 4 * first,
-            line,
-            np.float32(far),
-            labels.ctypes.data + 4 * first,
-            m - first,
-        )
+    for first in upto(0, m, LANES):
+        bits = judge(high, low, which, width, squares, rests, line, limit, labels, first, m)
         # All of a vector, even for one: no more than two roots by themselves.
-        for q in range(LANES if bits != 0 else 0):
+        for q in upto(LANES if bits != 0 else 0):
             score, square = np.float64(high[first + q]), np.float64(squares[first + q])
             error = near_error(square, score, near) if square < far else np.inf
             gaps[q] = score - np.float64(low[first + q]) - 2.0 * error
@@ -276,7 +166,7 @@ def bound(m, d, squares, rests, high, low, lines, unit, best, second):
     """
     shrink = 1.0 - (d + 8) * 2.0**-20
     line, near = lines
-    for p in range(m):
+    for p in upto(m):
         square, rest = np.float64(squares[p]), np.float64(rests[p])
         score, rival = np.float64(high[p]), np.float64(low[p])
         most = square - 2.0 * (score - least_error(square, rest, score, line, near))

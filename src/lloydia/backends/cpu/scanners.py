@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import tile_scores
-from lloydia.backends.cpu.centers import Packed, aligned, pack
+from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
-from lloydia.backends.cpu.panel_scan import panel_scan, room_for
+from lloydia.backends.cpu.panel_scan import bound_rows, panel_scan, room_for
 from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.settle import settle
+from lloydia.backends.cpu.settle import room_for_scores, settle
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -121,21 +121,27 @@ def whole_scanner(
     if tiled:
         tile_scan = load("lloydia.backends.cpu.tile_scan").tile_scan
         return tile_by_tile
+    errors = p.panel_errors(named=not isinstance(shape, tuple))
     # What a scan of all rows at once needs, which is never done twice at a time.
-    ready = (room_for(n, d, X.itemsize, True), np.empty(n, np.int64)) if held else None
+    ready = (room_for(n, d, X.itemsize, True, False), np.empty(n, np.int64)) if held else None
 
-    def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
-        framed = NOT_HELD
-        if held and ready and rows is EVERY and stop - start == n:
+    def scan(
+        rows: NDArray, start: int, stop: int, fresh: NDArray, best: NDArray, second: NDArray
+    ) -> int:
+        framed, m, bounded = NOT_HELD, stop - start, len(best) > 0
+        if held and ready and rows is EVERY and m == n and not bounded:
             framed, (room, doubtful) = held.rows(p.frame), ready
         else:
-            room = room_for(stop - start, d, X.itemsize, False)
-            doubtful = np.empty(stop - start, np.int64)
-        some = (p.scores, p.frame, p.errors)
-        found = panel_scan(X, rows, start, stop, *some, shape, framed, room, *out, doubtful)
+            room = room_for(m, d, X.itemsize, False, bounded)
+            doubtful = np.empty(m, np.int64)
+        some = (p.scores[:2], p.frame, errors)
+        found = panel_scan(X, rows, start, stop, *some, shape, framed, room, fresh, doubtful)
+        if bounded and m > 0:
+            bound_rows(m, d, p.frame[1], errors[1:], room, best, second)
         if found:
-            left, scores = doubtful[:found], aligned((len(p.given),))
-            settle(X, rows, start, left, p.centers, *some, *out, scores)
+            left, scores = doubtful[:found], room_for_scores(len(p.given))
+            exact = (p.scores[1:], p.frame, p.panel_errors(named=False))
+            settle(X, rows, start, left, p.centers, *exact, fresh, best, second, scores)
         return found
 
     return scan

@@ -17,6 +17,7 @@ import numpy as np
 
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.scan import near_error
 from lloydia.exact.certificate import FAR
 
@@ -30,7 +31,7 @@ def frame(x, origin, scale, panel, at, y, m):
     Returns ``|y|**2``, in float64, and the inner product with ``panel[at]``, in float32.
     """
     square, score = 0.0, np.float32(0.0)
-    for f in range(len(x)):
+    for f in upto(len(x)):
         value = np.float32((x[f] - origin[f]) * scale)
         y[m, f] = value
         square += np.float64(value) * np.float64(value)

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import minimum, subroutine
+from lloydia.backends.cpu.compiled import minimum, part, subroutine
+from lloydia.backends.cpu.frames import is_compact
 from lloydia.backends.cpu.lanes import OCTET, ROWS, above
 from lloydia.backends.cpu.seeding import MOST
 
@@ -119,14 +120,15 @@ def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, 
     that do not lie end to end, are scratch.
     """
     spread, spare, scale = test
-    near, norm = nearest[start:stop], norms[start:stop]
+    near, norm = part(nearest, start, stop), part(norms, start, stop)
+    # These loops are faster over ranges, see :mod:`counting`.
     for p in range(len(near)):
         limits[p] = (0.5 * (norm[p] - near[p]) - spread * norm[p]) * scale - spare
     # Addresses: a slice of an array costs as much as its comparison.
     d, size = X.shape[1], X.itemsize
     base, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
     pitch, vector = panel.shape[1] * size, 8 * OCTET
-    in_place = X.strides == (d * size, size)
+    in_place = is_compact(X)
     for p in range(0, stop - start, ROWS):
         rows = base + p * d * size
         if not in_place or start + p + ROWS > len(X):

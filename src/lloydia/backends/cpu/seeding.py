@@ -8,9 +8,13 @@ by what the rows that a new seed lowers lose.
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import LEAN, kernel, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, part, subroutine
+from lloydia.backends.cpu.counting import upto
 
 __all__ = [
     "LOW",
@@ -41,10 +45,19 @@ ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 
-@subroutine
-def fixed(D, w, low, high):
+@intrinsic
+def fixed(typingctx, D, w, low, high):
     """Round ``w * D * low * high`` to an integer; the two factors are powers of two."""
-    return np.int64((w * D * low * high + ROUNDER) - ROUNDER)
+    signature = types.int64(*[types.float64] * 4)
+
+    def codegen(context, builder, sig, args):
+        D, w, low, high = args
+        term = builder.fmul(builder.fmul(builder.fmul(w, D), low), high)
+        rounder = ir.Constant(ir.DoubleType(), ROUNDER)
+        term = builder.fsub(builder.fadd(term, rounder), rounder)
+        return builder.fptosi(term, ir.IntType(64))
+
+    return signature, codegen
 
 
 @subroutine(inline="always")
@@ -55,13 +68,13 @@ def sum_and_top(near, w, low, high, terms, bits):
     and `bits` the same memory as integers.
     """
     top = total = np.int64(0)
-    for p in range(len(near)):
+    for p in upto(len(near)):
         terms[p] = w[p] * near[p] if len(w) else near[p]
-    for p in range(len(near)):
+    for p in upto(len(near)):
         top = bits[p] if bits[p] > top else top
-    for p in range(len(near)):
+    for p in upto(len(near)):
         terms[p] = terms[p] * low * high + ROUNDER
-    for p in range(len(near)):
+    for p in upto(len(near)):
         total += bits[p] - ROUNDER_BITS
     bits[0] = top
     return total, terms[0]
@@ -70,10 +83,11 @@ def sum_and_top(near, w, low, high, terms, bits):
 @kernel(**LEAN)
 def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
     """Write the integer sums and the largest terms of the tiles whose largest is NaN."""
-    for tile in range(first, last):
-        if np.isnan(tops[tile]):
+    for tile in upto(first, last):
+        top = tops[tile]
+        if top != top:
             start, stop = tile * TILE, (tile + 1) * TILE
-            near, w = nearest[start:stop], weights[start:stop]
+            near, w = part(nearest, start, stop), part(weights, start, stop)
             totals[tile], tops[tile] = sum_and_top(near, w, low, high, terms, bits)
 
 
@@ -95,7 +109,7 @@ def find(nearest, weights, totals, low, high, rest):
 @kernel(**LEAN)
 def draw(nearest, weights, totals, low, high, targets, rows):
     """Write for each target the first row whose running integer sum exceeds it."""
-    for t in range(len(targets)):
+    for t in upto(len(targets)):
         rows[t] = find(nearest, weights, totals, low, high, targets[t])
 
 

@@ -9,9 +9,13 @@ total does not.
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from lloydia.backends.cpu.changes import WIDTH, list_differing
-from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, subroutine
+from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, part, subroutine
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.limbs import move_rows
 from lloydia.exact.sums import DEKKER
 
@@ -25,8 +29,8 @@ ROOM = LISTED + WIDTH
 @kernel(**LEAN)
 def extent(X, start, stop, largest, smallest):
     """Fold dense rows into the largest and smallest non-zero magnitudes, (d,), in X's type."""
-    for i in range(start, stop):
-        for f in range(len(largest)):
+    for i in upto(start, stop):
+        for f in upto(len(largest)):
             magnitude = abs(X[i, f])
             high, low = largest[f], smallest[f]
             largest[f] = magnitude if magnitude > high else high
@@ -38,24 +42,37 @@ def sparse_extent(X, start, stop, largest, smallest):
     """Fold CSR rows into the same."""
     data, indices, indptr = X
     high, low = largest.copy(), smallest.copy()
-    for at in range(indptr[start], indptr[stop]):
+    for at in upto(indptr[start], indptr[stop]):
         f = indices[at]
         magnitude = abs(np.float64(data[at]))
         high[f] = magnitude if magnitude > high[f] else high[f]
         low[f] = magnitude if 0.0 < magnitude < low[f] else low[f]
-    for f in range(len(high)):
+    for f in upto(len(high)):
         largest[f] = high[f]
         smallest[f] = low[f]
 
 
-@subroutine
-def product_error(a, b, p):
+@intrinsic
+def product_error(typingctx, a, b, p):
     """Return ``a * b - p`` exactly (Dekker 1971)."""
-    a_high = a * DEKKER - (a * DEKKER - a)
-    b_high = b * DEKKER - (b * DEKKER - b)
-    a_low = a - a_high
-    b_low = b - b_high
-    return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+    signature = types.float64(*[types.float64] * 3)
+
+    def codegen(context, builder, sig, args):
+        dekker = ir.Constant(ir.DoubleType(), DEKKER)
+
+        def split(value):
+            scaled = builder.fmul(value, dekker)
+            high = builder.fsub(scaled, builder.fsub(scaled, value))
+            return high, builder.fsub(value, high)
+
+        a, b, p = args
+        (a, a_low), (b, b_low) = split(a), split(b)
+        error = builder.fsub(builder.fmul(a, b), p)
+        for x, y in ((a, b_low), (a_low, b), (a_low, b_low)):
+            error = builder.fadd(error, builder.fmul(x, y))
+        return error
+
+    return signature, codegen
 
 
 @subroutine
@@ -79,7 +96,7 @@ def list_changed(rows, start, stop, fresh, first, labels, changed):
             even,
             changed.ctypes.data,
         )
-    for p in range(even, stop - start):
+    for p in upto(even, stop - start):
         i = rows[start + p] if len(rows) else start + p
         changed[n_changed] = p
         n_changed += fresh[start + p - first] != labels[i]
@@ -114,7 +131,7 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
     totals = (sums.ctypes.data, len(sums), sums.strides[0], sums.strides[1])
     listed = local(np.int32, ROOM)
     changed = 0
-    for first in range(start, stop, LISTED):
+    for first in upto(start, stop, LISTED):
         n = list_changed(rows, first, minimum(first + LISTED, stop), fresh, start, labels, listed)
         changed += n
         move_rows(
@@ -142,7 +159,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
     every = len(rows) == 0
     changed = 0
     w = 1.0
-    for at in range(start, stop):
+    for at in upto(start, stop):
         i = at if every else rows[at]
         old, new = labels[i], fresh[at - start]
         if old == new:
@@ -154,7 +171,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
             touched[old] = True
         if len(weights):
             w = weights[i]
-        for e in range(indptr[i], indptr[i + 1] + 1):
+        for e in upto(indptr[i], indptr[i + 1] + 1):
             # The column after the last feature is the weight's.
             f = indices[e] if e < indptr[i + 1] else d
             a = np.float64(data[e]) * scale[f] if e < indptr[i + 1] else scale[d]
@@ -193,9 +210,9 @@ def total_terms(D, weights, start, stop, low, high, step, limbs):
     ``low * high`` is the scale ``2**-exponent``, in two factors that do not overflow.
     """
     # From 0 on, so that no index can count from the end: whole vectors are read.
-    D, weights = D[start:stop], weights[start:stop]
+    D, weights = part(D, start, stop), part(weights, start, stop)
     first = second = third = np.int64(0)
-    for i in range(len(D)):
+    for i in upto(len(D)):
         term = weights[i] * D[i] if len(weights) else D[i]
         a, rest = cut(term * low * high, step)
         b, rest = cut(rest, step)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import LEAN, kernel, local, minimum, shaped
+from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.lanes import OCTET, ROWS, squares
 from lloydia.backends.cpu.screen import Screen, aligned, doubtful
 from lloydia.backends.cpu.seeding import MOST, TILE, everywhere, fixed
@@ -35,22 +36,22 @@ def weigh(
     n, d = X.shape
     limits, bits, copies, x, squared = room
     D, pitch = shaped(squared, (ROWS, columns.shape[1])), 8 * columns.shape[1]
-    for tile in range(first, last):
+    for tile in upto(first, last):
         start, stop = tile * TILE, minimum((tile + 1) * TILE, n)
         found = doubtful(
             X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
         )
         kept = 0
-        for at in range(0, found, ROWS):
+        for at in upto(0, found, ROWS):
             here = minimum(ROWS, found - at)
-            for p in range(here):
+            for p in upto(here):
                 i = start + (hits[start + at + p] >> MOST)
-                for f in range(d):
+                for f in upto(d):
                     x[p, f] = X[i, f]
-            for octet in range(0, pitch, 8 * OCTET):
+            for octet in upto(0, pitch, 8 * OCTET):
                 some = columns.ctypes.data + octet
                 squares(x.ctypes.data, d, some, pitch, D.ctypes.data + octet)
-            for p in range(here):
+            for p in upto(here):
                 hit = hits[start + at + p]
                 i = start + (hit >> MOST)
                 w = weights[i] if len(weights) else 1.0
@@ -58,7 +59,7 @@ def weigh(
                 before = fixed(near, w, low, high)
                 lowers = np.uint32(0)
                 # No branches: a candidate that the screen rules out is not nearer either.
-                for c in range(m):
+                for c in upto(m):
                     nearer = D[p, c] < near
                     reductions[c] += before - fixed(D[p, c] if nearer else near, w, low, high)
                     lowers |= np.uint32(nearer) << np.uint32(c)
@@ -75,21 +76,21 @@ def adopt(
     d, lanes = columns.shape
     x, D = room[3:]
     rows, octet, lane = local(np.int64, ROWS), j // OCTET * 8 * OCTET, j % OCTET
-    for tile in range(first, last):
+    for tile in upto(first, last):
         start, m = tile * TILE, 0
-        for at in range(counts[tile]):
+        for at in upto(counts[tile]):
             hit = hits[start + at]
             if hit >> np.uint32(j) & np.uint32(1):
                 rows[m] = start + (hit >> MOST)
                 m += 1
             if m == ROWS or (m > 0 and at == counts[tile] - 1):
-                for p in range(m):
+                for p in upto(m):
                     i = rows[p]
-                    for f in range(d):
+                    for f in upto(d):
                         x[p, f] = X[i, f]
                 some = columns.ctypes.data + octet
                 squares(x.ctypes.data, d, some, 8 * lanes, D.ctypes.data)
-                for p in range(m):
+                for p in upto(m):
                     i, near = rows[p], D[p * lanes + lane]
                     w = weights[i] if len(weights) else 1.0
                     # The largest term of the tile must be looked for where it may be this row's.
