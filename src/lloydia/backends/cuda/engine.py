@@ -72,15 +72,13 @@ class CUDA(Beginning):
 
     @anywhere
     def iterate(self, inertia: bool) -> Queued:
-        self.queued += 1
-        cost = self.watch() if inertia else None
-        if not inertia:
-            # Several together, where they are short, take the host less time.
-            many = self.queued - self.launched >= self.run.together
-            last = self.queued == self.max_iter
-            if many or last:
-                self.launch(self.queued, ends=last)
-        return Queued(self, self.queued, cost)
+        self.queued = queued = self.queued + 1
+        if inertia:
+            return Queued(self, queued, self.watch())
+        # Several together, where they are short, take the host less time.
+        if queued - self.launched >= self.run.together or queued == self.max_iter:
+            self.launch(queued, ends=queued == self.max_iter)
+        return Queued(self, queued, None)
 
     def watch(self) -> Cost:
         """Return the inertia of the iteration that was queued last, which is launched with it."""

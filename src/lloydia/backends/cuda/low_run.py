@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import proxy
 
 import numpy as np
@@ -113,7 +114,9 @@ class LowRun(LowMemory):
         self.last = self.known_to = 0
         # What launches before the last have told, on its way, and up to which iterations.
         self.sent: list[tuple[int, Fetched]] = []
+        # What was read at last, and whether the device had halted then.
         self.found: NDArray[np.int64] | None = None
+        self.halted = False
         self.reports: dict[int, Told] = {}
 
     def launch(self, first: int, last: int, ends: bool) -> None:
@@ -250,10 +253,14 @@ class LowRun(LowMemory):
     def _adopt(self, found: NDArray[np.int64], last: int) -> None:
         """Take what launches up to an iteration have told."""
         self.found = found
-        slots = [self.slot(i) for i in range(self.known_to + 1, last + 1)]
-        if slots:
-            reports = self.part(5)[: self.n_slots * (HEAD.value + self.k)]
-            self.reports.update(zip(slots, read(reports.reshape(self.n_slots, -1)[slots])))
+        self.halted = bool(self.part(4).view(np.int32)[HALT.value])
+        n_slots, first = self.n_slots, self.known_to + 1
+        if first <= last:
+            reports = self.part(5)[: n_slots * (HEAD.value + self.k)].reshape(n_slots, -1)
+            slots: Any = [i % n_slots for i in range(first, last + 1)]
+            # A slice is no copy.
+            some = slice(slots[0], slots[-1] + 1) if slots[0] <= slots[-1] else slots
+            self.reports.update(zip(slots, read(reports[some])))
         self.known_to = last
         if self.spread is not None and self.spread.memory is self.spreading:
             self.spread.limbs = self.part(6)[:TOTAL].tolist()
@@ -271,7 +278,7 @@ class LowRun(LowMemory):
 
         Where the device has halted, nothing has changed since.
         """
-        if self.found is None or not self.part(4).view(np.int32)[HALT.value]:
+        if not self.halted:
             self.read()
         return self.part(i)
 
@@ -290,7 +297,7 @@ class LowRun(LowMemory):
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return self.reports[self.slot(iteration)] if iteration <= self.known_to else None
+        return self.reports[iteration % self.n_slots] if iteration <= self.known_to else None
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
@@ -332,4 +339,5 @@ class LowRun(LowMemory):
         self.told[self.shape.edges[2] : self.shape.edges[6]].zero_()
         self.flow[ITERATION.value] = iteration
         self.last = self.known_to = iteration
-        self.part(2)[:] = self.part(4)[:] = 0
+        self.part(2)[:] = 0
+        self.halted = False
