@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
-from lloydia.stopping import Rule
+from lloydia.stopping import Rule, tolerance_of
 
 __all__ = [
     "CALLBACK",
@@ -175,7 +175,7 @@ def steps(
     # The engine counts from its own start, so many iterations after the run's.
     before = halt.iteration - 1 if halt else 0
     watched = costed or halt is not None or on_iteration is not None
-    engine.tolerance = NEVER if watched else rule.tolerance
+    engine.tolerance = NEVER if watched else tolerance_of(rule)
     engine.start(centers, algorithm, settles, max_iter - before)
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0

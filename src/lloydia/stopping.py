@@ -16,7 +16,18 @@ import numpy as np
 from lloydia.backends.engine import NEVER, Report
 from lloydia.exact.sums import Extent
 
-__all__ = ["Centers", "Either", "Inertia", "Labels", "Rule", "Shift", "Tolerance", "parse", "spell"]
+__all__ = [
+    "Centers",
+    "Either",
+    "Inertia",
+    "Labels",
+    "Rule",
+    "Shift",
+    "Tolerance",
+    "parse",
+    "spell",
+    "tolerance_of",
+]
 
 
 class Rule:
@@ -26,12 +37,9 @@ class Rule:
     ----------
     needs_inertia : bool
         Whether the reports must hold the inertia, which costs a pass over the data.
-    tolerance : float
-        Not negative: it also stops where the shift is at most so many times the spread of the rows.
     """
 
     needs_inertia = False
-    tolerance = NEVER
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
@@ -141,11 +149,6 @@ class Shift(Rule):
 
     limit: float
 
-    @property
-    def tolerance(self) -> float:  # type: ignore[override]
-        """No limit but 0 is known to be one of the rows'."""
-        return 0.0 if self.limit == 0.0 else NEVER
-
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
         return report.shift <= self.limit
@@ -174,18 +177,17 @@ class Tolerance(Rule):
     def __init__(
         self, tol: float, spread: Callable[[], float], extent: Callable[[], Extent]
     ) -> None:
-        self.tolerance, self.spread, self.extent = tol, spread, extent
+        self.tol, self.spread, self.extent = tol, spread, extent
 
     @cached_property
     def most(self) -> float:
         """A bound on the limit, that covers its roundings and what underflows."""
-        square = float(np.square(self.extent().largest).mean())
-        return self.tolerance * (1.001 * square + 2.0**-1000)
+        return self.tol * (1.001 * float(np.square(self.extent().largest).mean()) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:
         """The rule with its limit."""
-        return Shift(self.tolerance * self.spread())
+        return Shift(self.tol * self.spread())
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
@@ -194,6 +196,14 @@ class Tolerance(Rule):
     def reason(self, report: Report) -> str:
         """In scikit-learn's words."""
         return self.shift.reason(report)
+
+
+def tolerance_of(rule: Rule) -> float:
+    """Return the factor of the spread that a rule stops within, and nowhere else; or NEVER."""
+    if type(rule) is Tolerance:
+        return rule.tol
+    # No other limit is known to be one of the rows'.
+    return 0.0 if type(rule) is Shift and rule.limit == 0.0 else NEVER
 
 
 # What rules are called in text; each is made of one number.

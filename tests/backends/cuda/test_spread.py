@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia import KMeans
+from lloydia import KMeans, k_means_batched
 from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
+from lloydia.loop import minimise
+from lloydia.stopping import Rule, Tolerance
 from table import answer, blobs
 
 
@@ -22,8 +24,8 @@ def nasty(n, d, dtype):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("d", [1, 3, 8, 9, 40])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("d", [1, 8, 9])
 def test_the_spread_is_that_of_the_reference(d, dtype, weighted):
     X = nasty(90, d, dtype)
     weights = np.linspace(0.0, 3.0, 90) if weighted else None
@@ -54,14 +56,14 @@ def together(monkeypatch, lag):
     monkeypatch.setattr(beginning, "FEW_ROWS", 0)
 
 
-@pytest.mark.parametrize("tol", [0.0, 1e-3, 1e-2, 0.3])
-@pytest.mark.parametrize(("lag", "empty"), [(0, "keep"), (1, "relocate"), (4, "keep")])
+@pytest.mark.parametrize("tol", [1e-3, 0.3])
+@pytest.mark.parametrize(("lag", "empty"), [(0, "keep"), (4, "relocate")])
 @pytest.mark.parametrize("d", [2, 12])
 def test_runs_that_the_device_ends_have_the_answer_of_the_reference(
     d, lag, empty, tol, monkeypatch
 ):
     together(monkeypatch, lag)
-    X = blobs(120, d, "float32") * 0.5
+    X = blobs(90, d, "float32") * 0.5
     parameters = {"init": X[:6], "tol": tol, "empty": empty}
     oracle = KMeans(6, device="reference", **parameters).fit(X)
     # Also where the end was queued with the iteration that ends it, or after.
@@ -130,10 +132,74 @@ def test_the_limit_is_nearly_that_of_the_rule(d):
     assert abs(found - 1e-2 * engine.spread()) <= 2.0**-45 * found
 
 
-@pytest.mark.parametrize("scale", [1e-160, 1e-150, 1e150])
+@pytest.mark.parametrize("scale", [1e-160, 1e150])
 @pytest.mark.parametrize("d", [2, 12])
 def test_where_squares_underflow_or_overflow_the_rule_decides(d, scale):
     X = blobs(60, d, "float64") * scale
     parameters = {"init": X[:4], "tol": 1e-2}
     oracle = KMeans(4, device="reference", **parameters).fit(X)
     assert answer(KMeans(4, device="cuda", **parameters).fit(X)) == answer(oracle)
+
+
+class Third(Rule):
+    """Somebody's own rule, which has a tolerance of another kind."""
+
+    tolerance = 0.5
+
+    def __call__(self, report):
+        return report.iteration == 3
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_rule_of_its_own_is_not_taken_for_ours(d):
+    X = blobs(200, d, "float32")
+    parameters = {"init": X[:5], "stop": Third()}
+    oracle = KMeans(5, device="reference", **parameters).fit(X)
+    assert oracle.n_iter_ == 3
+    assert answer(KMeans(5, device="cuda", **parameters).fit(X)) == answer(oracle)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_limits_beside_a_movement(d):
+    X = blobs(90, d, "float32", seed=1)
+    shifts = []
+    engine = choose("reference", X, None, None)
+    engine.start(X[:6].copy(), "lloyd")
+    for _ in range(8):
+        shifts.append(engine.iterate(False).result().shift)
+    for shift in shifts[3:7:3]:
+        for away in (-1e-8, 1e-8):
+            # 1e-8 is less than float32 tells apart, and more than the margin.
+            tol = shift / engine.spread() * (1.0 + away)
+            parameters = {"init": X[:6], "tol": tol}
+            oracle = KMeans(6, device="reference", **parameters).fit(X)
+            assert answer(KMeans(6, device="cuda", **parameters).fit(X)) == answer(oracle)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_each_run_of_an_engine_has_its_own_limit(d):
+    X = blobs(120, d, "float32") * 0.5
+    engine = choose("cuda", X, None, None)
+    engine.tolerance = 0.3
+    # Begun, and left before anything was launched.
+    engine.start(X[:6].copy(), "lloyd")
+    for tol in (0.3, 1e-3, 0.3):
+        oracle = KMeans(6, init=X[:6], tol=tol, device="reference").fit(X)
+        rule = Tolerance(tol, engine.spread, engine.extent)
+        options = {"algorithm": "lloyd", "rule": rule, "max_iter": 300, "empty": "relocate"}
+        result = minimise(engine, X[:6].copy(), **options)
+        assert (result.n_iter, result.inertia) == (oracle.n_iter_, oracle.inertia_)
+        assert (np.asarray(result.labels) == oracle.labels_).all()
+
+
+def test_rows_that_follow_may_need_more_limbs(device):
+    X = np.stack([blobs(60, 12, "float32", seed=b) for b in range(3)]) * 0.5
+    # Smaller from member to member, and sums have as many more places.
+    X[:, 3, :] = 1.23456 * 2.0 ** (-26.0 * np.arange(3)[:, None])
+    # A centre far away has no row, so members are fitted one after the other.
+    starts = X[:, :6].copy()
+    starts[:, 5] = 1000.0
+    found = k_means_batched(torch.from_numpy(X).to(device), 6, init=starts, tol=1e-2)
+    expected = k_means_batched(X, 6, init=starts, tol=1e-2, device="cpu")
+    for a, b in zip(found, expected):
+        assert np.array_equal(np.asarray(a.cpu() if isinstance(a, torch.Tensor) else a), b)

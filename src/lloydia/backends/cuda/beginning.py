@@ -30,7 +30,7 @@ from lloydia.seeding.given import checked
 
 __all__ = ["Beginning"]
 
-# Of so many rows iterations take the device less than the host.
+# Of at most so many rows iterations take the device less than the host.
 FEW_ROWS = 1 << 14
 
 
@@ -234,7 +234,8 @@ class Beginning(Picks):
         k = self.k
         self.lag = self.lag_of(k)
         together = self.lag + 1
-        if self.low and self.tolerance != NEVER and self.n_samples > FEW_ROWS:
+        stops = self.limits or self.tolerance == 0.0
+        if self.low and stops and self.n_samples > FEW_ROWS:
             # The device stops by itself: it may go on while the host looks at what was.
             self.lag += together
         check_memory(self.needed(k), self.device)
@@ -243,7 +244,7 @@ class Beginning(Picks):
             self.run = LowRun(self, lattice, centers, min(self.lag, self.max_iter) + 4, settles)
             self.run.together = together
             if self.limits:
-                self.run.spread, self.run.tol = self._spread_of(self.run), self.tolerance
+                self.run.spread = self._spread_of(self.run)
         else:
             if self.halves is None:
                 # The device stores them while the host goes on.
@@ -265,28 +266,32 @@ class Beginning(Picks):
 
     def _spread_of(self, run: LowRun) -> Spread:
         """Return the spread that a run is to queue, if nobody has."""
-        if self._variance is None:
-            if self.unchecked:
-                lattice = found_lattice(self.X, run.numbers, LIMBS)
-                self._variance = Spread(self, lattice, run.bounds, run.spreading)
-            else:
-                self._variance = Spread(self, self._plain())
-        return self._variance
+        spread, tol = self._variance, self.tolerance
+        if spread is not None and spread.queued:
+            spread.part_with()
+            spread.aim(tol)
+        elif self.unchecked:
+            lattice = found_lattice(self.X, run.numbers, LIMBS)
+            spread = Spread(self, lattice, tol, run.bounds, run.spreading)
+        else:
+            spread = Spread(self, self._plain(), tol)
+        self._variance = spread
+        return spread
 
     def queue_spread(self) -> Spread:
         """Return the spread, queued."""
-        spread = self._variance
+        spread, tol = self._variance, max(self.tolerance, 0.0)
         if spread is None or not spread.queued:
             # What a run of few features finds as it is launched is its own.
             if spread is None or self.low:
-                spread = Spread(self, self._plain())
-            tol = max(self.tolerance, 0.0)
-            work = partial(spread.queue, self, tol)
-            layout = Layout.of("spread", self.X, more=(*spread.key, self.low, tol))
-            planned(work, self.device, layout._replace(parts=[self.X, *spread.pieces]))
+                spread = Spread(self, self._plain(), tol)
+            layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
+            layout = layout._replace(parts=[self.X, *spread.pieces])
+            planned(partial(spread.queue, self), self.device, layout)
             spread.done()
             if self._variance is None:
                 self._variance = spread
+        spread.aim(tol)
         return spread
 
     def limit(self) -> torch.Tensor | None:
@@ -318,9 +323,9 @@ class Beginning(Picks):
             self._lattice = self._lattice.renewed(self, self.grid)
         if self.halves is not None:
             self.halves.renew(self)
-        if variance is not None:
+        if variance is not None and variance.n_limbs == self.grid.n_limbs:
             # Where recordings look for it.
-            variance.renew(self, self.lattice)
+            variance.renew(self.lattice)
             self._variance = variance
         self.renewed = True
 

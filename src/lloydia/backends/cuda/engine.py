@@ -119,7 +119,7 @@ class CUDA(Beginning):
     @anywhere
     def rewind(self, iteration: int) -> None:
         told = self.run.answer(iteration)
-        # An end that was queued was not come to where the device has halted before.
+        # What was queued for the end did nothing where the device has halted, but by itself.
         halted = told.changed and told.halted
         if told.empty or halted or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration

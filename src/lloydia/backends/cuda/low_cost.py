@@ -158,7 +158,7 @@ def end_kernel(
     X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
     d: tl.constexpr,
 ):  # fmt: skip
-    """Add up the inertia of the end of a run, if it is there: it has converged, or it `ends`.
+    """Add up the inertia of the end of a run, if it is there: it has halted there, or it `ends`.
 
     Once: the host may have queued this for later iterations as well.
     """

@@ -72,7 +72,7 @@ class LowRun(LowMemory):
     Attributes
     ----------
     spread : Spread, optional
-        By which the device ends the run, with `tol`.
+        By which the device ends the run.
     together : int
         Iterations that are launched together, while those before them are on their way.
     labels : int32 (n,)
@@ -81,7 +81,6 @@ class LowRun(LowMemory):
     """
 
     spread: Spread | None = None
-    tol = 0.0
     together = 1
 
     def __init__(
@@ -169,7 +168,7 @@ class LowRun(LowMemory):
             more = weights, lattice.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
         if self.spread is not None:
-            key += "spread", self.spread.key, self.tol
+            key += "spread", self.spread.key
             parts = [*self.spread.pieces, *parts]
         return Layout(key, parts)
 
@@ -182,7 +181,7 @@ class LowRun(LowMemory):
         if lattice is None and self.stale is None:
             self._measure((*kind, self.begun.data_ptr() % 16))
         if self.spread is not None and not self.spread.queued:
-            self.spread.queue(self.rows, self.tol)
+            self.spread.queue(self.rows)
         self._iterate(kind, n_iterations, assigns)
         if adds:
             launch_known(

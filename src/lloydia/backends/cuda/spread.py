@@ -7,11 +7,13 @@ loop has queued beyond changes nothing, and takes no time.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.distances import own_distances
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.launching import EXACT
 from lloydia.backends.cuda.low_cost import COST, queue_low_cost
@@ -20,6 +22,7 @@ from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice, queue_gather
 from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term, scaled
+from lloydia.exact import sums as exact
 
 __all__ = ["TOTAL", "Spread", "room_for"]
 
@@ -29,13 +32,17 @@ TOTAL = 4
 
 @triton.jit(do_not_specialize=["bits", "tol", "count"])
 def limit_kernel(found, bits, tol, count, limit):
-    """Write `tol` times a sum over `count`, but for a few roundings."""
+    """Write a factor times a sum over `count`, but for a few roundings.
+
+    `tol` are the factor's bits as float64: a number that is not whole would come as float32.
+    """
+    factor = tol.to(tl.int64).to(tl.float64, bitcast=True)
     small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     total = tl.load(found + 2).to(tl.float64) * small
     total = (total + tl.load(found + 1).to(tl.float64)) * small
     total = (total + tl.load(found).to(tl.float64)) * small
     total = scaled(total, tl.load(found + 3).to(tl.int32))
-    tl.store(limit, total / count.to(tl.float64) * tol)
+    tl.store(limit, total / count.to(tl.float64) * factor)
 
 
 def sizes(d: int, n_limbs: int) -> tuple[int, ...]:
@@ -58,6 +65,7 @@ class Spread:
         Their weights count for nothing.
     lattice : Lattice
         Of the rows without weights; or one that will be known to the device when this is queued.
+    tol : float
     bounds : int64 tensor of shape (2 d + 2,), optional
         How many limbs the sums have, in its last place but one, if the lattice has room for more.
     memory : int64 tensor of :func:`room_for` zeros, optional
@@ -65,7 +73,7 @@ class Spread:
     Attributes
     ----------
     limit : float64 (1,)
-        Written by :meth:`queue`.
+        `tol` times the spread.
     limbs : list of int
         Of the inertia, and their exponent: once they are on the host.
     """
@@ -77,29 +85,42 @@ class Spread:
         self,
         rows: Placed,
         lattice: Lattice,
+        tol: float,
         bounds: torch.Tensor | None = None,
         memory: torch.Tensor | None = None,
     ) -> None:
         self.n, self.d = rows.n_samples, rows.n_features
         self.wide, self.n_limbs, self.bounds = rows.wide, lattice.grid.n_limbs, bounds
+        # Whoever gives memory reads it with the rest.
+        self.apart = memory is None
         if memory is None:
             size = room_for(self.d, self.n_limbs)
             memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
         self.memory = memory
-        self._begin(rows, lattice)
+        self._begin(lattice, tol)
 
-    def _begin(self, rows: Placed, lattice: Lattice) -> None:
+    def _begin(self, lattice: Lattice, tol: float) -> None:
         self.lattice: Lattice | None = lattice
-        # Few features need no room for the D of each row.
-        few = self.d <= MOST_FEATURES
-        self.D = None if few else rows.X.new_empty(self.n, dtype=torch.float64)
+        self.tol, self.D = tol, None
         self.queued = False
+        self.coming: Fetched | None = None
         self.limbs: list[int] = []
 
-    def renew(self, rows: Placed, lattice: Lattice) -> None:
-        """Begin again with other rows, of the same shape and type, in the same memory."""
+    def renew(self, lattice: Lattice) -> None:
+        """Begin again with other rows, whose sums have as many limbs, in the same memory."""
         self.memory.zero_()
-        self._begin(rows, lattice)
+        self._begin(lattice, self.tol)
+
+    def part_with(self) -> None:
+        """Let go of memory that is part of another's."""
+        if not self.apart:
+            self.memory, self.apart = self.memory.clone(), True
+
+    def aim(self, tol: float) -> None:
+        """Have the limit be that of another factor, once it was queued."""
+        if tol != self.tol:
+            self.tol = tol
+            self._queue_limit(exact.bits_a_limb(self.n))
 
     def _part(self, i: int) -> torch.Tensor:
         first, *rest = sizes(self.d, self.n_limbs)
@@ -137,17 +158,20 @@ class Spread:
         """What queueing it depends on, beside its memory and the rows."""
         if self.lattice is None:
             return ()
-        return self.lattice.grid.bits, self.lattice.grid.n_limbs, self.bounds is None
+        return self.lattice.grid.bits, self.n_limbs, self.bounds is None, self.tol
 
     @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory that it is found in."""
+        # Few features need no room for the D of each row.
+        if not self.queued and self.D is None and self.d > MOST_FEATURES:
+            self.D = self.memory.new_empty(self.n, dtype=torch.float64)
         given = [] if self.lattice is None else self.lattice.pieces
         more = self.D, self.bounds
         return [self.memory, *given, *(x for x in more if x is not None)]
 
-    def queue(self, rows: Placed, tol: float) -> None:
-        """Queue what finds it, and the limit: `tol` times what is found."""
+    def queue(self, rows: Placed) -> None:
+        """Queue what finds it, and the limit."""
         assert self.lattice is not None
         found, bits = self.found, self.lattice.grid.bits
         size = self.n_limbs * (self.d + 1)
@@ -161,15 +185,23 @@ class Spread:
             own_distances(rows, None, self.current, out=self.D)
             largest_term(self.D, None, largest)
             cost_limbs(self.D, None, largest, found[:TOTAL])
+        self._queue_limit(bits)
+
+    def _queue_limit(self, bits: int) -> None:
+        tol = int(np.float64(self.tol).view(np.int64))
+        count = self.n * self.d
         launch(
-            limit_kernel, (1,), found, bits, tol, self.n * self.d, self.limit, num_warps=1, **EXACT
+            limit_kernel, (1,), self.found, bits, tol, count, self.limit, num_warps=1, **EXACT
         )  # fmt: skip
 
     def done(self) -> None:
         """Know that it is queued, and give back what was needed for that."""
+        if self.apart and not self.queued:
+            self.coming = Fetched(self.found)
         self.queued, self.D, self.bounds, self.lattice = True, None, None, None
 
     def __float__(self) -> float:
         if not self.limbs:
-            self.limbs = self.found[:TOTAL].tolist()
+            found = self.found if self.coming is None else self.coming.numpy()
+            self.limbs = found[:TOTAL].tolist()
         return join_cost(self.limbs, self.n) / (self.n * self.d)
