@@ -74,7 +74,7 @@ class Elkan:
         """Add how far the centres moved, shape (k,), to the drift."""
         drift = self.padding.raised(self.drift[: self.k] + moved)
         self.drift[: self.k] = drift
-        if outgrown(float(self.passed), float(moved.max())):
+        if outgrown(float(self.passed), float(moved.max()), self.padding):
             self.nearest[:] = self.padding.lowered(self.nearest - self.passed)
             self.passed = np.float32(0.0)
         self.passed = np.float32(self.padding.raised(self.passed + moved.max()))

@@ -36,12 +36,14 @@ __all__ = ["Geometry", "Padding", "outgrown"]
 LARGEST_UNIT = {np.dtype(np.float32): 100, np.dtype(np.float64): 1000}
 
 
-def outgrown(drift: NDArray | float, moved: NDArray | float) -> NDArray | bool:
+def outgrown(
+    drift: NDArray | float, moved: NDArray | float, padding: Padding
+) -> NDArray | np.bool_ | bool:
     """Return whether float32 sums of a bound and this drift hold too little of such a movement.
 
-    That is so after a centre went to rows that are very far away.
+    That is so after a centre went to rows that are very far away; not where hardly anything moves.
     """
-    return drift * 2.0**-16 > moved
+    return (drift * 2.0**-16 > moved) & (moved > 4.0 * padding.absolute)
 
 
 @dataclass(frozen=True)

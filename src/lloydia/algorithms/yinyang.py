@@ -71,7 +71,7 @@ class Yinyang:
     def move(self, moved: NDArray[np.float64]) -> None:
         """Add how far the centres moved, shape (k,), to the drift of their groups."""
         largest = np.maximum.reduceat(moved[self.order], np.arange(0, len(moved), self.size))
-        for g in np.flatnonzero(outgrown(self.drift, largest)):
+        for g in np.flatnonzero(outgrown(self.drift, largest, self.padding)):
             self.lower[g] = self.padding.lowered(self.lower[g] - self.drift[g])
             self.drift[g] = 0.0
         self.drift = np.asarray(self.padding.raised(self.drift + largest), dtype=np.float32)

@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import njit
 from numba.core import cgutils, types
 from numba.core.caching import FunctionCache
+from numba.core.errors import TypingError
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
@@ -142,7 +143,10 @@ def _array_at(context, builder, array, data, shape):
 
 @intrinsic
 def shaped(typingctx, flat, shape):
-    """Return the beginning of a contiguous array in another shape, a tuple, without counting it."""
+    """Return the beginning of a contiguous array in another shape, a tuple.
+
+    It is not counted, so the array must outlive it.
+    """
     array = types.Array(flat.dtype, len(shape), "C")
 
     def codegen(context, builder, sig, args):
@@ -157,8 +161,10 @@ def shaped(typingctx, flat, shape):
 def part(typingctx, array, start, stop=None):
     """Return ``array[start:stop]`` where ``0 <= start <= stop``: a seventh of a slice's code.
 
-    It is not counted.
+    Of an array in C order, or of one axis, which must outlive it: it is not counted.
     """
+    if array.ndim > 1 and array.layout != "C":
+        raise TypingError("part is of arrays in C order.")
     open_end = stop is None
     signature = array(array, types.int64, types.none if open_end else types.int64)
 

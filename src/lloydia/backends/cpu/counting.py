@@ -1,14 +1,16 @@
 """Loops over numbers, in half of the code that Numba makes of a `range`.
 
 A `range` may go down and over any type; how many numbers it has is worked out beforehand.  Most of
-a kernel's code before optimisation would be that.  Some loops are a twentieth faster over a
-`range`, for reasons of the compiler's own: kernels whose loops those are keep to it.
+a kernel's code before optimisation would be that, and a first fit waits for its kernels to be
+compiled.  Those that it does not need keep to `range`, over which some loops are a twentieth
+faster, for reasons of the compiler's own.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.core.imputils import RefType, iternext_impl
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -39,8 +41,11 @@ class _Model(models.StructModel):
 def upto(typingctx, start, stop=None, step=1):
     """Iterate over numbers: the arguments are those of `range`, and the step is positive.
 
-    It is used once: ``for i in upto(start, stop)``.
+    It is used once: ``for i in upto(start, stop)``.  They are signed: a loop over what is not, and
+    needs no look at its sign where it is an index, keeps to `range`.
     """
+    if any(kind in types.unsigned_domain for kind in (start, stop, step)):
+        raise TypingError("upto counts in signed integers: use range for others.")
     one = stop is None
     signature = UPTO(types.int64, types.none if one else types.int64, types.int64)
 

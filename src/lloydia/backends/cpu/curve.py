@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 
 __all__ = ["curve_order"]
 
@@ -79,18 +78,18 @@ def positions(X, start, stop, low, inverse, bits, keys):
     q = np.zeros((d, STRIP), np.uint32)
     gray = np.empty(STRIP, np.uint32)
     top = np.float64((1 << bits) - 1)
-    for at in upto(start, stop, STRIP):
+    for at in range(start, stop, STRIP):
         m = min(STRIP, stop - at)
-        for p in upto(m):
-            for f in upto(d):
+        for p in range(m):
+            for f in range(d):
                 step = (np.float64(X[at + p, f]) - low[f]) * inverse
                 q[f, p] = np.uint32(min(max(step, 0.0), top))
         transpose(q, bits, gray)
         key = keys[at : at + m]
         key[:] = 0
         for bit in range(bits - 1, -1, -1):
-            for f in upto(d):
-                for p in upto(m):
+            for f in range(d):
+                for p in range(m):
                     key[p] = (key[p] << 1) | ((q[f, p] >> np.uint32(bit)) & np.uint32(1))
 
 
@@ -103,18 +102,18 @@ def transpose(q, bits, gray):
     d = len(q)
     for bit in range(bits - 1, 0, -1):
         # Where the bit is set invert the lower bits of feature 0, else exchange them.
-        for f in upto(d):
+        for f in range(d):
             exchange(q[0], q[f], np.uint32(bit), f > 0)
-    for f in upto(1, d):
-        for p in upto(STRIP):
+    for f in range(1, d):
+        for p in range(STRIP):
             q[f, p] ^= q[f - 1, p]
     gray[:] = 0
     for bit in range(bits - 1, 0, -1):
         mask, place = np.uint32((1 << bit) - 1), np.uint32(bit)
-        for p in upto(STRIP):
+        for p in range(STRIP):
             gray[p] ^= mask & (np.uint32(0) - ((q[d - 1, p] >> place) & np.uint32(1)))
-    for f in upto(d):
-        for p in upto(STRIP):
+    for f in range(d):
+        for p in range(STRIP):
             q[f, p] ^= gray[p]
 
 
@@ -123,13 +122,13 @@ def exchange(first, other, bit, swaps):
     """Do one step of the transformation to the coordinates of two features."""
     mask = (np.uint32(1) << bit) - np.uint32(1)
     if swaps:
-        for p in upto(STRIP):
+        for p in range(STRIP):
             there = np.uint32(0) - ((other[p] >> bit) & np.uint32(1))
             swap = (first[p] ^ other[p]) & mask & ~there
             first[p] ^= swap | (mask & there)
             other[p] ^= swap
     else:
-        for p in upto(STRIP):
+        for p in range(STRIP):
             first[p] ^= mask & (np.uint32(0) - ((first[p] >> bit) & np.uint32(1)))
 
 
@@ -169,14 +168,14 @@ def sort_by_digit(
 @kernel
 def digits(keys, start, stop, shift, counts):
     """Count the digits of a block of keys."""
-    for i in upto(start, stop):
+    for i in range(start, stop):
         counts[(keys[i] >> shift) & ((1 << DIGIT) - 1)] += 1
 
 
 @kernel
 def scatter(keys, rows, start, stop, shift, places, keys_out, rows_out):
     """Put a block's keys and rows where their digit begins; `places` (digits,) is overwritten."""
-    for i in upto(start, stop):
+    for i in range(start, stop):
         digit = (keys[i] >> shift) & ((1 << DIGIT) - 1)
         to = places[digit]
         places[digit] = to + 1

@@ -11,7 +11,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.micro import LANES
 
 __all__ = ["difference"]
@@ -104,7 +103,7 @@ def _difference(X, i, centers, j, unit):
 
         def strided(X, i, centers, j, unit):
             total = np.float32(0.0)
-            for f in upto(centers.shape[1]):
+            for f in range(centers.shape[1]):
                 y = np.float32(X[i, f] * X.dtype.type(unit) - centers[j, f])
                 total += y * y
             return total
@@ -124,7 +123,7 @@ def _difference(X, i, centers, j, unit):
         data, indices, indptr = X
         total = 0.0
         at, stop = indptr[i], indptr[i + 1]
-        for f in upto(centers.shape[1]):
+        for f in range(centers.shape[1]):
             y = -np.float64(centers[j, f])
             if at < stop and indices[at] == f:
                 y += np.float64(data[at]) * unit

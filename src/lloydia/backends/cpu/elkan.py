@@ -14,7 +14,6 @@ from numba.extending import overload
 
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.differences import difference, squared_differences
 from lloydia.backends.cpu.micro import LANES, MR
 from lloydia.backends.cpu.panels import collect, keep_all, scores_of_one
@@ -40,14 +39,14 @@ def _measure(X, i, centers, numbers, count, unit, squares):
         def dense(X, i, centers, numbers, count, unit, squares):
             d, size = centers.shape[1], centers.itemsize
             row, start = X.ctypes.data + i * d * size, centers.ctypes.data
-            for q in upto(count):
+            for q in range(count):
                 center = start + numbers[q] * d * size
                 squares[q] = squared_differences(row, center, d, unit)
 
         return dense
 
     def one_by_one(X, i, centers, numbers, count, unit, squares):
-        for q in upto(count):
+        for q in range(count):
             squares[q] = difference(X, i, centers, numbers[q], unit)
 
     return one_by_one
@@ -83,27 +82,27 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
     best, second = np.empty(block, np.float32), np.empty(block, np.float32)
     which, addresses = np.empty(block, np.int32), np.empty(block, np.int64)
     x, D = np.empty(d), np.empty(columns.shape[1])
-    for p in upto(block):
+    for p in range(block):
         addresses[p] = y.ctypes.data + p * d * 4
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
     a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
     lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
     shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
     rechecked = 0
-    for at in upto(0, n, block):
+    for at in range(0, n, block):
         m = min(block, n - at)
-        for p in upto(m):
+        for p in range(m):
             load(X, rows[at + p], x)
             square, _ = frame(x, origin, scale, packed, 0, y, p)
             errors[p], least[p], most[p] = limits(square, centers.errors)
-        for panel in upto(len(panels)):
-            for p in upto(0, m, MR):
+        for panel in range(len(panels)):
+            for p in range(0, m, MR):
                 scores_of_one(
                     every + p * 8, d, start + panel * d * LANES * 4, ends + panel * LANES * 4,
                     a + p * 4, b + p * 4, c + p * 4, panel * LANES, panel == 0,
                     out + (p * width + panel * LANES) * 4, width * 4,
                 )  # fmt: skip
-        for p in upto(m):
+        for p in range(m):
             i, j = rows[at + p], np.int64(which[p])
             keep_all(
                 out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
@@ -132,7 +131,7 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
     the row was in doubt.
     """
     best, second, j = own, np.float32(np.inf), a
-    for q in upto(count):
+    for q in range(count):
         square = squares[q]
         nearest = square < best
         loser = best if nearest else square
@@ -144,7 +143,7 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
         return j, reach, rival, False
     load(X, i, x)
     j, D = a, distance(x, wide[a])
-    for q in upto(count):
+    for q in range(count):
         if not reach < nearer(squares[q], padding):
             other, number = distance(x, wide[numbers[q]]), np.int64(numbers[q])
             if other < D or (other == D and number < j):
@@ -185,7 +184,7 @@ def elkan(
     gaps_at, drift_at = half_gaps.ctypes.data, drift.ctypes.data
     lower_at, numbers_at = lower.ctypes.data, numbers.ctypes.data
     n_rows = n_many = evaluated = rechecked = 0
-    for i in upto(start, stop):
+    for i in range(start, stop):
         a = np.int64(labels[i])
         if a < 0:
             many[n_many] = i
@@ -214,7 +213,7 @@ def elkan(
         evaluated += count
         measure(X, i, scaled, numbers, count, unit, squares)
         j, reach, rival, doubt = choose(X, i, a, own[0], numbers, squares, count, wide, x, padding)
-        for q in upto(count):
+        for q in range(count):
             c = numbers[q]
             lower[i, c] = kept(nearer(squares[q], padding), drift[c], padding)
         lower[i, a] = kept(nearer(own[0], padding), drift[a], padding)
@@ -227,6 +226,6 @@ def elkan(
     rechecked += bound_rows(
         X, many, n_many, centers, drift, passed, upper, nearest, lower, padding, fresh[n_rows:]
     )
-    for q in upto(n_many):
+    for q in range(n_many):
         rows[n_rows + q] = many[q]
     return n_rows + n_many, evaluated + n_many * k, rechecked

@@ -7,7 +7,6 @@ import numpy as np
 from lloydia.algorithms.filtering import FAN, MIXED, TILE
 from lloydia.backends.cpu.candidates import WIDTH, differing, lowest_bit, narrow, nearest
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.sums import accumulate
 
@@ -21,8 +20,8 @@ BATCH = 512
 @kernel
 def move_node(sums, node, old, new, totals):
     """Move what a node adds from one cluster (-1: none) to another."""
-    for limb in upto(sums.shape[1]):
-        for f in upto(sums.shape[2]):
+    for limb in range(sums.shape[1]):
+        for f in range(sums.shape[2]):
             totals[limb, new, f] += sums[node, limb, f]
             if old >= 0:
                 totals[limb, old, f] -= sums[node, limb, f]
@@ -39,7 +38,7 @@ def children(level, node, firsts, levels):
 def n_rows(level, node, firsts, n):
     """Return how many of the n rows a node has."""
     rows = TILE
-    for _ in upto(level):
+    for _ in range(level):
         rows *= FAN
     return min(rows, n - (node - firsts[level]) * rows)
 
@@ -49,7 +48,7 @@ def pass_down(owner, level, node, firsts, levels):
     """Give the children of an owned node their owner."""
     if owner[node] != MIXED:
         start, stop = children(level, node, firsts, levels)
-        for child in upto(start, stop):
+        for child in range(start, stop):
             owner[child] = owner[node]
 
 
@@ -58,7 +57,7 @@ def take_up(owner, level, node, firsts, levels):
     """Give a node the owner that its children have in common."""
     start, stop = children(level, node, firsts, levels)
     common = owner[start]
-    for child in upto(start + 1, stop):
+    for child in range(start + 1, stop):
         common = common if owner[child] == common else MIXED
     owner[node] = common
 
@@ -66,9 +65,9 @@ def take_up(owner, level, node, firsts, levels):
 @kernel
 def labels_by_row(levels, owner, held, order, start, stop, labels):
     """Write the labels of the rows at places `start` to `stop` of the curve to their rows."""
-    for at in upto(start, stop):
+    for at in range(start, stop):
         first, place, label = 0, at // TILE, held[at]
-        for level in upto(len(levels)):
+        for level in range(len(levels)):
             if owner[first + place] != MIXED:
                 label = owner[first + place]
             first += levels[level]
@@ -80,17 +79,17 @@ def labels_by_row(levels, owner, held, order, start, stop, labels):
 def labels_by_place(levels, order, labels, owner, held):
     """Begin with the labels of another algorithm: what :func:`labels_by_row` undoes."""
     n = len(order)
-    for tile in upto(levels[0]):
+    for tile in range(levels[0]):
         least = most = labels[order[tile * TILE]]
-        for p in upto(TILE):
+        for p in range(TILE):
             label = labels[order[min(tile * TILE + p, n - 1)]]
             held[tile * TILE + p] = label
             least = min(least, label)
             most = max(most, label)
         owner[tile] = least if least == most else MIXED
     firsts = np.cumsum(levels) - levels
-    for level in upto(1, len(levels)):
-        for node in upto(firsts[level], firsts[level] + levels[level]):
+    for level in range(1, len(levels)):
+        for node in range(firsts[level], firsts[level] + levels[level]):
             take_up(owner, level, node, firsts, levels)
 
 
@@ -103,13 +102,13 @@ def assign_tile(tile, n, fresh, owner, held):
     """
     first = tile * TILE
     if owner[tile] != MIXED:
-        for p in upto(TILE):
+        for p in range(TILE):
             held[first + p] = owner[tile]
     changed = differing(held.ctypes.data + 4 * first, fresh.ctypes.data)
     if changed == 0:
         return changed
     least = most = fresh[0]
-    for p in upto(TILE):
+    for p in range(TILE):
         least = min(least, fresh[p])
         most = max(most, fresh[p])
         held[first + p], fresh[p] = fresh[p], held[first + p]
@@ -129,7 +128,7 @@ def list_moves(changed, tile, x, weights, old, held, moves, count):
     while changed != 0:
         p = lowest_bit(changed)
         changed &= changed - np.uint64(1)
-        for f in upto(x.shape[1]):
+        for f in range(x.shape[1]):
             rows[count, f] = x[tile, f, p]
         if len(weights):
             row_weights[count] = weights[tile * TILE + p]
@@ -162,9 +161,9 @@ def take(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
 @kernel
 def list_all(centers, columns, names):
     """Write the list of all centres, feature-major."""
-    for j in upto(len(centers)):
+    for j in range(len(centers)):
         names[j] = j
-        for f in upto(centers.shape[1]):
+        for f in range(centers.shape[1]):
             columns[f, j] = centers[j, f]
 
 

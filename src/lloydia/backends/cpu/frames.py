@@ -155,9 +155,9 @@ def fetch(typingctx, address, size):
 
 
 def axes_of(shape):
-    """Return how many features a type names, as given to :mod:`group_scores`.
+    """Return how many features there are by the type of a shape; 0 where it does not say.
 
-    0 is more than those.
+    :mod:`group_scores` says what shapes there are.
     """
     if isinstance(shape, types.UniTuple):
         return shape.count
@@ -190,7 +190,7 @@ def _places(builder, y, squares, g):
     pitch = builder.extract_value(builder.extract_value(y, 6), 0)
     start = builder.ptrtoint(builder.extract_value(y, 4), ADDRESS)
     first = builder.mul(g, ADDRESS(GROUP))
-    return builder.add(start, builder.mul(g, pitch)), address_of(builder, squares, FLOAT, first)
+    return builder.add(start, builder.mul(g, pitch)), address_of(builder, squares, first)
 
 
 @intrinsic
@@ -206,7 +206,7 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
     def codegen(context, builder, sig, args):
         _, addresses, X, origin, scale, y, squares, g = args
         addresses, origin = (
-            address_of(builder, array, FLOAT, ADDRESS(0)) for array in (addresses, origin)
+            address_of(builder, array, ADDRESS(0)) for array in (addresses, origin)
         )
         stride, n_features = (builder.extract_value(builder.extract_value(X, i), 1) for i in (6, 5))
         y, squares = _places(builder, y, squares, g)
@@ -258,7 +258,7 @@ def frame_run(typingctx, shape, X, first, origin, scale, y, squares, g):
         pitch = builder.extract_value(builder.extract_value(X, 6), 0)
         address = builder.ptrtoint(builder.extract_value(X, 4), ADDRESS)
         address = builder.add(address, builder.mul(first, pitch))
-        origin = address_of(builder, origin, FLOAT, ADDRESS(0))
+        origin = address_of(builder, origin, ADDRESS(0))
         y, squares = _places(builder, y, squares, g)
         wide, rows = ir.VectorType(kind, LANES), ir.VectorType(kind, LANES * d)
         m = [splat(builder, load(builder, origin, size * f, kind, size), wide) for f in range(d)]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cpu.centers import aligned
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.micro import LANES, LEAST, NV
 from lloydia.exact import certificate
 
@@ -113,9 +112,9 @@ def _fill(centers, order, origin, scale, panels, halves, rows):
     panels[:] = np.float32(0.0)
     halves[:] = np.float32(LEAST)
     largest = 0.0
-    for p in upto(k):
+    for p in range(k):
         square = 0.0
-        for f in upto(d):
+        for f in range(d):
             value = np.float32((centers[order[p], f] - origin[f]) * scale)
             panels[p // width, f, p % width] = value
             rows[p, f] = value

@@ -10,7 +10,6 @@ import numpy as np
 
 from lloydia.backends.cpu.bounds import above, below, lowered, raised
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.differences import difference
 
 __all__ = ["renew", "tighten", "unsettled"]
@@ -29,10 +28,10 @@ def unsettled(start, stop, labels, upper, lower, spent, near, rows):
     """
     n, m = 0, 0
     # Unsigned numbers need no look at their sign.
-    for i in upto(np.uintp(start), np.uintp(stop)):
+    for i in range(np.uintp(start), np.uintp(stop)):
         rows[n] = i
         n += not lower[i] - upper[i] > spent[np.uintp(labels[i])]
-    for p in upto(n):
+    for p in range(n):
         row = np.uintp(rows[p])
         rows[m] = row
         m += not upper[row] < near[np.uintp(labels[row])]
@@ -63,7 +62,8 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
     # Raised twice, as `raised(u) < l` asks for; 2**-20 covers the roundings below.
     grow = np.float32((1.0 + padding[2]) * (1.0 + padding[1]) + 2.0**-20)
     rise = np.float32(2.0 * padding[3])
-    for p in upto(np.uintp(start), np.uintp(stop)):
+    # Unsigned, as above.
+    for p in range(np.uintp(start), np.uintp(stop)):
         i = np.uintp(rows[p])
         a = np.uintp(labels[i])
         root = np.sqrt(difference(X, i, centers, a, unit))
@@ -82,7 +82,7 @@ def renew(rows, start, stop, fresh, best, second, bounds, totals, padding):
     """
     upper, lower = bounds
     moved, passed = totals
-    for at in upto(start, stop):
+    for at in range(start, stop):
         p = at - start
         i = rows[at] if len(rows) else at
         a = fresh[p]

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.seeding import fixed
 from lloydia.exact import sums as exact
 from lloydia.exact.counter import GOLDEN, MIX
@@ -33,7 +32,7 @@ def uniform(key, i):
 def choose_rows(nearest, weights, start, stop, low, high, key, before, factor, total, rows):
     """Write the rows that :func:`lloydia.exact.counter.chosen` would return; count them."""
     count = 0
-    for i in upto(start, stop):
+    for i in range(start, stop):
         w = weights[i] if len(weights) else 1.0
         term = np.float64(fixed(nearest[i], w, low, high))
         if uniform(key, before + i) * total < factor * term:
@@ -45,7 +44,7 @@ def choose_rows(nearest, weights, start, stop, low, high, key, before, factor, t
 @kernel
 def fold(start, stop, labels, D, before, nearest, owners):
     """Take the nearest of new seeds where it is nearer; they are numbered from `before` on."""
-    for i in upto(start, stop):
+    for i in range(start, stop):
         if before == 0 or D[i] < nearest[i]:
             nearest[i] = D[i]
             owners[i] = before + labels[i]
@@ -54,7 +53,7 @@ def fold(start, stop, labels, D, before, nearest, owners):
 @kernel
 def add_loads(owners, weights, start, stop, low, high, out):
     """Add each row's weight, as an integer, to its owner."""
-    for i in upto(start, stop):
+    for i in range(start, stop):
         out[owners[i]] += fixed(1.0, weights[i] if len(weights) else 1.0, low, high)
 
 

@@ -19,7 +19,7 @@ from lloydia.backends.cpu.scan import (
     frame_rows,
 )
 
-__all__ = ["bound_rows", "panel_scan", "room_for"]
+__all__ = ["bound_kept", "panel_scan", "room_for"]
 
 # What a block of rows that are asked for ahead, as they are and framed, should fill with the next
 # one: most of the first-level cache.
@@ -31,7 +31,7 @@ def room_for(
 ) -> tuple[int, int, NDArray[np.float32]]:
     """Return the rows of a block, those that have a place, and the scratch for them.
 
-    `n` rows are to be scanned; with `kept` what is found of each stays, for :func:`bound_rows`.
+    `n` rows are to be scanned; with `kept` what is found of each stays, for :func:`bound_kept`.
     """
     size = d * itemsize
     most = BLOCK_BYTES // (4 * GROUP * d)
@@ -93,7 +93,7 @@ def panel_scan(
 
 
 @kernel(**LEAN)
-def bound_rows(n, d, scale, lines, room, best, second):
+def bound_kept(n, d, scale, lines, room, best, second):
     """Write the bounds of `n` rows, not held, of which what :func:`panel_scan` found was kept."""
     block, places, room = room
     room = part(room, -room.ctypes.data % 64 // 4)

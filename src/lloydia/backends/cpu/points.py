@@ -220,11 +220,10 @@ def depth_of(n_features: int) -> int:
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
 
 
-def address_of(builder, array, kind, index):
-    """Return the address of an entry of a contiguous array, given as compiled code has it."""
+def address_of(builder, array, index):
+    """Return the address of an entry, of 4 bytes, of a contiguous array as compiled code has it."""
     start = builder.ptrtoint(builder.extract_value(array, 4), ADDRESS)
-    size = 8 if kind == ADDRESS else 4
-    return builder.add(start, builder.mul(index, ir.Constant(ADDRESS, size)))
+    return builder.add(start, builder.mul(index, ir.Constant(ADDRESS, 4)))
 
 
 @intrinsic
@@ -242,7 +241,7 @@ def judge(typingctx, high, low, which, width, squares, rests, line, far, labels,
     def codegen(context, builder, sig, args):
         width, line, far, first, end = (args[i] for i in (3, 6, 7, 9, 10))
         high, low, which, squares, rests, labels = (
-            address_of(builder, args[i], INT, first) for i in (0, 1, 2, 4, 5, 8)
+            address_of(builder, args[i], first) for i in (0, 1, 2, 4, 5, 8)
         )
         count = builder.sub(end, first)
         best = load(builder, high, 0, VECTOR, BYTES)

@@ -14,7 +14,6 @@ from numba.extending import intrinsic
 from lloydia.backends.cpu.points import (
     ADDRESS,
     BYTES,
-    FLOAT,
     LANES,
     PANEL,
     VECTOR,
@@ -83,7 +82,7 @@ def list_rivals(typingctx, y, n_features, panels, halves, n_panels, reach, wante
 
 def _scores_at(builder, scores, place):
     """Return the vector of scores from a place on."""
-    return load(builder, address_of(builder, scores, FLOAT, place), 0, VECTOR, BYTES)
+    return load(builder, address_of(builder, scores, place), 0, VECTOR, BYTES)
 
 
 def _larger(builder, a, b):
@@ -127,7 +126,8 @@ def next_rival(typingctx, scores, first, reach):
         lane = builder.and_(first, ADDRESS(LANES - 1))
         wanted = builder.shl(mask(-1), builder.trunc(lane, mask))
         begin, before = builder.sub(first, lane), builder.block
-        test, look, found, end = (builder.append_basic_block(name) for name in "tlfe")
+        blocks = "test", "look", "found", "end"
+        test, look, found, end = map(builder.append_basic_block, blocks)
         builder.branch(test)
         builder.position_at_end(test)
         place, lanes = builder.phi(ADDRESS), builder.phi(mask)

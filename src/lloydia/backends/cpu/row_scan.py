@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.micro import LANES, MR, NV, scan_one, scan_three, scan_two
 
 __all__ = ["frame_rows", "score_rows"]
@@ -15,7 +14,7 @@ __all__ = ["frame_rows", "score_rows"]
 def square_norm(y):
     """Return the sum of squares of a float32 row, in any order."""
     total = np.float32(0.0)
-    for f in upto(len(y)):
+    for f in range(len(y)):
         total += y[f] * y[f]
     return total
 
@@ -23,9 +22,9 @@ def square_norm(y):
 @kernel
 def frame_rows(X, rows, at, m, origin, scale, y, radius):
     """Write ``(x - origin) * scale`` of `m` rows to `y` (float32), and its squared norms."""
-    for p in upto(m):
+    for p in range(m):
         i = rows[at + p] if len(rows) else at + p
-        for f in upto(X.shape[1]):
+        for f in range(X.shape[1]):
             y[p, f] = np.float32((np.float64(X[i, f]) - origin[f]) * scale)
         radius[p] = square_norm(y[p])
 
@@ -38,10 +37,10 @@ def score_rows(y, m, panels, halves, lanes):
     """
     block, d = y.shape
     n_vectors = len(halves) // LANES
-    for v in upto(0, n_vectors, NV):
+    for v in range(0, n_vectors, NV):
         panel = panels.ctypes.data + v * d * LANES * 4
         half = halves.ctypes.data + v * LANES * 4
-        for p in upto(0, m, MR):
+        for p in range(0, m, MR):
             row = y.ctypes.data + p * d * 4
             a = lanes.ctypes.data + p * LANES * 4
             b = a + block * LANES * 4

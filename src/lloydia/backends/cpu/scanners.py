@@ -16,7 +16,7 @@ from lloydia.backends.cpu import tile_scores
 from lloydia.backends.cpu.centers import Packed, pack
 from lloydia.backends.cpu.held import NOT_HELD, Held
 from lloydia.backends.cpu.low_points import FEW, LOW
-from lloydia.backends.cpu.panel_scan import bound_rows, panel_scan, room_for
+from lloydia.backends.cpu.panel_scan import bound_kept, panel_scan, room_for
 from lloydia.backends.cpu.points import DEEP
 from lloydia.backends.cpu.rows import EVERY
 from lloydia.backends.cpu.settle import room_for_scores, settle
@@ -137,7 +137,7 @@ def whole_scanner(
         some = (p.scores[:2], p.frame, errors)
         found = panel_scan(X, rows, start, stop, *some, shape, framed, room, fresh, doubtful)
         if bounded and m > 0:
-            bound_rows(m, d, p.frame[1], errors[1:], room, best, second)
+            bound_kept(m, d, p.frame[1], errors[1:], room, best, second)
         if found:
             left, scores = doubtful[:found], room_for_scores(len(p.given))
             exact = (p.scores[1:], p.frame, p.panel_errors(named=False))

@@ -17,7 +17,6 @@ import numpy as np
 
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.scan import near_error
 from lloydia.exact.certificate import FAR
 
@@ -31,7 +30,7 @@ def frame(x, origin, scale, panel, at, y, m):
     Returns ``|y|**2``, in float64, and the inner product with ``panel[at]``, in float32.
     """
     square, score = 0.0, np.float32(0.0)
-    for f in upto(len(x)):
+    for f in range(len(x)):
         value = np.float32((x[f] - origin[f]) * scale)
         y[m, f] = value
         square += np.float64(value) * np.float64(value)
@@ -72,7 +71,7 @@ def single(factor):
 
 @kernel
 def below(least, score, factor, padding):
-    """Return a lower bound on a distance, from that on ``|x'|**2 - 2 E`` and a score; float32."""
+    """Return a lower bound on a distance, from that on ``|x'|**2 - 2 F`` and a score; float32."""
     square = least - np.float32(2.0) * score
     # False for a NaN too.
     root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
@@ -89,5 +88,5 @@ def kept(bound, gone, padding):
 
 @kernel
 def above(most, score, factor, padding):
-    """Return an upper bound on a distance, from that on ``|x'|**2 + 2 E`` and a score; float64."""
+    """Return an upper bound on a distance, from that on ``|x'|**2 + 2 F`` and a score; float64."""
     return raised(np.sqrt(max(most - 2.0 * np.float64(score), 0.0)) * factor, padding)

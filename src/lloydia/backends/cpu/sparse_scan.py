@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel, subroutine
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.rows import distance, load
 from lloydia.backends.cpu.scan import canonical_row, two_nearest
 
@@ -44,16 +43,16 @@ def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, secon
     x = np.empty(d)
     unit = 2.0**-52
     rechecked = 0
-    for at in upto(start, stop):
+    for at in range(start, stop):
         i = rows[at] if len(rows) else at
-        for j in upto(k):
+        for j in range(k):
             scores[j] = halves[j]
         square = 0.0
-        for e in upto(indptr[i], indptr[i + 1]):
+        for e in range(indptr[i], indptr[i + 1]):
             value = np.float64(data[e])
             square += value * value
             column = columns[indices[e]]
-            for j in upto(k):
+            for j in range(k):
                 scores[j] -= value * column[j]
         label, rival = two_nearest(scores)
         # Scores are |c|^2/2 - x.c here: the certificate's bound with float64's unit, on both sides.

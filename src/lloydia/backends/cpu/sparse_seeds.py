@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.seeding import MOST, TILE, everywhere, fixed
 
 if TYPE_CHECKING:
@@ -47,9 +46,9 @@ def sparse_distance(X, i, Y, c):
 def norms_of(X, start, stop, norms):
     """Write the squared norms of rows, summed in feature order."""
     data, _, indptr = X
-    for i in upto(start, stop):
+    for i in range(start, stop):
         total = 0.0
-        for at in upto(indptr[i], indptr[i + 1]):
+        for at in range(indptr[i], indptr[i + 1]):
             total += np.float64(data[at]) * np.float64(data[at])
         norms[i] = total
 
@@ -64,19 +63,19 @@ def weigh(
     m = len(starts)
     scores = np.empty(m)
     own = np.zeros(m, np.int64)
-    for tile in upto(first, last):
+    for tile in range(first, last):
         start, kept = tile * TILE, 0
-        for i in upto(start, min(start + TILE, len(nearest))):
-            for c in upto(m):
+        for i in range(start, min(start + TILE, len(nearest))):
+            for c in range(m):
                 scores[c] = starts[c]
-            for at in upto(indptr[i], indptr[i + 1]):
+            for at in range(indptr[i], indptr[i + 1]):
                 value, f = np.float64(data[at]), indices[at]
-                for c in upto(m):
+                for c in range(m):
                     scores[c] += value * table[f, c]
             limit = 0.5 * (norms[i] - nearest[i]) - spread * norms[i] - spare
             w = weights[i] if len(weights) else 1.0
             lowers = np.uint32(0)
-            for c in upto(m):
+            for c in range(m):
                 if scores[c] > limit:
                     nearer = sparse_distance(X, i, candidates, c)
                     if nearer < nearest[i]:
@@ -85,16 +84,16 @@ def weigh(
             hits[start + kept] = np.uint32(i - start) << np.uint32(MOST) | lowers
             kept += lowers != 0
         counts[tile] = kept
-    for c in upto(m):
+    for c in range(m):
         reductions[c] += own[c]
 
 
 @kernel
 def adopt(X, first, last, seeds, j, nearest, weights, low, high, hits, counts, totals, tops):
     """Lower the rows that the weighed candidate `j` is nearer to."""
-    for tile in upto(first, last):
+    for tile in range(first, last):
         start = tile * TILE
-        for at in upto(start, start + counts[tile]):
+        for at in range(start, start + counts[tile]):
             if hits[at] >> np.uint32(j) & np.uint32(1):
                 i = start + (hits[at] >> MOST)
                 D = sparse_distance(X, i, seeds, j)

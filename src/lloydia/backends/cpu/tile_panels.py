@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.compiled import kernel, subroutine
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.pairs import ABREAST, TILE
 from lloydia.backends.cpu.points import LANES, LEAST
 from lloydia.backends.cpu.tile_scores import COARSE, WHOLE, columns_of, lead
@@ -66,17 +65,17 @@ def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts
     """
     d, width = panels.shape[1:]
     n_pairs = (d + 1) // 2
-    for number in upto(start, stop):
-        for lane in upto(ABREAST * TILE):
+    for number in range(start, stop):
+        for lane in range(ABREAST * TILE):
             j = number * ABREAST * TILE + lane
             there = j < len(starts)
             c, row = lane // TILE, lane % TILE
-            for p in upto(LANES):
+            for p in range(LANES):
                 tile_starts[number, c, row, p] = starts[j] if there else np.float32(LEAST)
             square = whole = 0.0
-            for i in upto(n_pairs if there else 0):
+            for i in range(n_pairs if there else 0):
                 leading = following = np.int64(0)
-                for half in upto(min(2, d - 2 * i)):
+                for half in range(min(2, d - 2 * i)):
                     value = panels[j // width, 2 * i + half, j % width]
                     high = upper(value)
                     rest = value - np.int32(high << 16).view(np.float32)
@@ -85,7 +84,7 @@ def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts
                     whole += np.float64(value - rest) * np.float64(value - rest)
                     leading |= high << (16 * half)
                     following |= low << (16 * half)
-                for part in upto(parts):
+                for part in range(parts):
                     column = (after + (part - 1) * n_pairs if part else 0) + i
                     pair = following if part == 2 else leading
                     tiles[number, column // TILE, c, row, column % TILE] = np.int32(pair)

@@ -11,7 +11,6 @@ import numpy as np
 
 from lloydia.backends.cpu.candidates import lowest_bit
 from lloydia.backends.cpu.compiled import integers, kernel, subroutine
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.group_scores import score_panels
 from lloydia.backends.cpu.pairs import TILE
 from lloydia.backends.cpu.points import GROUP, LANES, PANEL
@@ -41,10 +40,10 @@ def decide(X, numbers, doubtful, n, listed, k, centers, labels, least, rivals):
     `numbers` are the rows of X; their labels, D and the next D are written.
     """
     names, points, n_listed = listed
-    for e in upto(n):
+    for e in range(n):
         q = doubtful[e]
         labels[q], least[q], rivals[q] = 0, np.inf, np.inf
-    for e in upto(n_listed):
+    for e in range(n_listed):
         j, bits = names[e], points[e]
         while bits != 0 and j < k:
             q = lowest_bit(np.uint64(bits))
@@ -69,7 +68,7 @@ def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, fram
     shrink = 1.0 - (d + 8) * 2.0**-20
     reach, names, points = aligned(GROUP), integers(len(starts)), integers(len(starts))
     wanted = np.int64(0)
-    for e in upto(n):
+    for e in range(n):
         q = doubtful[e]
         wanted |= np.int64(1) << q
         error, top = np.inf, np.float64(high[q])
@@ -83,7 +82,7 @@ def settle_group(X, numbers, y, square, high, doubtful, n, packed, centers, fram
     )  # fmt: skip
     listed = (names, points, n_listed)
     decide(X, numbers, doubtful, n, listed, k, centers, labels, least, second)
-    for e in upto(n):
+    for e in range(n):
         q = doubtful[e]
         if square[q] < far:
             least_listed = np.float64(reach[q])
@@ -109,14 +108,14 @@ def rescore(
     fresh, doubtful, numbers = np.empty(GROUP, np.int32), integers(GROUP), integers(GROUP)
     upper, lower = np.empty(GROUP), np.empty(GROUP)
     settled = 0
-    for first in upto(0, n, GROUP):
+    for first in range(0, n, GROUP):
         m = min(GROUP, n - first)
-        for q in upto(GROUP):
+        for q in range(GROUP):
             entry = places[min(first + q, n - 1)]
             numbers[q] = rows[entry] if len(rows) else entry
             p = entry - at
             square[q] = squares[p]
-            for f in upto(d):
+            for f in range(d):
                 again[0, f, q] = y[p // GROUP, f, p % GROUP]
         score_panels(again, d, 1, *packed[:2], high, low, which, deep, 0, 0)
         n_doubtful = certify(
@@ -131,14 +130,14 @@ def rescore(
                 X, numbers, again, square, high, doubtful, n_doubtful, packed, centers, frame,
                 errors, found,
             )  # fmt: skip
-        for q in upto(m):
+        for q in range(m):
             p = places[first + q] - at
             labels[p] = fresh[q]
             if len(best):
                 best[p] = upper[q]
                 second[p] = lower[q]
         if 0 < n_doubtful <= FEW:
-            for e in upto(n_doubtful):
+            for e in range(n_doubtful):
                 doubtful[e] = places[first + doubtful[e]]
             entries = doubtful[:n_doubtful]
             scores = aligned(-(-len(centers) // LANES) * LANES)
@@ -170,7 +169,7 @@ def tile_scan(
     most = max(1, min(8, BLOCK_BYTES // (4 * pair * d))) * pair
     block = min(most, -(-(stop - start) // pair) * pair)
     y = aligned(block * even).reshape(block // GROUP, even, GROUP)
-    for g in upto(len(y) if even > d else 0):
+    for g in range(len(y) if even > d else 0):
         y[g, d] = np.float32(0.0)
     squares, high, low = aligned(block), aligned(block), aligned(block)
     which, rests = aligned(block).view(np.int32), aligned(block)
@@ -180,7 +179,7 @@ def tile_scan(
     lines = tile_line, (np.inf, np.inf, np.inf, np.inf)
     unit = 1.0 / np.float64(scale)
     places, settled = np.empty(block, np.int64), 0
-    for at in upto(start, stop, block):
+    for at in range(start, stop, block):
         m = min(block, stop - at)
         frame_rows(X, rows, at, m, deep, origin, scale, y, squares, 0, 0)
         score_tiles(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lloydia.backends.cpu import amx, dot_pairs
 from lloydia.backends.cpu.compiled import kernel, subroutine
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.pairs import (
     ABREAST,
     KIB,
@@ -79,7 +78,7 @@ def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
     begin()
     # A product is folded while the next one is computed: what a tile stores is not at hand soon.
     last = len(panels) * n_pairs
-    for turn in upto(last + 1):
+    for turn in range(last + 1):
         if turn < last:
             multiply(
                 tiles.ctypes.data + turn % n_pairs * pitch,
@@ -111,7 +110,7 @@ def _score(y, groups, lead, tiles, panels, starts, best, second, which, rests):
     """
     n_steps = panels.shape[1]
     n_vectors = groups * VECTORS
-    for v in upto(n_vectors):
+    for v in range(n_vectors):
         points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
         out = tiles.ctypes.data + (v // ABREAST * n_steps * ABREAST + v % ABREAST) * KIB
         split_points(points, y.shape[1] // 2, lead, out, rests.ctypes.data + v * BYTES)

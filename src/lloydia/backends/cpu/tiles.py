@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE, sizes
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.curve import curve_order
 from lloydia.backends.cpu.frames import fetch
 from lloydia.backends.cpu.placed import NONE
@@ -91,13 +90,13 @@ def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums
     none = np.empty(TILE, np.int32)
     total = np.empty((sums.shape[1], 1, len(lattice[0])), np.int64)
     touched = np.empty(1, np.bool_)
-    for tile in upto(start, stop):
+    for tile in range(start, stop):
         m = min(TILE, n - tile * TILE)
-        for place in upto((tile + 1) * TILE, min((tile + 2) * TILE, n)):
+        for place in range((tile + 1) * TILE, min((tile + 2) * TILE, n)):
             fetch(X.ctypes.data + order[place] * X.strides[0], size)
-        for p in upto(TILE):
+        for p in range(TILE):
             i = order[tile * TILE + min(p, m - 1)]
-            for f in upto(d):
+            for f in range(d):
                 rows[p, f] = X[i, f]
             if p < len(row_weights) and p < m:
                 row_weights[p] = weights[tile * TILE + p] = weights_in[i]
@@ -105,17 +104,17 @@ def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums
         none[:] = -1
         total[:] = 0
         accumulate(rows, EVERY, 0, m, row_weights, lattice, fresh, none, total, touched)
-        for limb in upto(len(total)):
-            for f in upto(d + 1):
+        for limb in range(len(total)):
+            for f in range(d + 1):
                 sums[tile, limb, f] = total[limb, 0, f]
 
 
 @kernel
 def turn(rows, x, tile, low, high):
     """Write the rows of a tile (TILE, d) feature-major, and their box."""
-    for f in upto(rows.shape[1]):
+    for f in range(rows.shape[1]):
         least = most = rows[0, f]
-        for p in upto(TILE):
+        for p in range(TILE):
             value = rows[p, f]
             x[tile, f, p] = value
             least = value if value < least else least
@@ -128,16 +127,16 @@ def turn(rows, x, tile, low, high):
 def gather(levels, low, high, sums):
     """Write the boxes and sums of the nodes above the tiles."""
     below = 0
-    for level in upto(1, len(levels)):
+    for level in range(1, len(levels)):
         first = below + levels[level - 1]
-        for child in upto(levels[level - 1]):
+        for child in range(levels[level - 1]):
             node = first + child // FAN
-            for f in upto(low.shape[1]):
+            for f in range(low.shape[1]):
                 a, b = low[below + child, f], high[below + child, f]
                 anew = child % FAN == 0
                 low[node, f] = a if anew else min(a, low[node, f])
                 high[node, f] = b if anew else max(b, high[node, f])
-            for limb in upto(sums.shape[1]):
-                for f in upto(sums.shape[2]):
+            for limb in range(sums.shape[1]):
+                for f in range(sums.shape[2]):
                     sums[node, limb, f] += sums[below + child, limb, f]
         below = first

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cpu.bounds import raised
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.micro import LANES, LEAST, MR
 from lloydia.backends.cpu.panels import best_of_all, best_of_one
 from lloydia.backends.cpu.rows import load
@@ -73,15 +72,15 @@ def select(start, stop, labels, upper, lower, moved, drift, padding, least, acti
     """
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     m = stop - start
-    for p in upto(m):
+    for p in range(m):
         least[p] = np.inf
-    for g in upto(len(lower)):
+    for g in range(len(lower)):
         bounds, gone = lower[g, start:stop], drift[g]
-        for p in upto(m):
+        for p in range(m):
             bound = bounds[p] - gone
             least[p] = bound if bound < least[p] else least[p]
     n_active = 0
-    for p in upto(m):
+    for p in range(m):
         u = (upper[start + p] + moved[labels[start + p]]) * grow + tiny
         upper[start + p] = u
         bound = least[p]
@@ -139,12 +138,12 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     """
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     n = 0
-    for p in upto(m):
+    for p in range(m):
         i = np.uint64(rows[p])
         found[n] = p
         addresses[n] = base + p * pitch
         n += not upper[i] * grow + tiny < bounds[i] - gone
-    for q in upto(n, n + MR):
+    for q in range(n, n + MR):
         addresses[q] = base
     return n
 
@@ -157,10 +156,10 @@ def scan_group(panels, halves, group, per_group, n, addresses, best, second, whi
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
     firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
     first = group * per_group
-    for panel in upto(first, min(first + per_group, len(panels))):
+    for panel in range(first, min(first + per_group, len(panels))):
         vectors, half = start + panel * d * width * 4, ends + panel * width * 4
         at, anew = panel * width, panel == first
-        for q in upto(0, n, MR):
+        for q in range(0, n, MR):
             rows = every + q * 8
             a, b, c = firsts + q * 4, seconds + q * 4, winners + q * 4
             if width > LANES:
@@ -176,9 +175,9 @@ def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, pad
     They are of all centres of the group; :func:`settle` raises that of a new label's group.
     """
     _, rows, least, _, _, _, first, runner, which, within = slots
-    for q in upto(n):
+    for q in range(n):
         bound[q] = kept(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
-    for q in upto(n):
+    for q in range(n):
         p, b, s = np.uint64(found[q]), best[q], second[q]
         bounds[np.uint64(rows[p])] = bound[q]
         top = first[p]
@@ -202,7 +201,7 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
     near, (low, high) = centers.errors.near, centers.errors.factors
     low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
     rechecked = 0
-    for p in upto(m):
+    for p in range(m):
         i, a = rows[p], labels[rows[p]]
         j = order[which[p]]
         if certain(first[p], runner[p], errors[p], most[p], near):
@@ -240,7 +239,7 @@ def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
     per_group = size // panels.shape[2]
     factor = centers.errors.factors[0] * padding[0] / centers.scale
     evaluated = 0
-    for g in upto(len(lower)):
+    for g in range(len(lower)):
         bounds, gone = lower[g], drift[g]
         n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
         if n:
@@ -307,6 +306,6 @@ def yinyang(
         rechecked += settle(
             X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
         )
-        for p in upto(m):
+        for p in range(m):
             rows[n_rows + p] = slots.rows[p]
         n_rows += m
