@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.algorithms import ALGORITHMS
+from lloydia.backends import choose
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.seeding import SEEDINGS
@@ -219,3 +220,19 @@ def test_more_values_than_32_bits_count():
     for part in (slice(0, 1000), slice(n // 2, n // 2 + 1000), slice(n - 1000, n)):
         expected, _ = assign(on_host(rows[part]), on_host(C))
         assert (on_host(labels[part]) == expected).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [2, 12])
+def test_limits_beside_a_movement(d, dtype):
+    X = blobs(50_000, d, dtype, seed=1)
+    engine = choose("cpu", X, None, None)
+    engine.start(X[:20].copy(), "lloyd")
+    shifts = [engine.iterate(False).result().shift for _ in range(40)]
+    for i in (3, 17, 37):
+        for away in (-1e-8, 0.0, 1e-8):
+            tol = shifts[i] / engine.spread() * (1.0 + away)
+            for max_iter in (i + 1, 300):
+                parameters = {"init": X[:20], "tol": tol, "max_iter": max_iter}
+                oracle = KMeans(20, device="cpu", **parameters).fit(X)
+                assert answer(KMeans(20, device="cuda", **parameters).fit(X)) == answer(oracle)
