@@ -177,7 +177,8 @@ class Tolerance(Rule):
     def __init__(
         self, tol: float, spread: Callable[[], float], extent: Callable[[], Extent]
     ) -> None:
-        self.tol, self.spread, self.extent = tol, spread, extent
+        # As everywhere, whatever type of number it came as.
+        self.tol, self.spread, self.extent = float(tol), spread, extent
 
     @cached_property
     def most(self) -> float:

@@ -48,6 +48,15 @@ def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
     parameters = {"init": X[:3], "tol": 1e-3}
     oracle = KMeans(3, device="reference", **parameters).fit(X)
     assert answer(KMeans(3, device="cuda", **parameters).fit(X)) == answer(oracle)
+    # Asked for before anybody has looked at what the run found.
+    for again in (False, True):
+        engine = choose("cuda", X, None, None)
+        engine.tolerance = 1e-3
+        engine.start(X[:3].copy(), "lloyd")
+        engine.iterate(False).begin()
+        if again:
+            engine.start(X[:3].copy(), "lloyd")
+        assert engine.spread() == choose("reference", X, None, None).spread()
 
 
 def together(monkeypatch, lag):
@@ -159,8 +168,9 @@ def test_a_rule_of_its_own_is_not_taken_for_ours(d):
     assert answer(KMeans(5, device="cuda", **parameters).fit(X)) == answer(oracle)
 
 
+@pytest.mark.parametrize("kind", [float, np.float16])
 @pytest.mark.parametrize("d", [2, 12])
-def test_limits_beside_a_movement(d):
+def test_limits_beside_a_movement(d, kind):
     X = blobs(90, d, "float32", seed=1)
     shifts = []
     engine = choose("reference", X, None, None)
@@ -170,7 +180,7 @@ def test_limits_beside_a_movement(d):
     for shift in shifts[3:7:3]:
         for away in (-1e-8, 1e-8):
             # 1e-8 is less than float32 tells apart, and more than the margin.
-            tol = shift / engine.spread() * (1.0 + away)
+            tol = kind(shift / engine.spread() * (1.0 + away))
             parameters = {"init": X[:6], "tol": tol}
             oracle = KMeans(6, device="reference", **parameters).fit(X)
             assert answer(KMeans(6, device="cuda", **parameters).fit(X)) == answer(oracle)

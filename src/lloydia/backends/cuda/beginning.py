@@ -61,6 +61,8 @@ class Beginning(Picks):
         self.lag = 0
         self._lattice: Lattice | None = None
         self.renewed = self.unchecked = False
+        # Iterations queued by the loop, and those that the device was told of.
+        self.queued = self.launched = 0
         self.fixed: tuple | None = None
         self.tolerance = NEVER
 
@@ -190,7 +192,6 @@ class Beginning(Picks):
         else:
             self._build(self.begun, settles)
         self.renewed = False
-        # Iterations queued by the loop, and those that the device was told of.
         self.queued = self.launched = 0
 
     def _begin(self, centers: NDArray | torch.Tensor) -> NDArray | torch.Tensor:
@@ -227,6 +228,9 @@ class Beginning(Picks):
 
     def _build(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
         """Make what a run needs."""
+        if self.unchecked:
+            # Of a run whose grid nobody has looked at.
+            self._variance = None
         self.unchecked = self._measures()
         if self.low and not self.unchecked:
             self.extent()
@@ -327,6 +331,9 @@ class Beginning(Picks):
             # Where recordings look for it.
             variance.renew(self.lattice)
             self._variance = variance
+        elif variance is not None:
+            # Recordings look for it elsewhere.
+            self.fixed = None
         self.renewed = True
 
     @anywhere

@@ -66,6 +66,8 @@ class CUDA(Beginning):
 
     def spread(self) -> float:
         self.extent()  # refuses NaN
+        if self.unchecked and self.launched:
+            self._check()
         return float(self.queue_spread())
 
     # -- a run -------------------------------------------------------------------------------

@@ -326,7 +326,7 @@ class LowRun(LowMemory):
             self.lattice = Lattice.of(self.rows, self.rows.grid, None)
         queue_finish(sums, self.lattice, self, members=1)
         self.flow[HALT.value] = 0
-        self.last, self.stale = iteration, True
+        self.last, self.stale, self.halted = iteration, True, False
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it.

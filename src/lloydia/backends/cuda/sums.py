@@ -25,7 +25,7 @@ from lloydia.exact import sums as exact
 if TYPE_CHECKING:
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["Lattice", "queue_gather", "replicas"]
+__all__ = ["Lattice", "gather", "queue_gather", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
 FEW, MOST_REPLICAS = 256, 512
@@ -143,3 +143,11 @@ def queue_gather(
         X, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs, needed,
         ROWS=rows, COLUMNS=columns, **EXACT,
     )  # fmt: skip
+
+
+def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
+    """Return the sums of all rows as one cluster, without weights: int64 (1, n_limbs, 1, d + 1)."""
+    shape = 1, lattice.grid.n_limbs, 1, X.shape[1] + 1
+    sums = torch.zeros(shape, dtype=torch.int64, device=X.device)
+    queue_gather(X, lattice, sums)
+    return sums
