@@ -159,7 +159,7 @@ class LowRun(LowMemory):
         key = (
             "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
             self.launched, self.stale, self.settles, self.begun is self.current,
-            self.rows.most_bits,
+            self.rows.most_bits,  # type: ignore[attr-defined]
         )  # fmt: skip
         parts = [X, self.zeros, self.scratch, self.current, self.begun, self.labels]
         if lattice is not None:
@@ -198,7 +198,7 @@ class LowRun(LowMemory):
         launch_known(
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
             self.rows.X, n, self.bounds, exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
-            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,
+            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,  # type: ignore[attr-defined]
         )  # fmt: skip
 
     def _iterate(self, kind: tuple, n_iterations: int, assigns: bool) -> None:

@@ -107,7 +107,7 @@ def tabulate(
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
     # A bound on |c'_j|**2; infinity certifies nothing.
-    square = reach.to(tl.float64) * 1.00001 + 1e-30
+    square = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
     unit: tl.constexpr = 2.0**-24
     factor = (3 * d + 6) * unit * 1.001
     # 2**-536 the scale.

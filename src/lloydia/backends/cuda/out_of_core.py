@@ -178,7 +178,7 @@ class OutOfCore(Passes):
     def begin(self, method: str, *arguments: Any) -> None:
         # What the last run needed is free again.
         for holder in (*self.parts, self.shared):
-            holder.forget_run()
+            holder.forget_run()  # type: ignore[attr-defined]
         if method == "seed_start":
             self._divide(False, 0)
             return

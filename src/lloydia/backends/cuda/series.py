@@ -227,7 +227,7 @@ def compiled() -> Callable[..., int]:
     engine.finalize_object()
     out = CFUNCTYPE(c_int64, *[c_int64] * 6)(engine.get_function_address("queue"))
     # What it is compiled to stays as long as it does.
-    out.engine = engine
+    out.engine = engine  # type: ignore[attr-defined]
     return out
 
 
