@@ -12,12 +12,15 @@ def start(n, d, k, sparse, ordered, units=False, max_iter=300) -> Auto:
     return Auto(n, d, k, sparse, ordered, units, max_iter)
 
 
-def run(auto: Auto, costs: dict[str, float], iterations: int) -> list[str]:
-    """Return what is used in each iteration, where one of an algorithm always costs the same."""
+def run(auto: Auto, costs: dict[str, float], iterations: int, moving: float = 0.0) -> list[str]:
+    """Return what is used in each iteration, where one of an algorithm always costs the same.
+
+    `moving` is the share of rows that change cluster in each.
+    """
     used = []
     for _ in range(iterations):
         used.append(auto.using)
-        assert auto.after(costs[auto.using]) == auto.using
+        assert auto.after(costs[auto.using], moving) == auto.using
     return used
 
 
@@ -50,6 +53,17 @@ def test_rows_are_put_in_order_once_the_run_has_cost_as_much():
     change = used.index("filtering")
     assert 15 < change < 30
     assert set(used[change:]) == {"filtering"}
+
+
+@pytest.mark.parametrize(
+    ("k", "moving", "first", "last"), [(64, 0.03, 3, 3), (64, 0.029, 10, 12), (16, 0.5, 20, 25)]
+)
+def test_rows_are_put_in_order_soon_where_many_still_change(k, moving, first, last):
+    """Unless there are so few clusters that the order costs what a whole run does."""
+    costs = {"lloyd": 1.0, "filtering": 0.1}
+    used = run(start(1_000_000, 3, k, sparse=False, ordered=False), costs, 60, moving)
+    assert first <= used.index("filtering") <= last
+    assert "lloyd" not in used[used.index("filtering") :]
 
 
 @pytest.mark.parametrize(
@@ -116,11 +130,11 @@ def test_boxes_of_many_features_are_tried_late():
 
 def test_compiling_in_the_first_iteration_does_not_hasten_a_trial():
     auto = start(1_000_000, 48, 256, sparse=False, ordered=False)
-    auto.after(100.0)
+    auto.after(100.0, 1.0)
     used = run(auto, {"hamerly": 1.0, "yinyang": 0.5}, 10)
     assert set(used) == {"hamerly"}
 
 
 def test_waiting_for_a_processor_does_not_hasten_the_order():
     auto = start(10_000_000, 3, 16, sparse=False, ordered=False)
-    assert [auto.after(1.0 if i < 2 else 9.0) for i in range(15)] == ["lloyd"] * 15
+    assert [auto.after(1.0 if i < 2 else 9.0, 0.0) for i in range(15)] == ["lloyd"] * 15

@@ -6,8 +6,9 @@ the run has cost several times what the trial will; the faster of the two goes o
 comes again much later, for bounds get better as centres settle.
 
 * Few features: Lloyd, then filtering, once the run has cost as much as it takes to put the rows in
-  order, so never more than twice the better of the two; filtering at once where that is little for
-  a run of so many clusters.
+  order, so never more than twice the better of the two.  Sooner where the order is cheap beside
+  what is to come: at once with many clusters, or when many rows still change cluster after a few
+  iterations.
 * More: Hamerly, which is Lloyd while its bounds do not pay, or Lloyd and later Hamerly where a row
   is soon scored against all centres.  Up to eight features filtering is tried, though boxes grow
   with them; beyond, with many clusters, yinyang, unless the scan is by far the fastest way to make
@@ -42,6 +43,10 @@ WAIT, AGAIN = 8.0, 4.0
 
 # A run of many clusters lasts long: most often more than so many iterations a cluster.
 LASTING = 0.125
+
+# Where a share of at least MOVING of the rows changes in iteration WATCHED, most often more than
+# LONG iterations are to come: clusters that lie apart are found sooner.
+WATCHED, MOVING, LONG = 3, 0.03, 18
 
 # The challenger must be so much faster: the other one, too, has become faster since it stopped.
 BETTER = 0.8
@@ -106,14 +111,18 @@ class Auto:
                     self.patience = WAIT * (TRIAL + order)
                 elif k >= MANY and not units:
                     self.others.append("yinyang")
+        # Whether the rows are soon put in order if many still change.
+        self.watched = self.others == ["filtering"] and order < LONG
         self.iteration = self.left = 0
         self.spent = 0.0
         self.lloyd = float("inf")
         self.incumbent = (self.using, float("inf"))
 
-    def after(self, seconds: float) -> str:
-        """Take what an iteration cost; return the algorithm of the next one."""
+    def after(self, seconds: float, moving: float) -> str:
+        """Take what an iteration cost, and what share of the rows it moved; return what to use."""
         self.iteration += 1
+        if self.watched and self.iteration == WATCHED and moving >= MOVING:
+            self.patience = 0.0
         # No algorithm's iterations cost more than Lloyd's: what takes longer waits for a processor.
         self.spent += min(seconds, self.lloyd)
         if self.iteration <= 2:

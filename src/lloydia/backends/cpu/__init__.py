@@ -248,7 +248,8 @@ class CPU(Clusters):
         """Assign every row, and choose how the next time."""
         began = time.perf_counter()
         self._assign()
-        if self.auto and self.auto.after(time.perf_counter() - began) != self.algorithm:
+        seconds, moving = time.perf_counter() - began, self.n_changed / self.n_samples
+        if self.auto and self.auto.after(seconds, moving) != self.algorithm:
             self.change(self.auto.using)
 
     def iterate(self, inertia: bool) -> Ready:
