@@ -46,7 +46,6 @@ def test_what_a_run_has_found_is_what_the_host_would_measure():
     found, expected = engine.extent(), sums.Extent.of(X)
     assert (found.largest == expected.largest).all()
     assert (found.smallest == expected.smallest).all()
-    assert np.allclose(engine.ordinary, X.mean(axis=0))
 
 
 def wide(dtype):

@@ -102,7 +102,7 @@ def alike(
     on_the_way = Fetched(bounds)
     if len(X) > 1:
         begin(ready)
-    largest, smallest, _ = read_bounds(on_the_way.numpy(), X.dtype == torch.float64)
+    largest, smallest = read_bounds(on_the_way.numpy(), X.dtype == torch.float64)
     finite = np.isfinite(largest).all(axis=1)
     largest[~finite] = 1.0
     bits = exact.bits_a_limb(X.shape[1])

@@ -69,7 +69,7 @@ class Beginning(Picks):
     def extent(self) -> exact.Extent:
         run = self.__dict__.get("run")
         if self._extent is None and isinstance(run, LowRun) and run.stale is not None:
-            largest, smallest, self.ordinary = run.measured()
+            largest, smallest = run.measured()
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
             self._extent = exact.Extent(self.n_samples, largest, smallest)

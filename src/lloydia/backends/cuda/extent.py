@@ -1,4 +1,4 @@
-"""The magnitudes of each feature, and an ordinary value, in one pass."""
+"""The magnitudes of each feature, in one pass."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def raise_bounds(bounds, largest, below, f, d):
 def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     member = tl.program_id(2).to(tl.int64)
     X += member * n * d
-    bounds += member * 3 * d
+    bounds += member * 2 * d
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < d
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -84,9 +84,6 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
         rows = block * ROWS + tl.arange(0, ROWS)
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
         x = tl.load(X + at, mask=(rows < n)[:, None] & column[None, :], other=0.0).to(kind)
-        if block == 0:
-            mean = tl.sum(x.to(tl.float64), 0) / tl.minimum(n, ROWS)
-            tl.store(bounds + 2 * d + f, mean.to(tl.int64, bitcast=True), mask=column)
         largest, smallest = add_magnitudes(largest, smallest, x)
     largest, below = bounds_of_columns(largest, smallest)
     raise_bounds(bounds, largest, below, f, d)
@@ -98,7 +95,7 @@ def new_bounds(X: torch.Tensor) -> torch.Tensor:
     They have shape (n, d), or (members, n, d) for a batch.  It is 0 before the first is looked at.
     """
     n, d = X.shape[-2:]
-    return torch.empty((X.numel() // (n * d), 3, d), dtype=torch.int64, device=X.device)
+    return torch.empty((X.numel() // (n * d), 2, d), dtype=torch.int64, device=X.device)
 
 
 def queue_bounds(X: torch.Tensor) -> torch.Tensor:
@@ -117,14 +114,13 @@ def queue_bounds(X: torch.Tensor) -> torch.Tensor:
 
 def read_bounds(
     found: NDArray[np.int64], double: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest and smallest non-zero magnitudes, and the mean of the first few rows.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest and the smallest non-zero magnitudes.
 
     Each has shape (members, d).  The largest is NaN or infinity where there is such a value; the
     smallest is infinity where all are 0.  `double` is whether the rows are float64.
     """
-    largest, smallest = bounds_of(found[:, :2].swapaxes(0, 1), double)
-    return largest, smallest, found[:, 2].view(np.float64)
+    return bounds_of(found.swapaxes(0, 1), double)
 
 
 def bounds_of(
@@ -142,7 +138,7 @@ def bounds_of(
 
 def magnitudes(
     found: NDArray[np.int64], double: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what :func:`read_bounds` returns of one data set: each of shape (d,)."""
-    largest, smallest, ordinary = (values[0] for values in read_bounds(found, double))
-    return largest, smallest, ordinary
+    largest, smallest = read_bounds(found, double)
+    return largest[0], smallest[0]

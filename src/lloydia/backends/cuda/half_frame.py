@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import EXACT, next_power
+from lloydia.backends.cuda.ranks import ranked, ranked_of
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import exponent_of, power
 
@@ -40,22 +41,6 @@ REACH, MOST_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
 RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
 
 
-@triton.jit
-def ranked(values, rank):
-    """Return the value of a rank, from 0, in each column of a tile; of equal ones all count."""
-    i = tl.arange(0, values.shape[0])
-    own, other = values[:, None, :], values[None, :, :]
-    before = (other < own) | ((other == own) & (i[None, :, None] < i[:, None, None]))
-    place = tl.sum(before.to(tl.int32), 1)
-    return tl.sum(tl.where(place == rank, values, 0.0), 0)
-
-
-@triton.jit
-def ranked_of(values, rank):
-    """Return the value of a rank, from 0, of a vector."""
-    return tl.sum(ranked(values[:, None], rank), 0)
-
-
 @triton.jit(do_not_specialize=["n", "d", "m"])
 def frame_kernel(
     X, n, d, m, numbers, origin, offsets, bounds,
@@ -63,7 +48,7 @@ def frame_kernel(
 ):  # fmt: skip
     """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly.
 
-    In `bounds`, if there are any, m is the ordinary value; the others become 0.
+    `bounds`, if there are any, become 0.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MOST_SCALE_DOUBLE if double else MOST_SCALE
@@ -104,13 +89,11 @@ def frame_kernel(
         if not double:
             offset = offset.to(tl.float32).to(tl.float64)
         tl.store(offsets + f, offset, mask=f < d)
-        mean = offset / scale
-        tl.store(origin + f, mean, mask=f < d)
+        tl.store(origin + f, offset / scale, mask=f < d)
         if bounds is not None:
-            to = bounds + member * 3 * d + f
+            to = bounds + member * 2 * d + f
             for which in tl.static_range(2):
                 tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
-            tl.store(to + 2 * d, mean.to(tl.int64, bitcast=True), mask=f < d)
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
     usual = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))

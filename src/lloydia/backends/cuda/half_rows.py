@@ -109,7 +109,7 @@ def rows_kernel(
     offset += tl.program_id(2).to(tl.int64) * d
     numbers += tl.program_id(2) * NUMBERS
     if bounds is not None:
-        bounds += tl.program_id(2).to(tl.int64) * 3 * d
+        bounds += tl.program_id(2).to(tl.int64) * 2 * d
     scale, radius = tl.load(numbers).to(kind), tl.load(numbers + RADIUS)
     # At most width + 2 roundings of positive numbers; twice that also covers their products.
     grow = 1.0 + (width + 32).to(kind) * ROUNDING

@@ -23,7 +23,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import next_power
-from lloydia.backends.cuda.low_scores import contest, features, framed, settled
+from lloydia.backends.cuda.low_scores import contest, error, features, framed, settled
 
 __all__ = ["cell_type", "fill_cells", "look_up", "sides_of"]
 
@@ -74,6 +74,16 @@ def score_at(middle, table, j, mask, d: tl.constexpr, PITCH: tl.constexpr):
 
 
 @triton.jit
+def margin_of(middle, half, line, d: tl.constexpr):
+    """Return twice what proves that a centre is farther, for all rows of a box."""
+    radius = 0.0
+    for f in tl.static_range(d):
+        corner = tl.abs(middle[f]) + half[f]
+        radius += corner * corner
+    return 4.0 * error(radius, line)
+
+
+@triton.jit
 def behind(gap, c, nearest, half, margin, d: tl.constexpr):
     """Return whether a centre c is farther than the `nearest` of the middle, wherever in the box.
 
@@ -82,7 +92,8 @@ def behind(gap, c, nearest, half, margin, d: tl.constexpr):
     reach = margin
     for f in tl.static_range(d):
         reach += half[f] * tl.abs(c[f] - nearest[f])
-    return gap > reach
+    # What is rounded here is relative.
+    return gap > 1.00001 * reach
 
 
 @triton.jit
@@ -112,12 +123,11 @@ def patch(table, k, near, middle, half, margin, d: tl.constexpr, PITCH: tl.const
 
 @triton.jit
 def fill_cells(
-    cells, table, near, k, sides, a, b, d: tl.constexpr, PITCH: tl.constexpr
+    cells, table, near, k, sides, line, d: tl.constexpr, PITCH: tl.constexpr
 ):  # fmt: skip
     """Fill this program's share of the cells; `near` is room for k names, its own."""
     lane = tl.arange(0, LANES)
     BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
-    margin = 4.0 * (a + b * d)
     wide: tl.constexpr = SIDE if d == 2 else LANES
     across = sides // wide
     for block in range(tl.program_id(0), across * (sides // (LANES // wide) if d == 2 else 1),
@@ -133,7 +143,8 @@ def fill_cells(
             middles, halves = middles + (of_cell[0],), halves + (of_cell[1],)
         # What the last patch has listed is no longer read.
         tl.debug_barrier()
-        n_near = patch(table, k, near, middle, half, margin, d, PITCH)
+        n_near = patch(table, k, near, middle, half, margin_of(middle, half, line, d), d, PITCH)
+        margin = margin_of(middles, halves, line, d)
         top = tl.full((LANES,), -float("inf"), tl.float32)
         name = tl.zeros((LANES,), tl.int32)
         for i in tl.range(0, n_near, loop_unroll_factor=UNROLL):
@@ -172,7 +183,7 @@ def centers_of(table, j, mask, PITCH: tl.constexpr):
 
 @triton.jit
 def look_up(
-    x, cells, table, frame, sides, a, b, d: tl.constexpr, PITCH: tl.constexpr, EACH: tl.constexpr
+    x, cells, table, frame, sides, line, d: tl.constexpr, PITCH: tl.constexpr, EACH: tl.constexpr
 ):  # fmt: skip
     """Return the labels of EACH vectors of rows by their cells, and whether each is certain."""
     BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
@@ -200,7 +211,7 @@ def look_up(
             for f in tl.static_range(d):
                 score = tl.fma(y[e][f], c[f], score)
             best, second, label = contest(best, second, label, tl.where(there, score, LEAST), j)
-        certain = settled(y[e], best, second, a, b, d) | ((first != none) & (several == 0))
+        certain = settled(y[e], best, second, line, d) | ((first != none) & (several == 0))
         for f in tl.static_range(d):
             certain = certain & (tl.abs(y[e][f]) <= 1.0)
         sure = sure + (certain,)

@@ -1,9 +1,7 @@
 """The grid of the sums and the frame of the scores, found on the device: no host is waited for.
 
-What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, in the memory of a
-:class:`lloydia.backends.cuda.sums.Lattice`, and a frame: any is right
-(:mod:`lloydia.exact.certificate`), this one is that of :meth:`Placed.frame` but for the rows whose
-mean is its origin.
+What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, and their frame
+(:mod:`low_frame`), in the memory of a :class:`lloydia.backends.cuda.sums.Lattice`.
 """
 
 from __future__ import annotations
@@ -13,14 +11,13 @@ import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.flow import HALT
-from lloydia.backends.cuda.low_scores import features, tile_of
+from lloydia.backends.cuda.low_frame import write_frame
+from lloydia.backends.cuda.low_scores import tile_of
 from lloydia.backends.cuda.totals import exponent_of
 from lloydia.exact import sums as exact
 
 __all__ = ["measure_kernel"]
 
-# Rows whose mean is the origin.
-ORDINARY = tl.constexpr(128)
 HEADROOM = tl.constexpr(exact.HEADROOM)
 
 
@@ -79,17 +76,6 @@ def adopt(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
 
 
 @triton.jit
-def origin_of(X, n, d: tl.constexpr):
-    """Return the mean of the first rows: d float64 numbers."""
-    lane = tl.arange(0, ORDINARY)
-    x = features(X, lane * d, lane < n, d)
-    means = ()
-    for f in tl.static_range(d):
-        means = means + (tl.sum(x[f].to(tl.float64), 0) / tl.minimum(n, ORDINARY),)
-    return means
-
-
-@triton.jit
 def write_column(numbers, f, exponent, bits, m: tl.constexpr):
     """Write the grid of a column: its scale, quantum, inverse and exponent."""
     floats = numbers.to(tl.pointer_type(tl.float64))
@@ -109,14 +95,9 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    most: tl.constexpr = 1000 if double else 126
     precision: tl.constexpr = 56 if double else 27
-    kind: tl.constexpr = tl.float64 if double else tl.float32
     m: tl.constexpr = d + 1
-    frame = numbers.to(tl.pointer_type(tl.float64)) + 3 * m
-    means = origin_of(X, n, d)
     span = tl.zeros((), tl.int32)
-    reach = tl.zeros((), tl.float64)
     finite = n > 0
     for f in tl.static_range(d):
         largest = magnitude(tl.load(bounds + f, volatile=True), double)
@@ -125,13 +106,12 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
         exponent = exponent_of(largest)
         places = exponent - (exponent_of(smallest) - 1)
         span = tl.maximum(span, tl.where(largest > 0, places, 0))
-        origin = means[f].to(kind).to(tl.float64)
-        reach = tl.maximum(reach, largest + tl.abs(origin))
         write_column(numbers, f, exponent, bits, m)
-        tl.store(frame + f, origin)
     write_column(numbers, d, tl.zeros((), tl.int32), bits, m)
-    scale = -tl.minimum(tl.maximum(exponent_of(reach), -most), most)
-    tl.store(frame + d, power_of_two(scale.to(tl.int64)))
+    COLUMNS: tl.constexpr = d if d <= 2 else 4 if d <= 4 else 8
+    f = tl.arange(0, COLUMNS)
+    every = magnitude(tl.load(bounds + f, mask=f < d, other=0, volatile=True), double)
+    write_frame(X, n, every, numbers.to(tl.pointer_type(tl.float64)) + 3 * m, d, COLUMNS)
     n_limbs = tl.maximum(1, tl.cdiv(span + precision, bits))
     return tl.where(finite, n_limbs, 0)
 

@@ -288,11 +288,10 @@ class LowRun(LowMemory):
         """
         return int(self.part(1)[2 * self.rows.n_features])
 
-    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what :func:`lloydia.backends.cuda.extent.magnitudes` does; of the first launch."""
         d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
-        largest, smallest = bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
-        return largest, smallest, self.part(0).view(np.float64)[3 * (d + 1) :][:d]
+        return bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""

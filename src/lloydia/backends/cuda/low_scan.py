@@ -83,9 +83,9 @@ def label_rows(
     programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
-    a, b = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
+    line = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
     if cells is not None:
-        fill_cells(cells, table, listed_doubts, k, sides, a, b, d, PITCH)
+        fill_cells(cells, table, listed_doubts, k, sides, line, d, PITCH)
         wait_for_all(arrivals, n_programs, passed)
     if KEPT > 0:
         kept = keep(table, d, PITCH, KEPT)
@@ -104,11 +104,11 @@ def label_rows(
         # The next rows are on their way while these are scored.
         coming = rows_of(X, block + n_programs, n, d, EACH)
         if cells is not None:
-            found, sure = look_up(here, cells, table, frame, sides, a, b, d, PITCH, EACH)
+            found, sure = look_up(here, cells, table, frame, sides, line, d, PITCH, EACH)
         elif KEPT > 0:
-            found, sure = approximate_few(here, kept, frame, a, b, d, GROUP, KEPT, EACH)
+            found, sure = approximate_few(here, kept, frame, line, d, GROUP, KEPT, EACH)
         else:
-            found, sure = approximate(here, table, frame, k, a, b, d, PITCH, GROUP, EACH)
+            found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
         for e in tl.static_range(EACH):
             rows = first + e * LANES + lane
             mask = e * LANES + lane < n - first

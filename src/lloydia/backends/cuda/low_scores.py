@@ -5,6 +5,22 @@ largest wins, and the second largest says whether that is certain.  A comparison
 products of a score, so centres stand in a table of GROUP columns, and only the largest of every
 line and of every column is followed exactly: the best score is the largest of both, and the second
 best is not in its line or not in its column, so it is the second of the lines or of the columns.
+
+**How far off.**  With K the factor of the certificate and e what underflows, the score of a centre
+of norm N is off by at most ``K (R N + N**2) + e <= K (R**2 / 2 + 3 N**2 / 2) + e``.  The table has
+all starts raised by ``p = 3 K N**2 / 2``: scores are too low by at most ``F = K R**2 / 2 + e``, and
+too high by at most ``F + 2 p``.  So a centre is nearest if its score beats all others' by more than
+``2 (F + p)`` with its own p: one far from all rows makes no other's uncertain.  The winner's N is
+at most
+
+* C, the norm of the farthest centre; and
+* ``1.01 (2 R + r)``, with r the least norm of all.  For let the nearest be at ``D <= R + r``.  If N
+  is more, ``N - R >= D + N / 110``, so the nearest's score is larger by at least ``((N - R)**2 -
+  D**2) / 2 >= N**2 / 500``, which is more than the errors of both but 2 e: the gap is no more.
+
+The square of the latter is less than ``5.2 (R**2 + r**2)``.  Centres so far away that float32 could
+not hold their scores never win; a row that may be theirs is never certain, nor is any where all
+centres are far.
 """
 
 from __future__ import annotations
@@ -20,6 +36,7 @@ __all__ = [
     "canonical",
     "canonical_few",
     "contest",
+    "error",
     "features",
     "framed",
     "group_of",
@@ -33,6 +50,9 @@ __all__ = [
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
 
+
+# Squares of norms: of rows that may be certain, and of centres that may win.
+FAR_ROW, FAR_CENTER = tl.constexpr(1e30), tl.constexpr(1e36)
 
 # Numbers of the table that stay in registers.
 MOST_KEPT = 64
@@ -84,15 +104,16 @@ def tabulate(
     centers, frame, table, k, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write centres in the frame; return (a, b): scores of radius R are off by ``a + b R**2``.
+    """Write centres in the frame; return the line of :func:`error`.
 
-    The table holds d features and ``-|b_j|**2 / 2`` a centre, one every PITCH, and centres that
-    never win up to a multiple of GROUP.  Every program writes all of it, and the same: it reads
-    what it wrote.
-    The line is that of :func:`lloydia.exact.certificate.error_line`, with 2 d more roundings, since
-    ``|b_j|**2 / 2`` is summed in float32; rounded up.
+    The table holds d features and ``p_j - |b_j|**2 / 2`` a centre, one every PITCH, and centres
+    that never win up to a multiple of GROUP.  Every program writes all of it, and the same: it
+    reads what it wrote.  K is that of :mod:`lloydia.exact.certificate`, which has room for d / 2 +
+    1 more roundings of ``N**2``, since ``|b_j|**2 / 2`` is summed in float32 here; rounded up.
     """
+    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
     reach = 0.0
+    least = float("inf")
     padded = tl.cdiv(k, GROUP) * GROUP
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
@@ -100,23 +121,33 @@ def tabulate(
         squares = tl.zeros((BLOCK,), tl.float32)
         for f in tl.static_range(d):
             squares = tl.fma(b[f], b[f], squares)
-            tl.store(table + j * PITCH + f, tl.where(j < k, b[f], 0.0), mask=j < padded)
-        start = tl.where(j < k, -0.5 * squares, -float("inf"))
+        held = (j < k) & (squares < FAR_CENTER)
+        for f in tl.static_range(d):
+            tl.store(table + j * PITCH + f, tl.where(held, b[f], 0.0), mask=j < padded)
+        start = tl.where(held, (1.50001 * factor - 0.5) * squares, -float("inf"))
         tl.store(table + j * PITCH + d, start, mask=j < padded)
         reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
+        least = tl.minimum(least, tl.min(tl.where(j < k, squares, float("inf")), 0))
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
-    # A bound on |c'_j|**2; infinity certifies nothing.
-    square = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
-    unit: tl.constexpr = 2.0**-24
-    factor = (3 * d + 6) * unit * 1.001
+    # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
+    farthest = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
+    nearest = least.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
     # 2**-536 the scale.
     tiny = frame[d].to(tl.float64) * 4.450147717014403e-162
     underflow = d * tiny * tiny + 1e-36
-    a = 1.5 * factor * square + underflow
+    far = nearest >= FAR_ROW
+    a = tl.where(far, float("inf"), 1.5 * factor * farthest + underflow)
     b = 0.5 * factor + 1e-14
-    a = tl.where(square < 1e24, a, float("inf"))
-    return (a * 1.000001).to(tl.float32), (b * 1.00001 + 0.0 * a).to(tl.float32)
+    c = tl.where(far, float("inf"), 7.8 * factor * nearest + underflow)
+    return (a * 1.00001).to(tl.float32), b * 1.00001, (c * 1.00001).to(tl.float32)
+
+
+@triton.jit
+def error(radius, line):
+    """Return ``F + p`` of rows whose squared radius that is, or of fewer: half of what proves."""
+    a, b, c = line
+    return tl.minimum(a, 16.0 * b * radius + c) + b * radius
 
 
 @triton.jit
@@ -137,18 +168,18 @@ def score(y, centre, d: tl.constexpr):
 
 
 @triton.jit
-def settled(y, best, second, a, b, d: tl.constexpr):
+def settled(y, best, second, line, d: tl.constexpr):
     """Return whether the best score of each row is certain to be."""
     radius = tl.zeros(y[0].shape, tl.float32)
     for f in tl.static_range(d):
         radius = tl.fma(y[f], y[f], radius)
-    # The difference is rounded once more.  A score is no number only where the radius is infinite.
-    return (best - second) > 2.00001 * (a + b * radius)
+    # The difference is rounded once more.
+    return ((best - second) > 2.00001 * error(radius, line)) & (radius < FAR_ROW)
 
 
 @triton.jit
 def approximate(
-    x, table, frame, k, a, b, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
+    x, table, frame, k, line, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
     EACH: tl.constexpr,
 ):  # fmt: skip
     """Return the labels of EACH vectors of rows by their scores, and whether each is certain."""
@@ -173,14 +204,14 @@ def approximate(
                 found = score(y[e], centre[i], d)
                 top = found if i == 0 else tl.maximum(top, found)
                 tops = tops + (tl.maximum(before[e * GROUP + i], found),)
-            line = contest(lines[0][e], lines[1][e], lines[2][e], top, j)
-            best, second, label = best + (line[0],), second + (line[1],), label + (line[2],)
+            led = contest(lines[0][e], lines[1][e], lines[2][e], top, j)
+            best, second, label = best + (led[0],), second + (led[1],), label + (led[2],)
     names, sure = (), ()
     for e in tl.static_range(EACH):
         top, behind, column = none, none, tl.zeros(none.shape, tl.int32)
         for i in tl.static_range(GROUP):
             top, behind, column = contest(top, behind, column, tops[e * GROUP + i], i)
-        sure = sure + (settled(y[e], best[e], tl.maximum(second[e], behind), a, b, d),)
+        sure = sure + (settled(y[e], best[e], tl.maximum(second[e], behind), line, d),)
         names = names + (label[e] + column,)
     return names, sure
 
@@ -196,7 +227,7 @@ def keep(table, d: tl.constexpr, PITCH: tl.constexpr, KEPT: tl.constexpr):
 
 @triton.jit
 def approximate_few(
-    x, kept, frame, a, b, d: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
+    x, kept, frame, line, d: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
     EACH: tl.constexpr,
 ):  # fmt: skip
     """Return what :func:`approximate` does; all centres are in registers."""
@@ -217,7 +248,7 @@ def approximate_few(
         top, behind, column = none, none, tl.zeros(none.shape, tl.int32)
         for i in tl.static_range(GROUP):
             top, behind, column = contest(top, behind, column, tops[i], i)
-        sure = sure + (settled(y, best, tl.maximum(second, behind), a, b, d),)
+        sure = sure + (settled(y, best, tl.maximum(second, behind), line, d),)
         names = names + (label + column,)
     return names, sure
 

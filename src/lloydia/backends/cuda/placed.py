@@ -17,7 +17,6 @@ from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
-from lloydia.exact.certificate import most_scale, scale_of
 
 __all__ = ["Placed"]
 
@@ -53,14 +52,11 @@ class Placed:
     wide : torch.dtype
         Of the centres.
     weights : torch.Tensor of shape (n,), float64, on the device, or None
-    ordinary : ndarray of shape (d,), float64
-        The mean of a few rows, once the extent is known.
     members : int
         Of a batch: a data set by itself is the only one.
     """
 
     members = 1
-    ordinary: NDArray[np.float64]
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
@@ -115,7 +111,7 @@ class Placed:
         if self._extent is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
             found = self.ask().numpy()
-            largest, smallest, self.ordinary = magnitudes(found, self.X.dtype == torch.float64)
+            largest, smallest = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
                 self._refuse()
             self._extent = exact.Extent(
@@ -137,16 +133,6 @@ class Placed:
             self.set_grid(self.extent())
         assert self._grid is not None
         return self._grid
-
-    def frame(self) -> NDArray[np.float64]:
-        """Return the origin and the scale of float32 scores: shape (d + 1,).
-
-        The origin is an ordinary row; the scale, a power of two, brings all within about 1 of it.
-        """
-        largest = self.extent().largest
-        origin = self.ordinary.astype(self.dtype).astype(np.float64)
-        reach = float((largest + np.abs(origin)).max())
-        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]

@@ -29,7 +29,7 @@ def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros
         # Kernels want numbers, also where the run is going to be refused.
         x = tl.where(ordinary, x, 0.0)
         if tl.min(ordinary.to(tl.int32), 0) == 0:
-            tl.atomic_max(bounds + member * 3 * d, tl.full((), infinite, tl.int64), sem="relaxed")
+            tl.atomic_max(bounds + member * 2 * d, tl.full((), infinite, tl.int64), sem="relaxed")
     tl.store(current + place, x, mask=inside)
     tl.store(before + place, x, mask=inside)
     if labels is not None:
@@ -53,7 +53,7 @@ def queue_start(
     start : tensor of shape (k, d), or (members, k, d) for a batch
     current, before : tensors
         Begin with room for it, which may be where it is; 0 where the start is not finite.
-    bounds : int64 tensor of shape (members, 3, d), or None
+    bounds : int64 tensor of shape (members, 2, d), or None
         See :func:`lloydia.backends.cuda.extent.new_bounds`.  None where starts are known to be
         ordinary.
     labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional
