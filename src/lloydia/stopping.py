@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from lloydia.backends.engine import NEVER, Report
 from lloydia.exact.sums import Extent
 
@@ -183,7 +181,8 @@ class Tolerance(Rule):
     @cached_property
     def most(self) -> float:
         """A bound on the limit, that covers its roundings and what underflows."""
-        return self.tol * (1.001 * float(np.square(self.extent().largest).mean()) + 2.0**-1000)
+        largest = self.extent().largest
+        return self.tol * (1.001 * float(largest @ largest) / len(largest) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:

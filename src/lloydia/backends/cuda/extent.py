@@ -131,9 +131,11 @@ def bounds_of(
     Both as integers, one after the other along the first axis; see :func:`read_bounds`.
     """
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    bits = np.stack([found[0], none - found[1]]).astype(np.int64 if double else np.int32)
+    bits = found.astype(np.int64 if double else np.int32)
+    bits[1] = none - bits[1]
     both = bits.view(np.float64 if double else np.float32).astype(np.float64)
-    return both[0], np.where(found[1] == 0, np.inf, both[1])
+    both[1, found[1] == 0] = np.inf
+    return both[0], both[1]
 
 
 def magnitudes(

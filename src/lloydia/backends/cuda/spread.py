@@ -7,6 +7,9 @@ loop has queued beyond changes nothing, and takes no time.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import accumulate
+
 import numpy as np
 import torch
 import triton
@@ -45,15 +48,16 @@ def limit_kernel(found, bits, tol, count, limit):
     tl.store(limit, total / count.to(tl.float64) * factor)
 
 
-def sizes(d: int, n_limbs: int) -> tuple[int, ...]:
-    """Return the integers of 64 bits that each part takes, which begins where a vector may."""
+@lru_cache
+def edges(d: int, n_limbs: int) -> tuple[int, ...]:
+    """Return where each part begins, in integers of 64 bits, as a vector may; and the end."""
     wanted = COST + 1, 2 * (HEAD.value + 1), SIZE // 2, 1, d, 2 * d, n_limbs * (d + 1)
-    return tuple(size + size % 2 for size in wanted)
+    return tuple(accumulate((size + size % 2 for size in wanted), initial=0))
 
 
 def room_for(d: int, n_limbs: int) -> int:
     """Return how many integers of 64 bits hold the spread of d features, by so many limbs."""
-    return sum(sizes(d, n_limbs))
+    return edges(d, n_limbs)[-1]
 
 
 class Spread:
@@ -123,9 +127,8 @@ class Spread:
             self._queue_limit(exact.bits_a_limb(self.n))
 
     def _part(self, i: int) -> torch.Tensor:
-        first, *rest = sizes(self.d, self.n_limbs)
-        begin = sum((first, *rest)[:i])
-        return self.memory[begin : begin + (first, *rest)[i]]
+        begin, end = edges(self.d, self.n_limbs)[i : i + 2]
+        return self.memory[begin:end]
 
     # What :func:`lloydia.backends.cuda.means.queue_finish` wants of a run.
 
