@@ -116,6 +116,23 @@ def test_initial_centres_from_a_file(run, blobs):
     assert (facts["inertia"], facts["n_iter"]) == (same.inertia_, same.n_iter_)
 
 
+def test_initial_centres_are_matched_by_name(run, folder):
+    rows = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 100.0]
+    np.savetxt("x.csv", rows, delimiter=",", header="leg,arm", comments="")
+    np.savetxt("c.csv", rows[:3], delimiter=",", header="leg,arm", comments="")
+    np.savetxt("turned.csv", rows[:3, ::-1], delimiter=",", header="arm,leg", comments="")
+    np.savetxt("other.csv", rows[:3], delimiter=",", header="leg,nose", comments="")
+    told = [
+        json.loads(run("fit", "x.csv", "-k", 3, "--init", name, "--json").out)["inertia"]
+        for name in ("c.csv", "turned.csv")
+    ]
+    assert told[0] == told[1]
+    refused = run("fit", "x.csv", "-k", 3, "--init", "other.csv")
+    assert refused.status == 2
+    assert "other.csv" in refused.err
+    assert "arm" in refused.err
+
+
 @pytest.mark.parametrize("init", ["k-means++", "random", "first", "farthest", "k-means||"])
 @pytest.mark.parametrize("algorithm", ["auto", "lloyd", "elkan", "hamerly"])
 def test_algorithms_agree_and_obey_their_options(run, blobs, init, algorithm):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import METHOD, POSITIVE, SEED, whole_or_auto
+from lloydia.cli.options import METHOD, POSITIVE, SEED, Reading, whole_or_auto
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -26,7 +26,8 @@ class Method:
     init: Annotated[
         str,
         Parameter(
-            help="k-means++, random, first, farthest, k-means||, or a file of initial centres."
+            help="k-means++, random, first, farthest, k-means||, or a file of initial centres, "
+            "matched by name where both have a header."
         ),
     ] = "k-means++"
     algorithm: Annotated[
@@ -68,12 +69,13 @@ class Method:
     ] = "relocate"
 
     def initial(self, table: Table, k: int) -> Any:
-        """Return the name of a seeding, or the initial centres from a file, shape (k, d)."""
+        """Return the name of a seeding, or the initial centres from a file, shape (k, d).
+
+        Where both have a header, columns are matched by name.
+        """
         if self.init in SEEDINGS:
             return self.init
-        from lloydia.data.files import read_table
-
-        centers = read_table(self.init, dtype=str(table.X.dtype)).X
+        centers = Reading().table(self.init, dtype=str(table.X.dtype), names=table.names).X
         if centers.shape != (k, table.X.shape[1]):
             rows, columns = centers.shape
             raise ValueError(

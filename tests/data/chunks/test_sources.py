@@ -236,6 +236,13 @@ def test_what_cannot_be_read_is_refused(made, message, tmp_path):
         lloydia.chunks(made(tmp_path), memory="2GB")
 
 
+def test_an_iterator_that_is_the_same_each_time_is_refused():
+    blocks = iter([X[:600], X[600:]])
+    source = lloydia.chunks(lambda: blocks, memory="2GB")
+    with pytest.raises(DataError, match="2 blocks at first, and none .*: .* a new one at each"):
+        list(source.rows_from(0))
+
+
 def test_columns_beside_what_is_chosen_may_differ(tmp_path):
     source = lloydia.chunks(more_columns(tmp_path), columns=NAMES, memory="2GB")
     np.testing.assert_array_equal(np.concatenate([*source.rows_from(0)])[400:1400], X)
@@ -299,7 +306,7 @@ class Changing:
     ("later", "message"),
     [
         (blocks()[:-1], "changed while it was read: 400 rows are left of 1,000"),
-        ([], "0 rows are left"),
+        ([], "5 blocks at first, and none the next time"),
         ([*blocks(), X[:1]], "more than 5 blocks"),
         ([*blocks()[:-1], X[400:-1]], "999 rows are left"),
         (blocks(X[::-1]), "rows 1 to 97 are not what they were"),

@@ -156,7 +156,9 @@ class Block(CUDAPart):
             self.weights = torch.as_tensor(weights).to(self.device)
         self.extent()
         self.narrow = narrowest(X)
-        if not self.low:
+        if self.low:
+            self.frame()
+        else:
             self.halves = HalfRows(self, shared.halves)
             self.scratch = self.halves.memory
             shared.halves = shared.halves or self.scratch

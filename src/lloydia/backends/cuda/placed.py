@@ -14,6 +14,7 @@ from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
@@ -88,6 +89,7 @@ class Placed:
         self._grid: exact.Grid | None = None
         self.bounds: Fetched | None = None
         self.measured: torch.Tensor | None = None
+        self._frame: NDArray[np.float64] | None = None
 
     def ask(self) -> Fetched:
         """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""
@@ -133,6 +135,12 @@ class Placed:
             self.set_grid(self.extent())
         assert self._grid is not None
         return self._grid
+
+    def frame(self) -> NDArray[np.float64]:
+        """Return the frame of float32 scores, found while the rows are here: shape (d + 1,)."""
+        if self._frame is None:
+            self._frame = frame_of(self.X, self.extent().largest, self.dtype)
+        return self._frame
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]

@@ -19,7 +19,6 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.recording import launch
 from lloydia.exact import sums as exact
 
@@ -71,9 +70,7 @@ class Lattice:
         """Put a grid on the device, in one copy."""
         m = len(grid.exponents)
         # More features have no float32 scores.
-        frame = np.zeros(m)
-        if m - 1 <= MOST_FEATURES:
-            frame = frame_of(rows.X, rows.extent().largest, rows.dtype)
+        frame = rows.frame() if m - 1 <= MOST_FEATURES else np.zeros(m)
         both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
         scaled = None

@@ -79,6 +79,7 @@ class Blocks(Chunks):
         return f"block {piece + 1}"
 
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        i = -1
         for i, block in enumerate(self._fresh(self.where)):
             if i >= len(self.lengths):
                 raise self.changed(f"there are more than {len(self.lengths)} blocks")
@@ -91,3 +92,8 @@ class Blocks(Chunks):
                         f"{', '.join(self.names)}."
                     )
                 yield i, self._chosen(block) if fits else np.asarray(block)
+        if i < 0:
+            raise DataError(
+                f"{self.where} had {len(self.lengths)} blocks at first, and none the next time: "
+                "rows are read several times, so have the callable return a new one at each call."
+            )
