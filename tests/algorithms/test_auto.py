@@ -81,6 +81,12 @@ def test_a_short_run_does_not_put_rows_in_order_half_way():
     assert set(run(auto, costs, 20)) == {"lloyd"}
 
 
+def test_what_many_changing_rows_promise_is_not_begun_near_the_end():
+    costs = {"lloyd": 1.0, "filtering": 0.1}
+    auto = start(1_000_000, 3, 40, sparse=False, ordered=False, max_iter=18)
+    assert set(run(auto, costs, 18, moving=0.5)) == {"lloyd"}
+
+
 def test_rows_in_order_are_filtered_at_once():
     assert start(10_000_000, 3, 16, sparse=False, ordered=True).using == "filtering"
 
@@ -126,6 +132,9 @@ def test_boxes_of_many_features_are_tried_late():
     costs = {"lloyd": 1.0, "hamerly": 2.0, "filtering": 2.0}
     used = run(start(500_000, 8, 100, sparse=False, ordered=False), costs, 60)
     assert set(used) == {"lloyd"}
+    costs = {"hamerly": 1.0, "filtering": 2.0}
+    used = run(start(1_000_000, 8, 300, sparse=False, ordered=False), costs, 60, moving=0.5)
+    assert used.index("filtering") > 20
 
 
 def test_compiling_in_the_first_iteration_does_not_hasten_a_trial():

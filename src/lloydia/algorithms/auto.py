@@ -6,9 +6,9 @@ the run has cost several times what the trial will; the faster of the two goes o
 comes again much later, for bounds get better as centres settle.
 
 * Few features: Lloyd, then filtering, once the run has cost as much as it takes to put the rows in
-  order, so never more than twice the better of the two.  Sooner where the order is cheap beside
-  what is to come: at once with many clusters, or when many rows still change cluster after a few
-  iterations.
+  order, so hardly more than twice the better of the two.  Sooner where the order is probably cheap
+  beside what is to come: at once with many clusters, or when many rows still change cluster after
+  a few iterations.
 * More: Hamerly, which is Lloyd while its bounds do not pay, or Lloyd and later Hamerly where a row
   is soon scored against all centres.  Up to eight features filtering is tried, though boxes grow
   with them; beyond, with many clusters, yinyang, unless the scan is by far the fastest way to make
@@ -111,8 +111,10 @@ class Auto:
                     self.patience = WAIT * (TRIAL + order)
                 elif k >= MANY and not units:
                     self.others.append("yinyang")
-        # Whether the rows are soon put in order if many still change.
-        self.watched = self.others == ["filtering"] and order < LONG
+        # Whether the rows are soon put in order if many still change: of few features, where there
+        # are iterations left to pay for it.
+        waits = n_features <= FLAT and self.using == "lloyd"
+        self.watched = waits and order < min(LONG, (max_iter - WATCHED) / 2)
         self.iteration = self.left = 0
         self.spent = 0.0
         self.lloyd = float("inf")

@@ -239,7 +239,7 @@ def test_what_cannot_be_read_is_refused(made, message, tmp_path):
 def test_an_iterator_that_is_the_same_each_time_is_refused():
     blocks = iter([X[:600], X[600:]])
     source = lloydia.chunks(lambda: blocks, memory="2GB")
-    with pytest.raises(DataError, match="2 blocks at first, and none .*: .* a new one at each"):
+    with pytest.raises(DataError, match=r"2 blocks at first, and none .*: .* a new one at each"):
         list(source.rows_from(0))
 
 

@@ -30,6 +30,7 @@ from lloydia.backends.cuda.tensor_run import TensorRun
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
+from lloydia.exact.certificate import most_scale, scale_of
 
 __all__ = ["Block", "Shared"]
 
@@ -202,6 +203,12 @@ class Block(CUDAPart):
     def lattice(self) -> Lattice:
         """The grid on the device, with the weights of this block."""
         return replace(self.shared.lattice, weights=self.scaled)
+
+    def frame(self) -> NDArray[np.float64]:
+        """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
+        origin = super().frame()[:-1]
+        reach = float((self.extent().largest + np.abs(origin)).max())
+        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
 
     def _columns(self) -> None:
         """Return nothing: they come with the rows."""

@@ -9,8 +9,9 @@ i if
 for the difference of their scores t (:mod:`lloydia.exact.certificate`) is linear.  With i the
 nearest of m, few centres remain, whose names a cell holds; where there are more than it has room
 for, its rows are in doubt.  Boxes are taken larger by more than the roundings of where a row is,
-and the sum by more than the errors of the scores: what remains has the canonical nearest, ties
-included (Kanungo et al. 2002 prune the nodes of a tree by the same geometry).
+and the sum by twice the errors of the scores (:mod:`low_scores`; that i has the best of all holds
+for its norm here, too): what remains has the canonical nearest, ties included (Kanungo et al. 2002
+prune the nodes of a tree by the same geometry).
 """
 
 from __future__ import annotations

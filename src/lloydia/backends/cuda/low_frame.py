@@ -21,8 +21,8 @@ from lloydia.exact.certificate import most_scale, scale_of
 
 __all__ = ["frame_of", "write_frame"]
 
-# Rows that are looked at, at most, evenly among all.
-SAMPLED = tl.constexpr(32)
+# Rows that are looked at, at most: one of each of so many parts, not at the same place in all.
+SAMPLED, STRIDE = tl.constexpr(32), tl.constexpr(40_503)
 SPREAD = tl.constexpr(4.0)
 
 
@@ -38,8 +38,9 @@ def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> 
         That of the centres.
     """
     m = min(len(X), SAMPLED.value)
-    step = len(X) // m
-    some = X[: m * step : step].cpu().to(torch.float64).numpy()
+    part, i = len(X) // m, np.arange(m)
+    rows = torch.from_numpy(i * part + i * STRIDE.value % part).to(X.device)
+    some = X[rows].cpu().to(torch.float64).numpy()
     origin = np.sort(some, axis=0)[(m - 1) // 2]
     usual = SPREAD.value * np.sort(np.abs(some - origin).max(axis=1))[m * 7 // 8]
     reach = (largest + np.abs(origin)).max()
@@ -53,7 +54,8 @@ def write_frame(X, n, largest, frame, d: tl.constexpr, COLUMNS: tl.constexpr):
     most: tl.constexpr = 1000 if X.dtype.element_ty == tl.float64 else 126
     i, f = tl.arange(0, SAMPLED), tl.arange(0, COLUMNS)
     m = tl.minimum(n, SAMPLED).to(tl.int32)
-    at = i.to(tl.int64) * (n // m) * d
+    part = (n // m).to(tl.int64)
+    at = (i * part + i * STRIDE % part) * d
     there = (i < m)[:, None] & (f < d)[None, :]
     some = tl.load(X + at[:, None] + f[None, :], mask=there, other=0.0).to(tl.float64)
     origin = ranked(tl.where((i < m)[:, None], some, float("inf")), (m - 1) // 2)

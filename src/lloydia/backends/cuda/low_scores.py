@@ -133,8 +133,7 @@ def tabulate(
     # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
     farthest = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
     nearest = least.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
-    # 2**-536 the scale.
-    tiny = frame[d].to(tl.float64) * 4.450147717014403e-162
+    tiny = frame[d].to(tl.float64) * 2.0**-536
     underflow = d * tiny * tiny + 1e-36
     far = nearest >= FAR_ROW
     a = tl.where(far, float("inf"), 1.5 * factor * farthest + underflow)
