@@ -70,6 +70,13 @@ def test_parse_refuses_in_one_sentence(text):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("value", ["a", None, -1.0, float("nan")])
+@pytest.mark.parametrize("rule", [stopping.Labels, stopping.Inertia, stopping.Centers])
+def test_what_is_no_number_is_refused_with_its_name(rule, value):
+    with pytest.raises(ValueError, match=rf"{rule.__name__}\(\w+={value!r}\): .* must be a number"):
+        rule(value)
+
+
 def test_the_rules_of_the_five_systems_stop_a_fit():
     X = np.random.default_rng(0).normal(size=(2000, 2))
     common = {"n_clusters": 20, "init": "first", "max_iter": 300}

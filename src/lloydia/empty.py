@@ -40,7 +40,7 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
     if policy == "error":
         raise EmptyClusterError(
             f"Cluster {int(empty[0])} has no points after iteration {report.iteration} "
-            f"({len(empty)} of the clusters are empty): use fewer clusters, another start, or "
+            f"(empty clusters: {len(empty)}): use fewer clusters, another start, or "
             "empty='relocate'."
         )
     rows = donors(engine, len(empty))

@@ -44,7 +44,8 @@ def check_parameters(estimator: Any) -> None:
         raise InvalidParameterError(f"copy_x={estimator.copy_x!r} must be True or False.")
     if estimator.stop is not None and not isinstance(estimator.stop, Rule):
         raise InvalidParameterError(
-            f"stop={estimator.stop!r} must be None or a rule of lloydia.stopping."
+            f"stop={estimator.stop!r} must be None or a rule of lloydia.stopping, such as "
+            "Labels(0.001)."
         )
     check_choice("algorithm", estimator.algorithm, ALGORITHMS)
     check_choice("empty", estimator.empty, POLICIES)

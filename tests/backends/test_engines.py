@@ -72,7 +72,7 @@ def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch)
     choices = np.random.default_rng(seed)
     used = set()
 
-    def after(self, seconds):
+    def after(self, seconds, moving):
         used.add(chosen := str(choices.choice(ALGORITHMS[:-1])))
         return chosen
 

@@ -108,7 +108,9 @@ def fit(
     data: Data,
     /,
     *,
-    k: Annotated[int, Parameter(name="-k", group=METHOD, help="Number of clusters."), POSITIVE],
+    k: Annotated[
+        int, Parameter(name=["-k", "--k"], group=METHOD, help="Number of clusters."), POSITIVE
+    ],
     method: Method = Method(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008
     memory: Memory = None,

@@ -86,7 +86,7 @@ def quantize(
     k: Annotated[
         int,
         Parameter(
-            name="-k",
+            name=["-k", "--k"],
             group=METHOD,
             converter=whole,
             validator=Number(gte=1, lte=256),
