@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
 from lloydia.backends.engine import NEVER, Report
 from lloydia.exact.sums import Extent
@@ -266,5 +265,5 @@ def parse(text: str) -> Rule:
 
 
 def _check(rule: str, name: str, value: float, upper: float) -> None:
-    if not isinstance(value, Real) or not 0 <= value <= upper:
+    if not hasattr(type(value), "__float__") or not 0 <= float(value) <= upper:
         raise ValueError(f"{rule}({name}={value!r}): {name} must be a number from 0 to {upper:g}.")

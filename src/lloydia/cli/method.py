@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import METHOD, POSITIVE, SEED, Reading, whole_or_auto
+from lloydia.cli.options import METHOD, POSITIVE, SEED, whole_or_auto
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -75,7 +75,18 @@ class Method:
         """
         if self.init in SEEDINGS:
             return self.init
-        centers = Reading().table(self.init, dtype=str(table.X.dtype), names=table.names).X
+        from lloydia.data.files import read_table
+
+        found = read_table(self.init, dtype=str(table.X.dtype))
+        centers, names = found.X, list(found.names or ())
+        if names and table.names and names != list(table.names):
+            missing = [name for name in table.names if names.count(name) != 1]
+            if missing:
+                raise ValueError(
+                    f"{self.init} has no column {missing[0]!r}, or several: centres are matched to "
+                    "DATA by name, so name its columns as DATA does, or give a file without names."
+                )
+            centers = centers[:, [names.index(name) for name in table.names]]
         if centers.shape != (k, table.X.shape[1]):
             rows, columns = centers.shape
             raise ValueError(
