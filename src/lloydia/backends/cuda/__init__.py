@@ -8,8 +8,7 @@ Where to look:
   :mod:`launching`.
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`.  One
   launch finds the grid (:mod:`low_grid`), the frame (:mod:`low_frame`) and whether the start is
-  finite, the next
-  does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan` by
+  finite, the next does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan` by
   :mod:`low_scores` or :mod:`low_cells`, :mod:`low_sums` or :mod:`low_moves`, :mod:`low_means`,
   :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads what they found in
   one copy.
