@@ -102,6 +102,33 @@ def test_X_is_never_changed_and_may_be_read_only_or_strided():
         assert (given == before).all()
 
 
+def test_masked_values_are_refused_and_a_mask_of_none_is_no_matter():
+    whole = np.ma.MaskedArray(X, mask=np.zeros(X.shape, bool))
+    fits = [KMeans(3, random_state=0).fit(rows) for rows in (X, whole)]
+    assert fits[0].inertia_ == fits[1].inertia_
+    some = whole.copy()
+    some[[3, 7], 1] = np.ma.masked
+    model = KMeans(3).fit(X)
+    calls = (
+        KMeans(3).fit,
+        model.predict,
+        lambda rows: KMeans(3).fit(lloydia.chunks(rows)),
+        lambda rows: KMeans(3).fit(lloydia.chunks(lambda: iter([X, rows]))),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"2 values are masked.*numpy.ma.filled"):
+            call(some)
+    with pytest.raises(ValueError, match="1 value is masked"):
+        KMeans(3).fit(X, sample_weight=np.ma.masked_equal(np.arange(len(X)), 5))
+
+
+@pytest.mark.parametrize("d", [257, 1000])
+def test_filtering_is_for_few_features(d):
+    rows = np.random.default_rng(0).normal(size=(40, d))
+    with pytest.raises(ValueError, match=f"at most 256 features and X has {d}"):
+        KMeans(3, algorithm="filtering", init="first", n_init=1).fit(rows)
+
+
 def test_sparse_input_in_any_format_and_with_duplicates():
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((200, 300)) < 0.05, rng.normal(size=(200, 300)), 0.0)

@@ -76,9 +76,9 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         none.  ``"hamerly"`` (Hamerly 2010) keeps one bound a row, as does ``"exponion"`` (Newling
         and Fleuret 2016), ``"yinyang"`` (Ding et al. 2015) one for each of a few groups of centres,
         ``"elkan"`` (Elkan 2003) one for each centre.  ``"filtering"`` (Kanungo et al. 2002) is for
-        dense rows of few features: neighbouring rows are looked at together.  ``"auto"`` decides
-        from the shape and from what iterations cost, and may change as it goes; ``algorithm_`` is
-        the one it came to.
+        dense rows of few features, at most 256: neighbouring rows are looked at together.
+        ``"auto"`` decides from the shape and from what iterations cost, and may change as it goes;
+        ``algorithm_`` is the one it came to.
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}, \
             default="auto"
         Where to compute; the result has the same bits everywhere.

@@ -7,9 +7,11 @@ import pytest
 from lloydia.algorithms.auto import TRIAL, Auto
 
 
-def start(n, d, k, sparse, ordered, units=False, max_iter=300) -> Auto:
+def start(
+    n, d, k, sparse=False, ordered=False, units=False, max_iter=300, modest=True, frugal=False
+) -> Auto:
     """Return what decides for a run."""
-    return Auto(n, d, k, sparse, ordered, units, max_iter)
+    return Auto(n, d, k, sparse, ordered, units, max_iter, lambda: modest, frugal)
 
 
 def run(auto: Auto, costs: dict[str, float], iterations: int, moving: float = 0.0) -> list[str]:
@@ -96,16 +98,38 @@ def test_a_trial_that_loses_is_short_and_comes_again_much_later():
     used = run(start(1_000_000, 48, 256, sparse=False, ordered=False), costs, 300)
     tried = [i for i, name in enumerate(used) if name == "yinyang"]
     first = tried[0]
-    assert first >= 20
+    assert 10 < first < 15
     assert tried[:TRIAL] == list(range(first, first + TRIAL))
     assert tried[TRIAL] > 3 * first
     total = sum(costs[name] for name in used)
     assert total < 1.05 * len(used)
+    # Wherever the run ends.
+    assert all(sum(costs[x] for x in used[:i]) < 1.15 * i for i in range(1, 301))
 
 
-def test_groups_are_not_tried_against_matrix_units():
-    auto = start(100_000, 768, 1000, sparse=False, ordered=False, units=True)
+@pytest.mark.parametrize("why", ["units", "frugal"])
+def test_several_bounds_are_not_tried_against_matrix_units_or_where_memory_is_planned(why):
+    auto = start(100_000, 768, 1000, **{why: True})
     assert set(run(auto, {"hamerly": 1.0}, 300)) == {"hamerly"}
+
+
+def test_a_bound_for_each_centre_is_tried_soon_where_distances_are_long():
+    costs = {"hamerly": 1.0, "elkan": 0.5, "yinyang": 0.45}
+    used = run(start(100_000, 768, 1000), costs, 60)
+    change = used.index("elkan")
+    assert 7 < change < 11
+    assert set(used[change:][:20]) == {"elkan"}
+    # Not much faster, when it is tried.
+    assert used.count("yinyang") <= TRIAL
+    for other in (start(100_000, 768, 1000, modest=False), start(100_000, 255, 1000)):
+        assert set(run(other, costs, 60)) == {"hamerly", "yinyang"}
+
+
+def test_what_lost_leaves_its_turn_to_the_next():
+    costs = {"hamerly": 1.0, "elkan": 1.5, "yinyang": 0.5}
+    used = run(start(100_000, 768, 1000), costs, 100)
+    assert used.count("elkan") == TRIAL
+    assert used[-1] == "yinyang"
 
 
 def test_a_trial_that_wins_goes_on():
@@ -116,7 +140,7 @@ def test_a_trial_that_wins_goes_on():
 
 def test_a_trial_that_is_hardly_faster_does_not_win():
     costs = {"hamerly": 1.0, "yinyang": 0.95}
-    used = run(start(1_000_000, 48, 256, sparse=False, ordered=False), costs, 60)
+    used = run(start(1_000_000, 48, 256, sparse=False, ordered=False), costs, 40)
     assert used.count("yinyang") == TRIAL
 
 

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from lloydia import KMeans
 from lloydia.algorithms import elkan
+from lloydia.algorithms.auto import Auto
+from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
 from lloydia.backends import choose
+from lloydia.data.chunks import memory
 from nasty import FLAVOURS, nasty_rows, rows_of
 
 BOTH = pytest.mark.parametrize("algorithm", ["elkan", "yinyang"])
@@ -154,3 +157,47 @@ def test_elkan_says_how_much_room_it_needs(monkeypatch):
     monkeypatch.setattr(elkan, "free_bytes", lambda: 100_000.0)
     with pytest.raises(MemoryError, match=r"needs 1,4\d\d,\d\d\d bytes .* 100,000 are free"):
         KMeans(100, algorithm="elkan", n_init=1).fit(overlapping(3000, 4, 10))
+
+
+def test_elkan_may_take_over_in_the_middle_of_a_run(monkeypatch):
+    """What its memory held before is no bound."""
+    begin, turns = Elkan.__init__, iter(["lloyd", "lloyd", *["elkan"] * 300])
+
+    def filled(self, *args):
+        begin(self, *args)
+        self.lower.fill(1e30)
+
+    monkeypatch.setattr(Elkan, "__init__", filled)
+    monkeypatch.setattr(Auto, "after", lambda *args: next(turns))
+    X = overlapping(3000, 20, 40)
+    of = {"n_clusters": 40, "init": X[:40], "n_init": 1, "tol": 0.0}
+    expected = KMeans(**of, algorithm="lloyd").fit(X)
+    found = KMeans(**of).fit(X)
+    assert found.algorithm_ == "elkan"
+    assert found.n_iter_ == expected.n_iter_ > 10
+    assert (found.labels_ == expected.labels_).all()
+    assert found.inertia_ == expected.inertia_
+
+
+@pytest.mark.parametrize(
+    ("k", "row", "free", "left", "modest"),
+    [
+        (1000, 3072, 8e9, 8e9, True),
+        (1000, 1024, 8e9, 8e9, False),
+        (1000, 3072, 1e9, 8e9, False),
+        (1000, 3072, 8e9, 1e9, False),
+        (10, 3072, 8e9, 8e9, True),
+        (10, 3072, 8e9, None, False),
+    ],
+)
+def test_bounds_are_modest_beside_the_rows_and_what_is_free(
+    monkeypatch, k, row, free, left, modest
+):
+    def available():
+        if left is None:
+            raise ValueError("this system does not say")
+        return left
+
+    monkeypatch.setattr(elkan, "free_bytes", lambda: free)
+    monkeypatch.setattr(memory, "available", available)
+    assert elkan.is_modest(100_000, k, row) == modest

@@ -116,6 +116,21 @@ def test_initial_centres_from_a_file(run, blobs):
     assert (facts["inertia"], facts["n_iter"]) == (same.inertia_, same.n_iter_)
 
 
+def test_initial_centres_of_a_model(run, blobs):
+    first = run("fit", "blobs.csv", "-k", 3, "--max-iter", 1, "--model", "first.npz", "--json")
+    assert first.status == 0
+    np.savetxt("turned.csv", blobs[:, ::-1], delimiter=",", header="c,b,a", comments="")
+    for data in ("blobs.csv", "turned.csv"):
+        ran = run("fit", data, "-k", 3, "--init", "first.npz", "--json")
+        assert json.loads(ran.out)["inertia"] == pytest.approx(KMeans(3).fit(blobs).inertia_)
+    few = run("fit", "blobs.csv", "-k", 2, "--init", "first.npz")
+    assert "first.npz holds 3 centres of 3 columns; 2 of 3 are needed" in few.err
+    np.savez("table.npz", X=blobs[:3])
+    assert run("fit", "blobs.csv", "-k", 3, "--init", "table.npz").status == 0
+    np.savez("other.npz", a=blobs[:3], b=blobs[:3])
+    assert "other.npz holds a, b" in run("fit", "blobs.csv", "-k", 3, "--init", "other.npz").err
+
+
 def test_initial_centres_are_matched_by_name(run, folder):
     rows = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 100.0]
     np.savetxt("x.csv", rows, delimiter=",", header="leg,arm", comments="")

@@ -15,7 +15,7 @@ def test_text_is_written_after_every_iteration(run, folder):
         assert lines[0] == "# 4 centres of 2 coordinates"
         assert lines[5] == "# 60 labels and points of 2 coordinates"
         assert len(lines) == 66
-    last = run("ladder", "dump", "--rows", 60, "-k", 4, "--out", "end")
+    last = run("ladder", "dump", "--rows", 60, "--k", 4, "--out", "end")
     assert last.out == files[-1].replace("text", "end") + "\n"
     assert (folder / "end").joinpath(files[-1][5:]).read_text() == (folder / files[-1]).read_text()
 

@@ -32,6 +32,15 @@ def test_scores_are_those_of_scikit_learn(run, blobs, labels, kind):
         assert facts[name] == pytest.approx(value, 1e-10)
 
 
+@pytest.mark.parametrize(("device", "said"), [("tpu", "Unknown device 'tpu'"), ("cuda:99", "cpu")])
+def test_devices_that_are_not_there(run, blobs, labels, device, said):
+    np.save("l.npy", labels)
+    ran = run("score", "blobs.csv", "l.npy", "--device", device)
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+
+
 def test_sample(run, blobs, labels):
     np.save("l.npy", labels)
     facts = json.loads(run("score", "blobs.csv", "l.npy", "--sample", 50, "--json").out)

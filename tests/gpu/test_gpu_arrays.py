@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
 import pytest
 
 from lloydia import KMeans, assign
+from lloydia.cli import main
 from lloydia.data.arrays import on_host
 from table import answer, blobs
 
@@ -130,3 +132,15 @@ def test_too_little_memory_is_said_before_work_starts():
     finally:
         del filler, rows
         torch.cuda.empty_cache()
+
+
+def test_scores_on_the_command_line(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "l.npy", KMeans(9, random_state=0).fit_predict(X))
+    told = []
+    for device in ("cpu", "cuda"):
+        command = "score", str(tmp_path / "x.npy"), str(tmp_path / "l.npy"), "--device", device
+        assert main([*command, "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    for name in ("silhouette", "calinski_harabasz", "davies_bouldin"):
+        assert told[1][name] == pytest.approx(told[0][name], rel=1e-12)

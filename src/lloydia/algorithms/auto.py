@@ -11,13 +11,15 @@ comes again much later, for bounds get better as centres settle.
   a few iterations.
 * More: Hamerly, which is Lloyd while its bounds do not pay, or Lloyd and later Hamerly where a row
   is soon scored against all centres.  Up to eight features filtering is tried, though boxes grow
-  with them; beyond, with many clusters, yinyang, unless the scan is by far the fastest way to make
-  a product.
+  with them; beyond, with many clusters, yinyang, or of many features elkan where its bounds take
+  little beside the rows, unless the scan is by far the fastest way to make a product.
 * CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.  A run that ends soon is
   Lloyd's too: bounds and boxes are not begun that have no time to pay.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 __all__ = ["Auto"]
 
@@ -30,6 +32,9 @@ SMALL = 20_000_000
 # Clusters from which groups of them pay.
 MANY = 128
 
+# Features from which a distance takes so long that a bound for each centre pays.
+WIDE = 256
+
 # To put a row in order costs what about so many of Lloyd's products do; a row costs BASE before the
 # first of its products, and a product as much as EXTRA more of its features.
 ORDER, BASE, EXTRA = 10_000, 350, 6
@@ -39,7 +44,11 @@ ORDER, BASE, EXTRA = 10_000, 350, 6
 TRIAL = 3
 
 # A trial is made once the run has cost so many times as much, and again when it has grown so much.
-WAIT, AGAIN = 8.0, 4.0
+WAIT, AGAIN = 8.0, 3.0
+
+# Bounds are begun after so many iterations of Lloyd's: of groups of centres, and of single ones.
+# While centres move far they skip little; begun when those nearly rest they skip most at once.
+GROUPS, SINGLE = 12.0, 8.0
 
 # A run of many clusters lasts long: most often more than so many iterations a cluster.
 LASTING = 0.125
@@ -70,6 +79,10 @@ class Auto:
         Whether Lloyd's products are made on matrix units, which no scan of a few groups can use.
     max_iter : int
         Iterations of the run at most.
+    modest : callable
+        Returns whether a bound for each centre of each row takes little memory.
+    frugal : bool
+        Whether bounds of several numbers a row are out of the question.
 
     Attributes
     ----------
@@ -86,6 +99,8 @@ class Auto:
         ordered: bool,
         units: bool,
         max_iter: int,
+        modest: Callable[[], bool],
+        frugal: bool = False,
     ) -> None:
         self.using = "lloyd"
         self.others: list[str] = []
@@ -103,13 +118,17 @@ class Auto:
             elif max_iter > BRIEF:
                 if k * (n_features + EXTRA) < SHORT:
                     # Soon: where clusters lie apart, bounds skip nearly all after a few iterations.
-                    self.others, self.patience = ["hamerly"], WAIT * TRIAL / 2
+                    self.others, self.patience = ["hamerly"], GROUPS
                 else:
                     self.using = "hamerly"
                 if n_features <= LOW:
                     self.others.append("filtering")
                     self.patience = WAIT * (TRIAL + order)
-                elif k >= MANY and not units:
+                elif k >= MANY and not (units or frugal):
+                    self.patience = GROUPS
+                    if n_features >= WIDE and modest():
+                        self.others.append("elkan")
+                        self.patience = SINGLE
                     self.others.append("yinyang")
         # Whether the rows are soon put in order if many still change: of few features, where there
         # are iterations left to pay for it.

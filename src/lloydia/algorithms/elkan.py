@@ -20,6 +20,7 @@ is kept, where S_j adds up the movements of centre j, and ``L_j - S_j`` is the b
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,10 @@ from numpy.typing import NDArray
 from lloydia.algorithms.geometry import Padding, outgrown
 from lloydia.imports import load
 
-__all__ = ["Elkan"]
+__all__ = ["Elkan", "is_modest"]
+
+# Bounds are modest that take at most so many times what the rows do, and this part of what is free.
+TIMES, PART = 2, 0.25
 
 
 class Elkan:
@@ -53,10 +57,8 @@ class Elkan:
     """
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
-        # As wide as the panels that distances are found with.
-        lanes = load("lloydia.backends.cpu.micro").LANES
-        width = -(-k // lanes) * lanes
-        needed, free = 4 * ((n_samples + k) * width + 2 * n_samples), free_bytes()
+        width = width_of(k)
+        needed, free = needed_bytes(n_samples, k), free_bytes()
         if needed > free:
             raise MemoryError(
                 f"algorithm='elkan' needs {needed:,} bytes for {n_samples:,} x {k:,} bounds, and "
@@ -83,6 +85,27 @@ class Elkan:
         """Return u and l_j of points with these labels."""
         lower = self.lower[:, : self.k].astype(np.float64) - self.drift[: self.k]
         return self.upper.astype(np.float64), lower
+
+
+def width_of(k: int) -> int:
+    """Return k in whole vectors: as wide as the panels that distances are found with."""
+    lanes = load("lloydia.backends.cpu.micro").LANES
+    return -(-k // lanes) * lanes
+
+
+def needed_bytes(n_samples: int, k: int) -> int:
+    """Return what the bounds take, and the distances between centres."""
+    return 4 * ((n_samples + k) * width_of(k) + 2 * n_samples)
+
+
+def is_modest(n_samples: int, k: int, row: int) -> bool:
+    """Return whether the bounds of rows of so many bytes take so little that nobody minds."""
+    needed = needed_bytes(n_samples, k)
+    if needed > TIMES * n_samples * row or needed > PART * free_bytes():
+        return False
+    with suppress(ValueError):  # The system does not say.
+        return needed <= PART * load("lloydia.data.chunks.memory").available()
+    return False
 
 
 def free_bytes() -> float:

@@ -36,13 +36,16 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding
 
-__all__ = ["FAN", "MIXED", "TILE", "Filtering", "sizes"]
+__all__ = ["FAN", "MIXED", "MOST_FEATURES", "TILE", "Filtering", "sizes"]
 
 TILE = 64
 FAN = 8
 
 # Nodes at which the search begins, at most: a few for each thread.
 MOST_ROOTS = 128
+
+# Rows of more have boxes that rule nothing out.
+MOST_FEATURES = 256
 
 # The owner of a node whose rows have different labels.
 MIXED = -2

@@ -22,7 +22,7 @@ from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 
-__all__ = ["Lane", "choose", "lanes", "one_gpu", "telling", "together"]
+__all__ = ["Lane", "choose", "lanes", "one_gpu", "put", "telling", "together"]
 
 _tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
 
@@ -32,7 +32,9 @@ ONE_GPU = re.compile(r"cuda:\d+")
 Lane = Callable[[], AbstractContextManager]
 
 
-def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
+def choose(
+    device: str, X: Any, weights: Any, n_threads: int | None, frugal: bool = False
+) -> Engine:
     """Put `X` in place on a device and return its engine.
 
     Parameters
@@ -48,6 +50,8 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
     n_threads : int or None
         None: as many as this process may use.
+    frugal : bool
+        Whether ``algorithm="auto"`` is to take no more than a few numbers a row, on the CPU.
 
     Raises
     ------
@@ -66,7 +70,7 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
         return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if device in ("auto", "cpu") and not there:
-        return load("lloydia.backends.cpu").CPU(X, weights, n_threads)
+        return load("lloydia.backends.cpu").CPU(X, weights, n_threads, frugal)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights, there)
     if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
@@ -84,11 +88,40 @@ def choose(device: str, X: Any, weights: Any, n_threads: int | None) -> Engine:
     return load("lloydia.backends.reference").Reference(X, weights)
 
 
+def put(device: str, X: NDArray) -> Any:
+    """Return an array on the host where a device has it: a tensor on that GPU, or `X` itself.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:0", ...}
+        ``"auto"`` is the host.
+    X : ndarray of shape (n, d)
+
+    Raises
+    ------
+    ValueError
+        For a device that is not there, or not one.
+    ImportError
+        For a GPU, without PyTorch and Triton.
+    MemoryError
+        If the GPU has too little memory free.
+    """
+    if device in ("auto", "cpu"):
+        return X
+    if not (name := _gpu_name(device, False)):
+        raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+    with _extra(device):
+        devices = load("lloydia.backends.cuda.devices")
+        there = load("lloydia.backends.cuda.launching").place(devices.find(name, X))
+        devices.check_memory(X.nbytes, there)
+        return load("lloydia.backends.cuda.upload").to_device(X, there)
+
+
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
     """Read all rows where they fit into the memory that they may take, else some of them again."""
     plan = X.plan(weights is not None, n_threads)
     if plan.whole:
-        return choose(device, X.load(plan), weights, n_threads)
+        return choose(device, X.load(plan), weights, n_threads, frugal=not plan.roomy)
     gpu = _gpu_name(device, False)
     if not gpu and device not in ("auto", "cpu"):
         raise ValueError(

@@ -151,7 +151,9 @@ def dump(
     *,
     rows: Annotated[int, POSITIVE, Parameter(help="Points in the unit square.")] = 2346,
     clusters: Annotated[
-        int, POSITIVE, Parameter(("--clusters", "-k"), help="The first points are the start.")
+        int,
+        POSITIVE,
+        Parameter(("--clusters", "-k", "--k"), help="The first points are the start."),
     ] = 16,
     rung: Annotated[
         str, Parameter(help="One that keeps no bounds; see ladder list.")

@@ -26,8 +26,8 @@ class Method:
     init: Annotated[
         str,
         Parameter(
-            help="k-means++, random, first, farthest, k-means||, or a file of initial centres, "
-            "matched by name where both have a header."
+            help="k-means++, random, first, farthest, k-means||, or a file of initial centres (a "
+            "table, or a model), matched by name where both have a header."
         ),
     ] = "k-means++"
     algorithm: Annotated[
@@ -75,10 +75,10 @@ class Method:
         """
         if self.init in SEEDINGS:
             return self.init
-        from lloydia.data.files import read_table
+        from lloydia.data.models import read_centers
 
-        found = read_table(self.init, dtype=str(table.X.dtype))
-        centers, names = found.X, list(found.names or ())
+        centers, found = read_centers(self.init, str(table.X.dtype))
+        names = list(found or ())
         if names and table.names and names != list(table.names):
             missing = [name for name in table.names if names.count(name) != 1]
             if missing:

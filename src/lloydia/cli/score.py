@@ -24,6 +24,9 @@ def score(
         Parameter(help="Rows drawn for the silhouette, whose time grows with the square of n."),
     ] = None,
     seed: Annotated[int, SEED, Parameter(help="Draws the sample.")] = 0,
+    device: Annotated[
+        str, Parameter(help="Where to compute: auto (the processor), cpu, cuda or cuda:N.")
+    ] = "auto",
     json: Json = False,
 ) -> None:
     """Compute silhouette, Calinski-Harabasz and Davies-Bouldin scores of a clustering.
@@ -32,26 +35,28 @@ def score(
     """
     import numpy as np
 
+    from lloydia.backends import put
     from lloydia.data.files import check_squares
     from lloydia.data.labels import read_labels
     from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 
     table = reading.table(data)
-    X = table.X
-    found = read_labels(labels, len(X))
-    if sample is not None and sample > len(X):
-        raise ValueError(f"--sample {sample} asks for more than the {len(X)} rows of {data}.")
-    check_squares(table, len(X) ** 2)  # the scores add up distances of pairs
+    n, d = table.X.shape
+    found = read_labels(labels, n)
+    if sample is not None and sample > n:
+        raise ValueError(f"--sample {sample} asks for more than the {n} rows of {data}.")
+    check_squares(table, n**2)  # the scores add up distances of pairs
     start = time.perf_counter()
     with spinner("scoring"):
+        X = put(device, table.X)
         scores = {
             "silhouette": silhouette_score(X, found, sample_size=sample, random_state=seed),
             "calinski_harabasz": calinski_harabasz_score(X, found),
             "davies_bouldin": davies_bouldin_score(X, found),
         }
     facts = {
-        "n_samples": X.shape[0],
-        "n_features": X.shape[1],
+        "n_samples": n,
+        "n_features": d,
         "n_clusters": len(np.unique(found)),
         **{name: float(value) for name, value in scores.items()},
         "silhouette_sample": sample,

@@ -21,6 +21,7 @@ __all__ = [
     "home_of",
     "is_sound",
     "on_host",
+    "refuse_masked",
     "refuse_range",
     "refuse_weight",
 ]
@@ -42,7 +43,13 @@ def on_host(X: Any) -> Any:
     torch tensors become NumPy arrays: those on the host share their memory, arrays on a GPU are
     copied.  In a sparse matrix duplicates are added up (in a copy): rows in CSR have sorted
     indices, each once.
+
+    Raises
+    ------
+    ValueError
+        If values of a masked array are masked.
     """
+    refuse_masked(X)
     if on_gpu(X):
         X = as_tensor(X).cpu()
     torch = sys.modules.get("torch")
@@ -56,6 +63,16 @@ def on_host(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def refuse_masked(X: Any) -> None:
+    """Raise an error for an array with masked values: nothing here looks at masks."""
+    if isinstance(X, np.ma.MaskedArray) and (count := int(np.ma.count_masked(X))):
+        values = "value is" if count == 1 else "values are"
+        raise ValueError(
+            f"{count:,} {values} masked, and masked values have no distance: fill them "
+            "(numpy.ma.filled), or leave out their rows."
+        )
 
 
 def is_sound(X: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import DAMAGE, load_numpy, open_input
+from lloydia.data.files import DAMAGE, load_numpy, open_input, read_table
 
 if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
@@ -105,6 +106,32 @@ def load_model(path: str | Path) -> Model:
     if str(parts["format"]) != FORMAT:
         raise DataError(f"{path} has the format {str(parts['format'])[:40]!r}, not {FORMAT!r}.")
     return _checked(parts, path)
+
+
+def read_centers(path: str, dtype: str) -> tuple[NDArray[np.floating], Sequence[str] | None]:
+    """Read the centres of a model, or the rows of a table, and the names of their features.
+
+    Parameters
+    ----------
+    path : str
+        What :func:`save_model` wrote, or :func:`lloydia.data.files.read_table` reads.
+    dtype : {"float32", "float64"}
+        Of the centres that are returned.
+
+    Raises
+    ------
+    DataError
+        As those two do.
+    """
+    if path.lower().endswith(".npz"):
+        with open_input(path) as (stream, _):
+            found = load_numpy(stream, path)
+            is_model = not isinstance(found, np.ndarray) and "centers" in found.files
+        if is_model:
+            model = load_model(path)
+            return model.centers.astype(dtype), model.names
+    table = read_table(path, dtype=dtype)
+    return table.X, table.names
 
 
 def _checked(parts: dict[str, NDArray], path: str | Path) -> Model:

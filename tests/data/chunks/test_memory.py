@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import lloydia
+from lloydia import KMeans
 from lloydia.data.chunks import memory
 
 GB = 10**9
@@ -52,3 +55,30 @@ def test_what_is_free(tmp_path, monkeypatch, name):
     monkeypatch.setattr(memory, "OWN_GROUP", tmp_path / "own")
     monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
     assert memory.available() == (free * GB if free < 50 else 50_000_000 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("k", "d", "algorithm", "more"),
+    [
+        (127, 300, "auto", 0),
+        (128, 300, "lloyd", 0),
+        (128, 8, "auto", 0),
+        (128, 9, "auto", 148),
+        (128, 300, "auto", 1220),
+        (200, 300, "auto", 1220),
+        (900, 300, "auto", 2400),
+    ],
+)
+def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more):
+    n = 2000
+    source = lloydia.chunks(np.zeros((n, d), np.float32))
+    model = KMeans(k, algorithm=algorithm)
+    roomy = source.meant_for(model, reset=True).plan(False, 1)
+    assert roomy.whole
+    assert roomy.roomy
+    least = roomy.peak - n * more
+    for spare, expected in ((0, more == 0), (n * more, True)):
+        tight = lloydia.chunks(np.zeros((n, d), np.float32), memory=least + spare)
+        plan = tight.meant_for(model, reset=True).plan(False, 1)
+        assert (plan.whole, plan.roomy) == (True, expected)
+        assert plan.peak == least + spare

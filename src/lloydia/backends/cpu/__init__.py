@@ -25,7 +25,7 @@ Where to look:
 from __future__ import annotations
 
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,8 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms import CLASSES
 from lloydia.algorithms.auto import Auto
+from lloydia.algorithms.elkan import is_modest
+from lloydia.algorithms.filtering import MOST_FEATURES
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
 from lloydia.backends.cpu import tile_scores
@@ -57,14 +59,26 @@ OVERSAMPLING = "lloydia.backends.cpu.oversampling"
 
 
 class CPU(Clusters):
-    """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.engine.Engine`."""
+    """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.engine.Engine`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), or CSR matrix
+    weights : ndarray of shape (n,), float64, or None
+    n_threads : int or None
+    frugal : bool
+        Whether ``"auto"`` is to take no more than a few numbers a row.
+    """
 
     lag = 0
     full = False
     held: Held | None = None
 
-    def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
+    def __init__(
+        self, X: Any, weights: NDArray | None, n_threads: int | None, frugal: bool = False
+    ) -> None:
         super().__init__(X, weights, n_threads)
+        self.frugal = frugal
         self.n_distances = self.n_rechecked = self.iteration = 0
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
@@ -132,6 +146,11 @@ class CPU(Clusters):
             raise ValueError(
                 "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
             )
+        if self.n_features > MOST_FEATURES:
+            raise ValueError(
+                f"algorithm='filtering' takes at most {MOST_FEATURES} features and X has "
+                f"{self.n_features}: use algorithm='auto'."
+            )
         return load("lloydia.backends.cpu.tiles").Tiles.of(self)
 
     @property
@@ -163,7 +182,10 @@ class CPU(Clusters):
         if algorithm == "auto":
             units = tile_scores.WHOLE and d >= tile_scores.COARSE
             ordered = "tiles" in self.__dict__
-            self.auto = Auto(self.n_samples, d, k, self.sparse, ordered, units, max_iter)
+            modest = partial(is_modest, self.n_samples, k, d * self.dtype.itemsize)
+            self.auto = Auto(
+                self.n_samples, d, k, self.sparse, ordered, units, max_iter, modest, self.frugal
+            )
         self.algorithm = self.auto.using if self.auto else algorithm
         self.initial = centers
         self.bounds: Any = self.new_bounds()
@@ -242,6 +264,8 @@ class CPU(Clusters):
         # In the order of the rows, whatever the old one's is.
         self.assigned = self.assigned
         self.algorithm = algorithm
+        # Not both in memory.
+        self.bounds = None
         self.bounds = self.new_bounds()
 
     def assign_and_choose(self) -> None:
@@ -249,8 +273,8 @@ class CPU(Clusters):
         began = time.perf_counter()
         self._assign()
         seconds, moving = time.perf_counter() - began, self.n_changed / self.n_samples
-        if self.auto and self.auto.after(seconds, moving) != self.algorithm:
-            self.change(self.auto.using)
+        if self.auto and (chosen := self.auto.after(seconds, moving)) != self.algorithm:
+            self.change(chosen)
 
     def iterate(self, inertia: bool) -> Ready:
         self.assign_and_choose()

@@ -186,7 +186,8 @@ def elkan(
     n_rows = n_many = evaluated = rechecked = 0
     for i in range(start, stop):
         a = np.int64(labels[i])
-        if a < 0:
+        # Without bounds: at first, and where another algorithm has found the label.
+        if a < 0 or upper[i] == np.inf:
             many[n_many] = i
             n_many += 1
             continue

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 from lloydia.data.files import DAMAGE
@@ -67,7 +68,9 @@ class Slices(Chunks):
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for i in range(piece, len(self.lengths)):
             start, stop = self.edges[i : i + 2].tolist()
-            yield i, self._chosen(np.asarray(self.array[start:stop]))
+            rows = self.array[start:stop]
+            refuse_masked(rows)
+            yield i, self._chosen(np.asarray(rows))
 
     def _chosen(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.every else rows[:, self.columns.places]

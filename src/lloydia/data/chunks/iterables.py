@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 
@@ -91,6 +92,7 @@ class Blocks(Chunks):
                         f"{', '.join(names_of(block) or ())}, and those before have "
                         f"{', '.join(self.names)}."
                     )
+                refuse_masked(block)
                 yield i, self._chosen(block) if fits else np.asarray(block)
         if i < 0:
             raise DataError(

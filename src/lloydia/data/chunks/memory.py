@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lloydia.imports import load
+
 if TYPE_CHECKING:
     from lloydia.data.chunks.source import Chunks
 
@@ -76,6 +78,17 @@ class Purpose:
         seeding = SHARES if self.init == "random" else SEEDING
         return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
 
+    def at_will(self, d: int, size: int) -> int:
+        """Return the bytes a row that auto takes beside, where all rows are in memory and it may.
+
+        Those of :mod:`lloydia.algorithms.yinyang` or :mod:`lloydia.algorithms.elkan`.
+        """
+        k, row = self.n_clusters, d * size
+        many = k >= load("lloydia.algorithms.auto").MANY
+        if self.algorithm != "auto" or d <= FEW or not (self.keeps and many):
+            return 0
+        return max(20 + max(row, 128), min(12 + 4 * (k + 16), 2 * row))
+
     def of_cluster(self, d: int, n_threads: int) -> int:
         """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
         candidates = 10 if self.init in ("k-means||", "k-means++") else 1
@@ -101,6 +114,9 @@ class Plan:
         and of rows that stay.
     spill : Path or None
         The folder that blocks which do not stay are written to, if there are any.
+    roomy : bool
+        Whether, of rows that are held as one array, auto may keep as many bounds as it likes; they
+        are part of the state then.
     """
 
     memory: int
@@ -113,6 +129,7 @@ class Plan:
     flow: int
     kept: int
     spill: Path | None = None
+    roomy: bool = False
 
     @classmethod
     def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
@@ -139,7 +156,10 @@ class Plan:
         if purpose.keeps and d <= FEW and purpose.algorithm in ("auto", "filtering"):
             whole += n * (d * size + TILES)
         if needed + whole <= source.memory:
-            return cls(source.memory, rows, n_blocks, n_blocks, True, PROGRAM, state, flow, whole)
+            more = n * purpose.at_will(d, size)
+            roomy = needed + whole + more <= source.memory
+            sizes = PROGRAM, state + more * roomy, flow, whole
+            return cls(source.memory, rows, n_blocks, n_blocks, True, *sizes, roomy=roomy)
         kept = min((source.memory - needed) // (rows * d * size), n_blocks)
         held = min(kept * rows, n) * d * size
         sizes = PROGRAM, state, flow, held
