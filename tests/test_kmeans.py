@@ -114,10 +114,12 @@ def test_masked_values_are_refused_and_a_mask_of_none_is_no_matter():
         model.predict,
         lambda rows: KMeans(3).fit(lloydia.chunks(rows)),
         lambda rows: KMeans(3).fit(lloydia.chunks(lambda: iter([X, rows]))),
+        lambda rows: KMeans(3).fit(lloydia.chunks(rows, columns="2-3")),
     )
     for call in calls:
         with pytest.raises(ValueError, match=r"2 values are masked.*numpy.ma.filled"):
             call(some)
+    KMeans(3).fit(lloydia.chunks(some, columns="1,3-4"))
     with pytest.raises(ValueError, match="1 value is masked"):
         KMeans(3).fit(X, sample_weight=np.ma.masked_equal(np.arange(len(X)), 5))
 

@@ -125,8 +125,9 @@ def test_initial_centres_of_a_model(run, blobs):
         assert json.loads(ran.out)["inertia"] == pytest.approx(KMeans(3).fit(blobs).inertia_)
     few = run("fit", "blobs.csv", "-k", 2, "--init", "first.npz")
     assert "first.npz holds 3 centres of 3 columns; 2 of 3 are needed" in few.err
-    np.savez("table.npz", X=blobs[:3])
-    assert run("fit", "blobs.csv", "-k", 3, "--init", "table.npz").status == 0
+    for name in ("X", "centers"):
+        np.savez("table.npz", **{name: blobs[:3]})
+        assert run("fit", "blobs.csv", "-k", 3, "--init", "table.npz").status == 0
     np.savez("other.npz", a=blobs[:3], b=blobs[:3])
     assert "other.npz holds a, b" in run("fit", "blobs.csv", "-k", 3, "--init", "other.npz").err
 

@@ -46,9 +46,9 @@ TRIAL = 3
 # A trial is made once the run has cost so many times as much, and again when it has grown so much.
 WAIT, AGAIN = 8.0, 3.0
 
-# Bounds are begun after so many iterations of Lloyd's: of groups of centres, and of single ones.
-# While centres move far they skip little; begun when those nearly rest they skip most at once.
-GROUPS, SINGLE = 12.0, 8.0
+# Bounds are begun after so many iterations of Lloyd's, those of single centres sooner.  While
+# centres move far they skip little; begun when those nearly rest they skip most at once.
+SOON, SINGLE = 12.0, 8.0
 
 # A run of many clusters lasts long: most often more than so many iterations a cluster.
 LASTING = 0.125
@@ -79,10 +79,8 @@ class Auto:
         Whether Lloyd's products are made on matrix units, which no scan of a few groups can use.
     max_iter : int
         Iterations of the run at most.
-    modest : callable
-        Returns whether a bound for each centre of each row takes little memory.
-    frugal : bool
-        Whether bounds of several numbers a row are out of the question.
+    allows : callable
+        Returns whether the memory of an algorithm's bounds may be taken; asked before a trial.
 
     Attributes
     ----------
@@ -99,8 +97,7 @@ class Auto:
         ordered: bool,
         units: bool,
         max_iter: int,
-        modest: Callable[[], bool],
-        frugal: bool = False,
+        allows: Callable[[str], bool],
     ) -> None:
         self.using = "lloyd"
         self.others: list[str] = []
@@ -109,7 +106,7 @@ class Auto:
         # The iteration from which on no trial can pay.
         self.late = max_iter - order
         # What the run must cost before the next trial, in the same.
-        self.patience = WAIT * TRIAL
+        self.patience, self.allows = SOON, allows
         if not sparse and n_samples * n_features * k >= SMALL:
             if n_features <= FLAT:
                 self.others, self.patience = ["filtering"], order
@@ -118,15 +115,14 @@ class Auto:
             elif max_iter > BRIEF:
                 if k * (n_features + EXTRA) < SHORT:
                     # Soon: where clusters lie apart, bounds skip nearly all after a few iterations.
-                    self.others, self.patience = ["hamerly"], GROUPS
+                    self.others = ["hamerly"]
                 else:
                     self.using = "hamerly"
                 if n_features <= LOW:
                     self.others.append("filtering")
                     self.patience = WAIT * (TRIAL + order)
-                elif k >= MANY and not (units or frugal):
-                    self.patience = GROUPS
-                    if n_features >= WIDE and modest():
+                elif k >= MANY and not units:
+                    if n_features >= WIDE and allows("elkan"):
                         self.others.append("elkan")
                         self.patience = SINGLE
                     self.others.append("yinyang")
@@ -154,14 +150,17 @@ class Auto:
             self.left -= 1
             if self.left == 0:
                 self._settle(seconds)
-        elif self._may_try() and self.spent >= self.patience * self.lloyd:
+        elif self.spent >= self.patience * self.lloyd and self._may_try():
             self.incumbent = (self.using, seconds)
             self.using, self.left = self.others.pop(0), TRIAL
         return self.using
 
     def _may_try(self) -> bool:
-        """Return whether there is another algorithm, and time for it to pay."""
-        return bool(self.others) and 1 < self.iteration < self.late
+        """Return whether there is another algorithm, and time and memory for it to pay."""
+        if not 1 < self.iteration < self.late:
+            return False
+        self.others = [name for name in self.others if self.allows(name)]
+        return bool(self.others)
 
     def _settle(self, seconds: float) -> None:
         """End a trial whose last iteration cost that."""

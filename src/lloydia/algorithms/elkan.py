@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from lloydia.algorithms.geometry import Padding, outgrown
 from lloydia.imports import load
 
-__all__ = ["Elkan", "is_modest"]
+__all__ = ["TIMES", "Elkan", "bytes_of_row", "is_modest"]
 
-# Bounds are modest that take at most so many times what the rows do, and this part of what is free.
-TIMES, PART = 2, 0.25
+# What bounds may take that nobody asked for.
+TIMES, PART = 2.0, 0.25
 
 
 class Elkan:
@@ -93,18 +93,25 @@ def width_of(k: int) -> int:
     return -(-k // lanes) * lanes
 
 
+def bytes_of_row(k: int) -> int:
+    """Return what the bounds take of each row, with k centres."""
+    return 4 * (width_of(k) + 2)
+
+
 def needed_bytes(n_samples: int, k: int) -> int:
     """Return what the bounds take, and the distances between centres."""
-    return 4 * ((n_samples + k) * width_of(k) + 2 * n_samples)
+    return n_samples * bytes_of_row(k) + 4 * k * width_of(k)
 
 
-def is_modest(n_samples: int, k: int, row: int) -> bool:
-    """Return whether the bounds of rows of so many bytes take so little that nobody minds."""
-    needed = needed_bytes(n_samples, k)
-    if needed > TIMES * n_samples * row or needed > PART * free_bytes():
+def is_modest(n_samples: int, k: int, row_bytes: float) -> bool:
+    """Return whether bounds take at most TIMES what the rows do, and PART of the free memory."""
+    if bytes_of_row(k) > TIMES * row_bytes:
         return False
-    with suppress(ValueError):  # The system does not say.
-        return needed <= PART * load("lloydia.data.chunks.memory").available()
+    most = needed_bytes(n_samples, k) / PART
+    if most > free_bytes():
+        return False
+    with suppress(ValueError, OSError):  # The system does not say.
+        return most <= load("lloydia.data.chunks.memory").available()
     return False
 
 

@@ -44,7 +44,7 @@ FAN = 8
 # Nodes at which the search begins, at most: a few for each thread.
 MOST_ROOTS = 128
 
-# Rows of more have boxes that rule nothing out.
+# Each number of features is compiled by itself, and boxes of more rule hardly anything out.
 MOST_FEATURES = 256
 
 # The owner of a node whose rows have different labels.

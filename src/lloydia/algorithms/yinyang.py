@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding, outgrown
+from lloydia.imports import load
 
-__all__ = ["Yinyang", "near_each_other"]
+__all__ = ["Yinyang", "bytes_of_row", "near_each_other"]
 
 # Bytes a row that lower bounds may always take; otherwise as many as the row itself.
 LEAST_ALLOWED = 128
@@ -61,9 +62,7 @@ class Yinyang:
 
     def divide(self, centers: NDArray[np.float64], width: int, row_bytes: float) -> None:
         """Make groups of a multiple of `width` centres (k, d), for rows of so many bytes."""
-        k, most = len(centers), int(max(row_bytes, LEAST_ALLOWED)) // 4
-        self.size = width * -(-k // (width * most))
-        n_groups = -(-k // self.size)
+        self.size, n_groups = groups_of(len(centers), width, row_bytes)
         self.lower = np.zeros((n_groups, len(self.upper)), dtype=np.float32)
         self.drift = np.zeros(n_groups, dtype=np.float32)
         self.order = near_each_other(centers, self.size)
@@ -83,6 +82,20 @@ class Yinyang:
         lower[:, self.order] = np.repeat(groups, self.size, axis=1)[:, : len(self.order)]
         lower[np.arange(len(labels)), labels] = 0.0
         return self.upper.astype(np.float64), lower
+
+
+def groups_of(k: int, width: int, row_bytes: float) -> tuple[int, int]:
+    """Return how large groups of a multiple of `width` of k centres are, and how many there are."""
+    most = int(max(row_bytes, LEAST_ALLOWED)) // 4
+    size = width * -(-k // (width * most))
+    return size, -(-k // size)
+
+
+def bytes_of_row(k: int, row_bytes: float) -> int:
+    """Return what the bounds take of each row of so many bytes, with k centres."""
+    grouped = load("lloydia.backends.cpu.grouped")
+    _, n_groups = groups_of(k, grouped.vectors(k) * grouped.LANES, row_bytes)
+    return 4 * (1 + n_groups)
 
 
 def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64]:

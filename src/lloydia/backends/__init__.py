@@ -7,6 +7,7 @@ oracle, :mod:`cpu` and :mod:`cuda` are fast, :mod:`parts` is made of others: of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,7 +34,7 @@ Lane = Callable[[], AbstractContextManager]
 
 
 def choose(
-    device: str, X: Any, weights: Any, n_threads: int | None, frugal: bool = False
+    device: str, X: Any, weights: Any, n_threads: int | None, spare: float = math.inf
 ) -> Engine:
     """Put `X` in place on a device and return its engine.
 
@@ -50,8 +51,8 @@ def choose(
     weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
     n_threads : int or None
         None: as many as this process may use.
-    frugal : bool
-        Whether ``algorithm="auto"`` is to take no more than a few numbers a row, on the CPU.
+    spare : float
+        Bytes a row that ``algorithm="auto"`` may take on the CPU for bounds of many centres.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def choose(
         return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if device in ("auto", "cpu") and not there:
-        return load("lloydia.backends.cpu").CPU(X, weights, n_threads, frugal)
+        return load("lloydia.backends.cpu").CPU(X, weights, n_threads, spare)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights, there)
     if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
@@ -113,7 +114,8 @@ def put(device: str, X: NDArray) -> Any:
     with _extra(device):
         devices = load("lloydia.backends.cuda.devices")
         there = load("lloydia.backends.cuda.launching").place(devices.find(name, X))
-        devices.check_memory(X.nbytes, there)
+        # What computes with it has it in float64, too.
+        devices.check_memory(X.nbytes + 8 * X.size, there)
         return load("lloydia.backends.cuda.upload").to_device(X, there)
 
 
@@ -121,7 +123,7 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     """Read all rows where they fit into the memory that they may take, else some of them again."""
     plan = X.plan(weights is not None, n_threads)
     if plan.whole:
-        return choose(device, X.load(plan), weights, n_threads, frugal=not plan.roomy)
+        return choose(device, X.load(plan), weights, n_threads, plan.spare)
     gpu = _gpu_name(device, False)
     if not gpu and device not in ("auto", "cpu"):
         raise ValueError(

@@ -65,12 +65,15 @@ def on_host(X: Any) -> Any:
     return X
 
 
-def refuse_masked(X: Any) -> None:
-    """Raise an error for an array with masked values: nothing here looks at masks."""
+def refuse_masked(X: Any, where: str = "") -> None:
+    """Raise an error for an array with masked values: nothing here looks at masks.
+
+    `where` is what an error begins with.
+    """
     if isinstance(X, np.ma.MaskedArray) and (count := int(np.ma.count_masked(X))):
         values = "value is" if count == 1 else "values are"
         raise ValueError(
-            f"{count:,} {values} masked, and masked values have no distance: fill them "
+            f"{where}{count:,} {values} masked, and masked values have no distance: fill them "
             "(numpy.ma.filled), or leave out their rows."
         )
 

@@ -108,7 +108,7 @@ def read_table(
                 raw, chosen = read_pairs(text, where), Columns((0, 1), None)
             else:
                 raw, chosen = read_text(text, where, suffix=suffix, header=header, wanted=columns)
-    return Table(_floats(raw, dtype, chosen, where), chosen, where)
+    return Table(as_floats(raw, dtype, chosen, where), chosen, where)
 
 
 @contextmanager
@@ -305,9 +305,10 @@ def check_squares(table: Table, count: int) -> None:
     )
 
 
-def _floats(
+def as_floats(
     raw: NDArray[Any], dtype: str | np.dtype | None, columns: Columns, where: str
 ) -> NDArray[np.floating]:
+    """Return numbers as :func:`read_table` does, or raise as it does."""
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{where} holds {raw.dtype}, not real numbers.")
     if 0 in raw.shape:

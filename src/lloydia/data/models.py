@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.columns import DataError
-from lloydia.data.files import DAMAGE, load_numpy, open_input, read_table
+from lloydia.data.columns import Columns, DataError
+from lloydia.data.files import DAMAGE, as_floats, load_numpy, open_input, read_table
 
 if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
@@ -123,13 +123,14 @@ def read_centers(path: str, dtype: str) -> tuple[NDArray[np.floating], Sequence[
     DataError
         As those two do.
     """
-    if path.lower().endswith(".npz"):
+    if Path(path).suffix.lower() == ".npz":
         with open_input(path) as (stream, _):
             found = load_numpy(stream, path)
-            is_model = not isinstance(found, np.ndarray) and "centers" in found.files
-        if is_model:
+            known = () if isinstance(found, np.ndarray) else found.files
+        if "format" in known and "centers" in known:
             model = load_model(path)
-            return model.centers.astype(dtype), model.names
+            columns = Columns(tuple(range(model.centers.shape[1])), model.names)
+            return as_floats(model.centers, dtype, columns, path), model.names
     table = read_table(path, dtype=dtype)
     return table.X, table.names
 

@@ -7,6 +7,10 @@ import pytest
 
 import lloydia
 from lloydia import KMeans
+from lloydia.algorithms.elkan import Elkan
+from lloydia.algorithms.geometry import Padding
+from lloydia.algorithms.yinyang import Yinyang
+from lloydia.backends.cpu import grouped
 from lloydia.data.chunks import memory
 
 GB = 10**9
@@ -57,28 +61,41 @@ def test_what_is_free(tmp_path, monkeypatch, name):
     assert memory.available() == (free * GB if free < 50 else 50_000_000 * 1024)
 
 
+def bounds_of(kind, n, d, k):
+    """Return the bytes a row of an algorithm's bounds of rows in float32."""
+    bounds = kind(n, k, Padding.of(np.ones(d), np.dtype(np.float32)))
+    if kind is Yinyang:
+        width = grouped.vectors(k) * grouped.LANES
+        bounds.divide(np.random.default_rng(0).normal(size=(k, d)), width, 4 * d)
+    parts = [part for part in vars(bounds).values() if isinstance(part, np.ndarray)]
+    return sum(part.nbytes for part in parts if n in part.shape) // n
+
+
 @pytest.mark.parametrize(
     ("k", "d", "algorithm", "more"),
     [
-        (127, 300, "auto", 0),
-        (128, 300, "lloyd", 0),
-        (128, 8, "auto", 0),
-        (128, 9, "auto", 148),
-        (128, 300, "auto", 1220),
-        (200, 300, "auto", 1220),
-        (900, 300, "auto", 2400),
+        (127, 300, "auto", []),
+        (128, 300, "lloyd", []),
+        (128, 8, "auto", []),
+        (128, 9, "auto", [Yinyang]),
+        (1000, 255, "auto", [Yinyang]),
+        (700, 256, "auto", [Yinyang]),
+        (128, 300, "auto", [Elkan, Yinyang]),
+        (500, 300, "auto", [Elkan, Yinyang]),
     ],
 )
 def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more):
-    n = 2000
+    n = 2003
     source = lloydia.chunks(np.zeros((n, d), np.float32))
     model = KMeans(k, algorithm=algorithm)
-    roomy = source.meant_for(model, reset=True).plan(False, 1)
-    assert roomy.whole
-    assert roomy.roomy
-    least = roomy.peak - n * more
-    for spare, expected in ((0, more == 0), (n * more, True)):
-        tight = lloydia.chunks(np.zeros((n, d), np.float32), memory=least + spare)
+    taken = [*(bounds_of(kind, n, d, k) for kind in more), 0]
+    ample = source.meant_for(model, reset=True).plan(False, 1)
+    assert ample.whole
+    assert ample.spare == taken[0]
+    least = ample.peak - n * taken[0]
+    for spare in (0, *taken, *(one - 1 for one in taken if one)):
+        tight = lloydia.chunks(np.zeros((n, d), np.float32), memory=least + n * spare)
         plan = tight.meant_for(model, reset=True).plan(False, 1)
-        assert (plan.whole, plan.roomy) == (True, expected)
-        assert plan.peak == least + spare
+        assert plan.whole
+        assert plan.spare == max(one for one in taken if one <= spare)
+        assert plan.peak == least + n * plan.spare

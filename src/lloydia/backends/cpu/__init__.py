@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms import CLASSES
+from lloydia.algorithms import CLASSES, elkan, yinyang
 from lloydia.algorithms.auto import Auto
-from lloydia.algorithms.elkan import is_modest
 from lloydia.algorithms.filtering import MOST_FEATURES
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
@@ -66,8 +65,8 @@ class CPU(Clusters):
     X : ndarray of shape (n, d), or CSR matrix
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
-    frugal : bool
-        Whether ``"auto"`` is to take no more than a few numbers a row.
+    spare : float
+        Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones.
     """
 
     lag = 0
@@ -75,10 +74,11 @@ class CPU(Clusters):
     held: Held | None = None
 
     def __init__(
-        self, X: Any, weights: NDArray | None, n_threads: int | None, frugal: bool = False
+        self, X: Any, weights: NDArray | None, n_threads: int | None, spare: float = np.inf
     ) -> None:
         super().__init__(X, weights, n_threads)
-        self.frugal = frugal
+        self.spare = spare
+        self.bounds: Any = None
         self.n_distances = self.n_rechecked = self.iteration = 0
         self.algorithm = "lloyd"
         self.auto: Auto | None = None
@@ -182,13 +182,11 @@ class CPU(Clusters):
         if algorithm == "auto":
             units = tile_scores.WHOLE and d >= tile_scores.COARSE
             ordered = "tiles" in self.__dict__
-            modest = partial(is_modest, self.n_samples, k, d * self.dtype.itemsize)
-            self.auto = Auto(
-                self.n_samples, d, k, self.sparse, ordered, units, max_iter, modest, self.frugal
-            )
+            n, allows = self.n_samples, partial(self.allows, k)
+            self.auto = Auto(n, d, k, self.sparse, ordered, units, max_iter, allows)
         self.algorithm = self.auto.using if self.auto else algorithm
         self.initial = centers
-        self.bounds: Any = self.new_bounds()
+        self.begin_bounds()
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
         self.assigned = self.new_labels()
         self.iteration, self.n_changed = 0, self.n_samples
@@ -196,6 +194,14 @@ class CPU(Clusters):
         self.empty = np.zeros(k, dtype=np.bool_)
         self.begin_sums(k)
         self.hold()
+
+    def allows(self, k: int, algorithm: str) -> bool:
+        """Return whether auto may take the memory of an algorithm's bounds with k centres."""
+        row = self.n_features * self.dtype.itemsize
+        if algorithm == "elkan":
+            fits = elkan.bytes_of_row(k) <= self.spare
+            return fits and elkan.is_modest(self.n_samples, k, row)
+        return algorithm != "yinyang" or yinyang.bytes_of_row(k, row) <= self.spare
 
     def hold(self) -> None:
         """Hold the rows of this run in their frame, if they are few."""
@@ -206,14 +212,17 @@ class CPU(Clusters):
         """Return labels before the first assignment."""
         return np.full(self.n_samples, -1, dtype=np.int32)
 
-    def new_bounds(self) -> Any:
-        """Return the state of the algorithm, of which nothing is known yet."""
+    def begin_bounds(self) -> None:
+        """Begin with the state of the algorithm, of which nothing is known yet."""
+        # Two are never in memory.
+        self.bounds = None
         kind, k = CLASSES[self.algorithm], len(self.initial)
         if kind is Lloyd:
-            return kind()
+            self.bounds = kind()
+            return
         # Every later centre is a mean of rows, or one of the initial ones.
         magnitudes = np.maximum(self.extent().largest, np.abs(self.initial).max(axis=0))
-        return kind(self.n_samples, k, Padding.of(magnitudes, self.dtype))
+        self.bounds = kind(self.n_samples, k, Padding.of(magnitudes, self.dtype))
 
     def assign(self) -> None:
         self.last = True
@@ -264,9 +273,7 @@ class CPU(Clusters):
         # In the order of the rows, whatever the old one's is.
         self.assigned = self.assigned
         self.algorithm = algorithm
-        # Not both in memory.
-        self.bounds = None
-        self.bounds = self.new_bounds()
+        self.begin_bounds()
 
     def assign_and_choose(self) -> None:
         """Assign every row, and choose how the next time."""

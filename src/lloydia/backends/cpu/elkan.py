@@ -187,7 +187,7 @@ def elkan(
     for i in range(start, stop):
         a = np.int64(labels[i])
         # Without bounds: at first, and where another algorithm has found the label.
-        if a < 0 or upper[i] == np.inf:
+        if upper[i] == np.inf:
             many[n_many] = i
             n_many += 1
             continue

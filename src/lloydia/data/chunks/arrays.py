@@ -68,9 +68,9 @@ class Slices(Chunks):
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for i in range(piece, len(self.lengths)):
             start, stop = self.edges[i : i + 2].tolist()
-            rows = self.array[start:stop]
-            refuse_masked(rows)
-            yield i, self._chosen(np.asarray(rows))
+            rows = self._chosen(np.asanyarray(self.array[start:stop]))
+            refuse_masked(rows, f"{self.where}, rows from {start + 1:,} on: ")
+            yield i, np.asarray(rows)
 
     def _chosen(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.every else rows[:, self.columns.places]

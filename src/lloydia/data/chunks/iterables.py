@@ -66,11 +66,11 @@ class Blocks(Chunks):
     def _chosen(self, block: Any) -> NDArray[Any]:
         """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
         if self.every:
-            return np.asarray(block)
+            return np.asanyarray(block)
         places = list(self.columns.places)
         if hasattr(block, "iloc"):
             return np.asarray(block.iloc[:, places])
-        return np.asarray(block)[:, places]
+        return np.asanyarray(block)[:, places]
 
     @property
     def at_once(self) -> int:
@@ -92,8 +92,9 @@ class Blocks(Chunks):
                         f"{', '.join(names_of(block) or ())}, and those before have "
                         f"{', '.join(self.names)}."
                     )
-                refuse_masked(block)
-                yield i, self._chosen(block) if fits else np.asarray(block)
+                rows = self._chosen(block) if fits else np.asanyarray(block)
+                refuse_masked(rows, f"{self.where}: {self.label(i)}: ")
+                yield i, np.asarray(rows)
         if i < 0:
             raise DataError(
                 f"{self.where} had {len(self.lengths)} blocks at first, and none the next time: "

@@ -27,9 +27,9 @@ LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
 # the shares from which "random" draws.
 COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
 
-# Bytes a row of the bounds of each algorithm.  Where all rows are in memory, filtering copies them
-# and keeps this beside.
-BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "yinyang": 140, "auto": 8, "filtering": 8}
+# Bytes a row of the bounds of each algorithm that has the same for all shapes.  Where all rows are
+# in memory, filtering copies them and keeps this beside.
+BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "auto": 8, "filtering": 8}
 TILES, FEW = 28, 8
 
 # Bytes of the engine that each block has of its own, and for each feature.
@@ -71,23 +71,32 @@ class Purpose:
     a_row: int = 0
     keeps: bool = True
 
-    def of_row(self, weighted: bool) -> int:
-        """Return the bytes that are kept of each row beside itself."""
+    def of_row(self, row: int, weighted: bool) -> int:
+        """Return the bytes that are kept of each row beside itself, which takes `row` bytes."""
         k = self.n_clusters
-        bounds = 12 + 4 * k if self.algorithm == "elkan" else BOUNDS[self.algorithm]
+        if self.algorithm == "elkan":
+            bounds = load("lloydia.algorithms.elkan").bytes_of_row(k)
+        elif self.algorithm == "yinyang":
+            bounds = load("lloydia.algorithms.yinyang").bytes_of_row(k, row)
+        else:
+            bounds = BOUNDS[self.algorithm]
         seeding = SHARES if self.init == "random" else SEEDING
         return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
 
-    def at_will(self, d: int, size: int) -> int:
-        """Return the bytes a row that auto takes beside, where all rows are in memory and it may.
+    def at_will(self, d: int, size: int) -> list[int]:
+        """Return the bytes a row that auto's bounds may take beside, the most first.
 
-        Those of :mod:`lloydia.algorithms.yinyang` or :mod:`lloydia.algorithms.elkan`.
+        Where all rows are in memory; it goes without those that do not fit.
         """
         k, row = self.n_clusters, d * size
-        many = k >= load("lloydia.algorithms.auto").MANY
-        if self.algorithm != "auto" or d <= FEW or not (self.keeps and many):
-            return 0
-        return max(20 + max(row, 128), min(12 + 4 * (k + 16), 2 * row))
+        auto, elkan, yinyang = (
+            load(f"lloydia.algorithms.{name}") for name in ("auto", "elkan", "yinyang")
+        )
+        if self.algorithm != "auto" or d <= FEW or not self.keeps or k < auto.MANY:
+            return [0]
+        single = elkan.bytes_of_row(k)
+        wide = d >= auto.WIDE and single <= elkan.TIMES * row
+        return [*[single] * wide, yinyang.bytes_of_row(k, row), 0]
 
     def of_cluster(self, d: int, n_threads: int) -> int:
         """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
@@ -114,9 +123,8 @@ class Plan:
         and of rows that stay.
     spill : Path or None
         The folder that blocks which do not stay are written to, if there are any.
-    roomy : bool
-        Whether, of rows that are held as one array, auto may keep as many bounds as it likes; they
-        are part of the state then.
+    spare : int
+        Bytes a row that auto may take for bounds of many centres; part of the state.
     """
 
     memory: int
@@ -129,14 +137,14 @@ class Plan:
     flow: int
     kept: int
     spill: Path | None = None
-    roomy: bool = False
+    spare: int = 0
 
     @classmethod
     def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
         """Make the plan of a source; see :meth:`lloydia.data.chunks.Chunks.plan`."""
         (n, d), size = source.shape, source.dtype.itemsize
         clusters = purpose.n_clusters * purpose.of_cluster(d, n_threads)
-        of_row = purpose.of_row(weighted)
+        of_row = purpose.of_row(d * size, weighted)
         left = source.memory - PROGRAM - clusters - of_row * n * purpose.keeps
         target = min(max(left // (4 * FLOW), SMALLEST), LARGEST)
         rows = min(source.block or max(target // (d * size), 1), n)
@@ -153,13 +161,14 @@ class Plan:
                 f"memory='{-(-needed // 10**6)}MB' or more."
             )
         whole = n * d * size * purpose.keeps
-        if purpose.keeps and d <= FEW and purpose.algorithm in ("auto", "filtering"):
+        few = purpose.algorithm == "auto" and d <= FEW
+        if purpose.keeps and (few or purpose.algorithm == "filtering"):
             whole += n * (d * size + TILES)
         if needed + whole <= source.memory:
-            more = n * purpose.at_will(d, size)
-            roomy = needed + whole + more <= source.memory
-            sizes = PROGRAM, state + more * roomy, flow, whole
-            return cls(source.memory, rows, n_blocks, n_blocks, True, *sizes, roomy=roomy)
+            left = (source.memory - needed - whole) // n
+            spare = next(taken for taken in purpose.at_will(d, size) if taken <= left)
+            sizes = PROGRAM, state + spare * n, flow, whole
+            return cls(source.memory, rows, n_blocks, n_blocks, True, *sizes, spare=spare)
         kept = min((source.memory - needed) // (rows * d * size), n_blocks)
         held = min(kept * rows, n) * d * size
         sizes = PROGRAM, state, flow, held

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 
@@ -68,5 +69,7 @@ class Partitions(Chunks):
                 # Integers and floats side by side have the type of all of them together.
                 yield i, rows.astype(self.raw, copy=False) if len(rows) else rows
             else:
-                rows = np.asarray(self.collection.blocks[i].compute())
-                yield i, rows if self.every else rows[:, self.columns.places]
+                rows = np.asanyarray(self.collection.blocks[i].compute())
+                rows = rows if self.every else rows[:, self.columns.places]
+                refuse_masked(rows, f"{self.where}: {self.label(i)}: ")
+                yield i, np.asarray(rows)
