@@ -78,8 +78,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         ``"elkan"`` (Elkan 2003) one for each centre.  ``"filtering"`` (Kanungo et al. 2002) is for
         dense rows of few features, at most 256: neighbouring rows are looked at together.
         ``"auto"`` decides from the shape and from what iterations cost, and may change as it goes;
-        ``algorithm_`` is the one it came to.  Its bounds take at most twice what the rows do, and a
-        quarter of the memory that is free.
+        ``algorithm_`` is the one it came to.  It keeps a bound for each centre only where these
+        take at most twice what the rows do, and a quarter of the memory that is free.
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}, \
             default="auto"
         Where to compute; the result has the same bits everywhere.

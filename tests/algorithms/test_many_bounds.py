@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from lloydia import KMeans
 from lloydia.algorithms import elkan
-from lloydia.algorithms.auto import Auto
+from lloydia.algorithms.auto import Auto, may_take
 from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
@@ -180,24 +182,52 @@ def test_elkan_may_take_over_in_the_middle_of_a_run(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("k", "row", "free", "left", "modest"),
+    ("k", "row", "free", "modest"),
     [
-        (1000, 3072, 8e9, 8e9, True),
-        (1000, 1024, 8e9, 8e9, False),
-        (1000, 3072, 1e9, 8e9, False),
-        (1000, 3072, 8e9, 1e9, False),
-        (10, 3072, 8e9, 8e9, True),
-        (10, 3072, 8e9, None, False),
+        (1000, 3072, 8e9, True),
+        (1000, 1024, 8e9, False),
+        (1000, 3072, 1e9, False),
+        (10, 3072, 8e9, True),
+        (10, 3072, np.inf, False),
     ],
 )
-def test_bounds_are_modest_beside_the_rows_and_what_is_free(
-    monkeypatch, k, row, free, left, modest
-):
-    def available():
-        if left is None:
-            raise ValueError("this system does not say")
-        return left
-
+def test_bounds_are_modest_beside_the_rows_and_what_is_free(monkeypatch, k, row, free, modest):
     monkeypatch.setattr(elkan, "free_bytes", lambda: free)
-    monkeypatch.setattr(memory, "available", available)
     assert elkan.is_modest(100_000, k, row) == modest
+    assert may_take(100_000, k, row, np.inf, True, "elkan") == modest
+    assert not may_take(100_000, k, row, np.inf, False, "elkan")
+    assert not may_take(100_000, k, row, elkan.bytes_of_row(k) - 1, True, "elkan")
+
+
+def test_what_nobody_tells_is_no_limit(monkeypatch):
+    def silent():
+        raise OSError("no such file")
+
+    assert 0 < elkan.free_bytes() < 2**60
+    monkeypatch.setattr(memory, "available", silent)
+    assert elkan.free_bytes() == np.inf
+
+
+def test_an_engine_goes_with_its_last_reference():
+    """Its rows and bounds do not wait for the garbage collector."""
+    engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
+    engine.start(np.zeros((200, 300), np.float32), "auto")
+    assert engine.auto.others
+    gone = weakref.ref(engine)
+    gc.disable()
+    try:
+        del engine
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_bounds_of_the_last_run_make_room_for_those_of_the_next(monkeypatch):
+    engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
+    engine.start(np.zeros((200, 300), np.float32), "elkan")
+    seen = []
+    monkeypatch.setattr(elkan, "free_bytes", lambda: seen.append(engine.bounds) or 1e9)
+    engine.start(np.zeros((200, 300), np.float32), "auto")
+    engine.start(np.zeros((200, 300), np.float32), "elkan")
+    assert len(seen) >= 2
+    assert all(one is None for one in seen)

@@ -128,6 +128,12 @@ def test_initial_centres_of_a_model(run, blobs):
     for name in ("X", "centers"):
         np.savez("table.npz", **{name: blobs[:3]})
         assert run("fit", "blobs.csv", "-k", 3, "--init", "table.npz").status == 0
+    np.savetxt("far.csv", 1e100 * blobs[:3], delimiter=",", header="a,b,c", comments="")
+    assert run("fit", "far.csv", "-k", 3, "--model", "far.npz", "--init", "first").status == 0
+    refused = run("fit", "blobs.csv", "-k", 3, "--dtype", "float32", "--init", "far.npz")
+    assert refused.status == 2
+    assert "far.npz: row 1" in refused.err
+    assert "too large for float32" in refused.err
     np.savez("other.npz", a=blobs[:3], b=blobs[:3])
     assert "other.npz holds a, b" in run("fit", "blobs.csv", "-k", 3, "--init", "other.npz").err
 

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Auto"]
+from lloydia.algorithms import elkan, yinyang
+
+__all__ = ["Auto", "may_take"]
 
 # Features up to which boxes of neighbouring rows are small in all directions, or in most.
 FLAT, LOW = 4, 8
@@ -159,13 +161,34 @@ class Auto:
         """Return whether there is another algorithm, and time and memory for it to pay."""
         if not 1 < self.iteration < self.late:
             return False
-        self.others = [name for name in self.others if self.allows(name)]
+        while self.others and not self.allows(self.others[0]):
+            self.others.pop(0)
         return bool(self.others)
 
     def _settle(self, seconds: float) -> None:
         """End a trial whose last iteration cost that."""
         name, before = self.incumbent
-        better = seconds < BETTER * before
+        better = seconds < BETTER * before or not self.allows(name)
         self.others.append(name if better else self.using)
         self.using = self.using if better else name
         self.patience = max(WAIT * TRIAL, AGAIN * self.spent / self.lloyd)
+
+
+def may_take(
+    n_samples: int, k: int, row_bytes: int, spare: float, single: bool, algorithm: str
+) -> bool:
+    """Return whether the memory of an algorithm's bounds with k centres may be taken now.
+
+    Parameters
+    ----------
+    n_samples, k, row_bytes : int
+    spare : float
+        Bytes a row for bounds of groups of centres, or of single ones.
+    single : bool
+        Whether those of single ones may be kept at all.
+    algorithm : str
+    """
+    if algorithm == "elkan":
+        fits = single and elkan.bytes_of_row(k) <= spare
+        return fits and elkan.is_modest(n_samples, k, row_bytes)
+    return algorithm != "yinyang" or yinyang.bytes_of_row(k, row_bytes) <= spare

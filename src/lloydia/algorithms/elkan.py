@@ -19,7 +19,6 @@ is kept, where S_j adds up the movements of centre j, and ``L_j - S_j`` is the b
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import numpy as np
@@ -105,19 +104,13 @@ def needed_bytes(n_samples: int, k: int) -> int:
 
 def is_modest(n_samples: int, k: int, row_bytes: float) -> bool:
     """Return whether bounds take at most TIMES what the rows do, and PART of the free memory."""
-    if bytes_of_row(k) > TIMES * row_bytes:
-        return False
-    most = needed_bytes(n_samples, k) / PART
-    if most > free_bytes():
-        return False
-    with suppress(ValueError, OSError):  # The system does not say.
-        return most <= load("lloydia.data.chunks.memory").available()
-    return False
+    free = free_bytes()
+    modest = bytes_of_row(k) <= TIMES * row_bytes and np.isfinite(free)
+    return bool(modest and needed_bytes(n_samples, k) <= PART * free)
 
 
 def free_bytes() -> float:
-    """Return the bytes of memory that are free, infinity where the system does not tell."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return np.inf
+    """Return the bytes of memory that this process may get, infinity where nobody tells."""
+    with suppress(ValueError, OSError):
+        return float(load("lloydia.data.chunks.memory").available())
+    return np.inf

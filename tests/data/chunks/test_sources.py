@@ -459,3 +459,12 @@ def test_what_is_made_of_a_block_is_no_larger_than_one(tmp_path):
     lloydia.chunks(rows, memory="2GB", block=5000).write(transform, tmp_path / "d.npy")
     assert np.load(tmp_path / "d.npy").tobytes() == model.transform(rows).tobytes()
     assert max(lengths[1:]) == 500
+
+
+def test_masked_values_of_a_dask_array_are_refused_where_they_are():
+    dask = pytest.importorskip("dask.array")
+    some = np.ma.masked_equal(np.arange(40.0).reshape(10, 4), 13.0)
+    source = lloydia.chunks(dask.from_array(some, chunks=(2, 4), asarray=False))
+    with pytest.raises(ValueError, match="partition 2: 1 value is masked"):
+        KMeans(2).fit(source)
+    KMeans(2).fit(lloydia.chunks(dask.from_array(some, chunks=(2, 4), asarray=False), columns="3"))

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.algorithms import CLASSES, elkan, yinyang
-from lloydia.algorithms.auto import Auto
+from lloydia.algorithms import CLASSES
+from lloydia.algorithms.auto import Auto, may_take
 from lloydia.algorithms.filtering import MOST_FEATURES
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.lloyd import Lloyd
@@ -72,6 +72,8 @@ class CPU(Clusters):
     lag = 0
     full = False
     held: Held | None = None
+    # Whether auto may keep a bound for each centre of each row.
+    single = True
 
     def __init__(
         self, X: Any, weights: NDArray | None, n_threads: int | None, spare: float = np.inf
@@ -176,13 +178,17 @@ class CPU(Clusters):
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.forget_seeds()
+        # Those of the last run, before memory for others is looked for.
+        self.bounds = None
         self.leading = Leading()
         k, d = len(centers), self.n_features
         self.auto = None
         if algorithm == "auto":
             units = tile_scores.WHOLE and d >= tile_scores.COARSE
             ordered = "tiles" in self.__dict__
-            n, allows = self.n_samples, partial(self.allows, k)
+            n, row = self.n_samples, d * self.dtype.itemsize
+            # Of numbers alone: what knew of this would keep it in memory.
+            allows = partial(may_take, n, k, row, self.spare, self.single)
             self.auto = Auto(n, d, k, self.sparse, ordered, units, max_iter, allows)
         self.algorithm = self.auto.using if self.auto else algorithm
         self.initial = centers
@@ -194,14 +200,6 @@ class CPU(Clusters):
         self.empty = np.zeros(k, dtype=np.bool_)
         self.begin_sums(k)
         self.hold()
-
-    def allows(self, k: int, algorithm: str) -> bool:
-        """Return whether auto may take the memory of an algorithm's bounds with k centres."""
-        row = self.n_features * self.dtype.itemsize
-        if algorithm == "elkan":
-            fits = elkan.bytes_of_row(k) <= self.spare
-            return fits and elkan.is_modest(self.n_samples, k, row)
-        return algorithm != "yinyang" or yinyang.bytes_of_row(k, row) <= self.spare
 
     def hold(self) -> None:
         """Hold the rows of this run in their frame, if they are few."""

@@ -15,9 +15,8 @@ __all__ = ["CPUPart"]
 class CPUPart(CPU):
     """Rows in this process's memory; see :class:`lloydia.backends.part.Part`."""
 
-    def allows(self, k: int, algorithm: str) -> bool:
-        """Return as an engine does, but for elkan: parts do not know what others take."""
-        return algorithm != "elkan" and super().allows(k, algorithm)
+    # Parts do not know what others take.
+    single = False
 
     def plain_sums(self, extent: sums.Extent) -> NDArray[np.int64]:
         return self.as_one(extent).integers()
