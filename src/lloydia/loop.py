@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
-from lloydia.stopping import Rule, tolerance_of
+from lloydia.stopping import Rule, bound_of, tolerance_of
 
 __all__ = [
     "CALLBACK",
@@ -181,6 +182,8 @@ def steps(
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
     watchers = _watchers.get()
+    # What an iteration tells is not asked for where nobody looks at it and it ends nothing.
+    passed = None if engine.tolerance == NEVER or watchers else getattr(engine, "passed", None)
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""
     if halt:
@@ -191,6 +194,9 @@ def steps(
             waiting.append(engine.iterate(costed))
             queued += 1
         yield waiting[0]
+        if passed is not None:
+            for _ in range(passed(queued - len(waiting) + 1, partial(bound_of, rule))):
+                waiting.popleft()
         report = waiting.popleft().result()
         own, fixed, relocated = report.iteration, report.n_changed == 0, 0
         if report.n_empty and settles:

@@ -22,6 +22,7 @@ __all__ = [
     "Rule",
     "Shift",
     "Tolerance",
+    "bound_of",
     "parse",
     "spell",
     "tolerance_of",
@@ -204,6 +205,13 @@ def tolerance_of(rule: Rule) -> float:
         return rule.tol
     # No other limit is known to be one of the rows'.
     return 0.0 if type(rule) is Shift and rule.limit == 0.0 else NEVER
+
+
+def bound_of(rule: Rule) -> float:
+    """Return a bound on the shifts that a rule of :func:`tolerance_of` stops at."""
+    if isinstance(rule, Tolerance):
+        return rule.shift.limit if "shift" in vars(rule) else rule.most
+    return rule.limit if isinstance(rule, Shift) else math.inf
 
 
 # What rules are called in text; each is made of one number.

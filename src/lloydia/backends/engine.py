@@ -98,6 +98,11 @@ class Ready:
 class Engine(Protocol):
     """One data set in its place, and the state of a run on it.
 
+    One that keeps what its iterations tell may also have ``passed(iteration, limit)``: it waits for
+    an iteration that was queued and counts those from it on, but not the last that is known, in
+    which rows changed, the shift was above ``limit()``, and no cluster was empty that the loop
+    would deal with.  Nobody asks for their reports.
+
     Attributes
     ----------
     name : str

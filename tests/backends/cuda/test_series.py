@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda import driver as drivers
 from lloydia.backends.cuda import series
 from lloydia.backends.cuda.launching import Launch
 from lloydia.backends.cuda.series import Apart, Series, joined, series_of
@@ -37,8 +38,8 @@ def driver(monkeypatch):
 
     functions = {name: noting(name) for name in (series.USUAL, series.COOPERATIVE)}
     monkeypatch.setattr(series, "function", lambda name: cast(functions[name], c_void_p).value)
-    monkeypatch.setattr(series, "driver", lambda: Contexts(seen=[]))
-    monkeypatch.setattr(series, "_here", threading.local())
+    monkeypatch.setattr(drivers, "driver", lambda: Contexts(seen=[]))
+    monkeypatch.setattr(drivers, "_here", threading.local())
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
     return seen
 
@@ -134,7 +135,7 @@ def test_one_series_after_another(driver):
 
 
 def test_an_error_ends_it_and_is_named(driver, monkeypatch):
-    monkeypatch.setattr(series, "reason", lambda failed: f"number {failed}")
+    monkeypatch.setattr(drivers, "reason", lambda failed: f"number {failed}")
     every = [launch(kernel, places=range(6), kinds=["i32"] * 6) for kernel in (1, 13, 2)]
     with pytest.raises(RuntimeError, match=r"refused to launch a kernel: number 7\."):
         series_of(every).queue(5, times=4)
@@ -177,7 +178,7 @@ def test_parameters_live_as_long_as_the_series(driver):
 
 def test_each_thread_enters_a_context_once(driver, monkeypatch):
     contexts = Contexts(seen=[])
-    monkeypatch.setattr(series, "driver", lambda: contexts)
+    monkeypatch.setattr(drivers, "driver", lambda: contexts)
     one = series_of([launch(places=range(6), kinds=["i32"] * 6)])
 
     def twice():
@@ -198,8 +199,8 @@ def test_each_thread_enters_a_context_once(driver, monkeypatch):
 
 def test_a_thread_without_a_context_launches_nothing(driver, monkeypatch):
     contexts = Contexts(seen=[], failing="cuDeviceGet")
-    monkeypatch.setattr(series, "driver", lambda: contexts)
-    monkeypatch.setattr(series, "reason", lambda failed: f"number {failed}")
+    monkeypatch.setattr(drivers, "driver", lambda: contexts)
+    monkeypatch.setattr(drivers, "reason", lambda failed: f"number {failed}")
     with pytest.raises(RuntimeError, match="refused to name a device: number 5"):
         series_of([launch(places=range(6), kinds=["i32"] * 6)]).queue(77)
     assert driver == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
@@ -32,6 +32,15 @@ __all__ = ["Beginning"]
 
 # Of at most so many rows iterations take the device less than the host.
 FEW_ROWS = 1 << 14
+
+
+INFINITE = int(np.float64(np.inf).view(np.int64))
+
+
+@lru_cache
+def bits_below(d: int, n: int) -> int:
+    """Return the bits of the magnitude that n rows of d features are to be below."""
+    return int(np.float64(largest_magnitude(d, n)).view(np.int64))
 
 
 class Beginning(Picks):
@@ -82,8 +91,7 @@ class Beginning(Picks):
     @property
     def most_bits(self) -> int:
         """The bits of a float64 number that starts are to be below, wherever they are."""
-        most = largest_magnitude(self.n_features, self.n_samples) if self.ranges else np.inf
-        return int(np.float64(most).view(np.int64))
+        return bits_below(self.n_features, self.n_samples) if self.ranges else INFINITE
 
     def _checked(self, centers: NDArray | torch.Tensor) -> NDArray:
         """Return a start on the host; refuse what is not finite, or too large."""

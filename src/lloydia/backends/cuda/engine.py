@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -14,7 +15,7 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.low_run import LowEnding
+from lloydia.backends.cuda.low_run import LowEnding, LowRun
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
@@ -117,6 +118,18 @@ class CUDA(Beginning):
         return Report(
             iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
+
+    @anywhere
+    def passed(self, iteration: int, limit: Callable[[], float]) -> int:
+        """Pass over iterations that end nothing; see :class:`lloydia.backends.engine.Engine`."""
+        if not isinstance(self.run, LowRun) or iteration > self.launched:
+            return 0
+        if self.unchecked:
+            self._check()
+        count, rechecked = self.run.passed(iteration, limit())
+        self.n_distances += count * self.n_samples * self.k
+        self.n_rechecked += rechecked
+        return count
 
     @anywhere
     def rewind(self, iteration: int) -> None:

@@ -1,4 +1,4 @@
-"""The memory of a run over rows of few features: two tensors, one of which begins with zeros."""
+"""The memory of a run over rows of few features: one piece, which begins with zeros."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ LISTS, TABLE, CELLS, HISTORY = 0, 3, 4, 5
 
 
 class LowMemory:
-    """Views of both; most launches are planned, and need none of them.
+    """Views of it; most launches are planned, and need none of them.
 
     Attributes
     ----------
+    piece : uint8 (shape.scratch[-1],)
+        All of it.
     zeros : int64 (shape.n_zeros,)
         All that starts at zero: what is told, then the sums.
     told : int64 (edges[-1],)
@@ -43,8 +45,6 @@ class LowMemory:
     report : int64 (n_slots, HEAD + k)
     spreading : int64 (...)
         That of a :class:`~lloydia.backends.cuda.spread.Spread`.
-    scratch : uint8 (shape.scratch[-1],)
-        Lists, and what follows.
     table : float32 (...)
         See :func:`lloydia.backends.cuda.low_scores.tabulate`.
     cells : int32 or int64 (sides**d,) or None
@@ -60,10 +60,13 @@ class LowMemory:
     n_slots: int
 
     def _take(self) -> None:
-        """Take the memory."""
-        shape, device = self.shape, self.rows.device
-        self.zeros = torch.zeros(shape.n_zeros, dtype=torch.int64, device=device)
-        self.scratch = torch.empty(shape.scratch[-1], dtype=torch.uint8, device=device)
+        """Take the memory; the zeros are to be written."""
+        size = self.shape.scratch[-1]
+        self.piece = torch.empty(size, dtype=torch.uint8, device=self.rows.device)
+
+    @cached_property
+    def zeros(self) -> torch.Tensor:
+        return self.piece[: 8 * self.shape.n_zeros].view(torch.int64)
 
     def _part(self, i: int) -> torch.Tensor:
         edges = self.shape.edges
@@ -71,7 +74,7 @@ class LowMemory:
 
     def _room(self, i: int, dtype: torch.dtype) -> torch.Tensor:
         edges = self.shape.scratch
-        return self.scratch[edges[i] : edges[i + 1]].view(dtype)
+        return self.piece[edges[i] : edges[i + 1]].view(dtype)
 
     @property
     def told(self) -> torch.Tensor:

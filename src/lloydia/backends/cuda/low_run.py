@@ -24,8 +24,9 @@ from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
-from lloydia.backends.cuda.reports import Told, read
+from lloydia.backends.cuda.reports import Told, passed, read
 from lloydia.backends.cuda.spread import TOTAL, Spread
+from lloydia.backends.cuda.starting import queue_zeros
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.totals import join_cost
 from lloydia.backends.engine import UNLIMITED
@@ -107,6 +108,8 @@ class LowRun(LowMemory):
             self.begun = self.current = torch.from_numpy(centers).to(device, non_blocking=True)
         self.labels = torch.empty(n, dtype=torch.int32, device=device)
         self._take()
+        if lattice is not None:  # Else the first launch writes them.
+            self.zeros.zero_()
         # Whether what was launched is to be read again; nothing was.  The last iteration that was
         # launched, and that was read.
         self.stale: bool | None = None
@@ -116,12 +119,13 @@ class LowRun(LowMemory):
         # What was read at last, and whether the device had halted then.
         self.found: NDArray[np.int64] | None = None
         self.halted = False
+        # Reports by slot, once someone asked for one or for one before.
         self.reports: dict[int, Told] = {}
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         if self.stale:
-            self.sent.append((self.last, Fetched(self.told)))
+            self.sent.append((self.last, self._fetch()))
         self.last = last
         self.queue(last - first + 1, assigns=ends, adds=True)
 
@@ -161,7 +165,7 @@ class LowRun(LowMemory):
             self.launched, self.stale, self.settles, self.begun is self.current,
             self.rows.most_bits,  # type: ignore[attr-defined]
         )  # fmt: skip
-        parts = [X, self.zeros, self.scratch, self.current, self.begun, self.labels]
+        parts = [X, self.piece, self.current, self.begun, self.labels]
         if lattice is not None:
             # Its numbers may be this run's own: found first, they are a part by themselves.
             key += lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
@@ -179,6 +183,7 @@ class LowRun(LowMemory):
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
         if lattice is None and self.stale is None:
+            queue_zeros(self.zeros)
             self._measure((*kind, self.begun.data_ptr() % 16))
         if self.spread is not None and not self.spread.queued:
             self.spread.queue(self.rows)
@@ -241,28 +246,42 @@ class LowRun(LowMemory):
         while self.sent:
             last, fetched = self.sent.pop(0)
             if iteration <= last:
-                self._adopt(fetched.numpy(), last)
+                self._adopt(fetched, last)
                 return
         if self.stale:
-            found = self.told.cpu().numpy()
-            # A copy also where the device is the host.
-            self._adopt(found.copy() if INTERPRETED else found, self.last)
+            self._adopt(self._fetch(), self.last)
             self.stale = False
 
-    def _adopt(self, found: NDArray[np.int64], last: int) -> None:
+    def _fetch(self) -> Fetched:
+        """Queue the copy of what is told."""
+        return Fetched(self.piece, 0, 8 * self.shape.edges[-1])
+
+    def _adopt(self, fetched: Fetched, last: int) -> None:
         """Take what launches up to an iteration have told."""
-        self.found = found
+        self.found = fetched.numpy().view(np.int64)
         self.halted = bool(self.part(4).view(np.int32)[HALT.value])
-        n_slots, first = self.n_slots, self.known_to + 1
-        if first <= last:
-            reports = self.part(5)[: n_slots * (HEAD.value + self.k)].reshape(n_slots, -1)
-            slots: Any = [i % n_slots for i in range(first, last + 1)]
-            # A slice is no copy.
-            some = slice(slots[0], slots[-1] + 1) if slots[0] <= slots[-1] else slots
-            self.reports.update(zip(slots, read(reports[some])))
+        for iteration in range(self.known_to + 1, last + 1):
+            self.reports.pop(self.slot(iteration), None)
         self.known_to = last
         if self.spread is not None and self.spread.memory is self.spreading:
             self.spread.limbs = self.part(6)[:TOTAL].tolist()
+
+    def _told_from(self, first: int) -> NDArray[np.int64]:
+        """Return the reports from an iteration to the last that is known."""
+        n_slots = self.n_slots
+        reports = self.part(5)[: n_slots * (HEAD.value + self.k)].reshape(n_slots, -1)
+        slots: Any = [i % n_slots for i in range(first, self.known_to + 1)]
+        # A slice is no copy.
+        return reports[slice(slots[0], slots[-1] + 1) if slots[0] <= slots[-1] else slots]
+
+    def passed(self, first: int, limit: float) -> tuple[int, int]:
+        """Return what :func:`lloydia.backends.cuda.reports.passed` does, from an iteration on.
+
+        Of those that are known, once that one is; it was launched.
+        """
+        if first > self.known_to:
+            self.read(first)
+        return passed(self._told_from(first), self.settles, limit)
 
     def part(self, i: int) -> NDArray[np.int64]:
         """Return a part of what was told at last; waits for the first launch."""
@@ -295,13 +314,21 @@ class LowRun(LowMemory):
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return self.reports[iteration % self.n_slots] if iteration <= self.known_to else None
+        if iteration > self.known_to:
+            return None
+        slot = self.slot(iteration)
+        if slot not in self.reports:
+            slots = [self.slot(i) for i in range(iteration, self.known_to + 1)]
+            self.reports.update(zip(slots, read(self._told_from(iteration))))
+        return self.reports[slot]
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
         if iteration > self.known_to:
             self.read(iteration)
-        return self.reports[self.slot(iteration)]
+        told = self.known(iteration)
+        assert told is not None
+        return told
 
     @property
     def ending(self) -> LowEnding | None:

@@ -15,6 +15,7 @@ from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_sums import digit_shape
 from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.spread import room_for
 from lloydia.backends.cuda.sums import replicas
 
@@ -25,8 +26,6 @@ PROGRAMS, CELL_PROGRAMS = 2, 3
 # Rows that a program looks at together, and the products of clusters and columns whose means it
 # computes together.
 LEAST_ROWS, ROWS, MEANS = 128, 512, 256
-# Bytes that parts of the scratch begin at multiples of.
-ALIGNED = 512
 # Limbs that there is room for where the grid is not known yet.
 LIMBS = 3
 # Integers of 64 bits that hold the flow, and what programs wait for each other and count by.
@@ -63,8 +62,8 @@ class LowShape:
     n_zeros : int
         Numbers that begin with zeros.
     scratch : tuple of int
-        Where the lists, the table, the cells and the centres of iterations begin, in bytes, and
-        where they end.
+        Where the lists, the table, the cells and the centres of iterations begin, in bytes, beyond
+        the zeros, and where they end.
     """
 
     each: int
@@ -106,10 +105,11 @@ def shape_of(
     edges = 0, *accumulate(size + size % 2 for size in told)
     cells = cell_type(k).itemsize * sides**d if sides else 0
     parts = *[4 * programs * room] * 3, 4 * (k + 7) * columns, cells, n_slots * k * d * itemsize
-    scratch = 0, *accumulate(ceil_div(size, ALIGNED) * ALIGNED for size in parts)
+    n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
+    first, *rest = map(aligned, (8 * n_zeros, *parts))
     return LowShape(
         each, block, programs, room, digits, n_replicas, sides, columns, group_of(k),
-        kept_of(k, d), tile, edges, edges[-1] + n_replicas * n_limbs * k * (d + 1), scratch,
+        kept_of(k, d), tile, edges, n_zeros, (*accumulate(rest, initial=first),),
     )  # fmt: skip
 
 

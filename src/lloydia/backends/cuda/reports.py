@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HALTED, HEAD, MOVE, RECHECKED
 
-__all__ = ["Reports", "Told", "read"]
+__all__ = ["Reports", "Told", "passed", "read"]
 
-# Where a report has what is told first.
+# Where a report has what is told first, and where the parts of its shift begin.
 COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value
+FIRST = HEAD.value
 
 
 class Told(NamedTuple):
@@ -30,14 +33,41 @@ class Told(NamedTuple):
     shift: float
 
 
+def shifts_of(reports: NDArray[np.int64]) -> list[float]:
+    """Return the shift that each of some reports, of shape (..., HEAD + k), tells."""
+    # One after the other, as cumsum must.
+    return reports.view(np.float64)[:, FIRST:].cumsum(1)[:, -1].tolist()
+
+
+def heads_of(reports: NDArray[np.int64]) -> Iterator[tuple[list[int], float]]:
+    """Return what each of some reports tells before its shift, and its move."""
+    return zip(reports[:, :FIRST].tolist(), reports.view(np.float64)[:, MOVE.value].tolist())
+
+
 def read(reports: NDArray[np.int64]) -> list[Told]:
     """Return what each of some reports, of shape (..., HEAD + k), tells."""
-    floats = reports.view(np.float64)
-    # One after the other, as cumsum must.
-    shifts = floats[:, HEAD.value :].cumsum(1)[:, -1].tolist()
-    moves = floats[:, MOVE.value].tolist()
-    counts = [reports[:, at].tolist() for at in COUNTS]
-    return [*map(Told._make, zip(*counts, moves, shifts))]
+    return [
+        Told(*[head[at] for at in COUNTS], move, shift)
+        for (head, move), shift in zip(heads_of(reports), shifts_of(reports))
+    ]
+
+
+def passed(reports: NDArray[np.int64], settles: int, limit: float) -> tuple[int, int]:
+    """Return how many of some reports, from the first, are of iterations that end nothing.
+
+    And how many rows those checked again.  In such an iteration rows changed, centres moved by more
+    than `limit`, and no cluster that matters was empty.  The last report is left in any case.
+    """
+    changed, empty, rechecked, _ = COUNTS
+    count = again = 0
+    for i, (head, move) in enumerate(heads_of(reports[:-1])):
+        if head[changed] == 0 or (settles and head[empty]):
+            break
+        # The square of one coordinate's change is part of the shift, and rounding keeps order.
+        if move * move <= limit and shifts_of(reports[i : i + 1])[0] <= limit:
+            break
+        count, again = count + 1, again + head[rechecked]
+    return count, again
 
 
 class Reports:
@@ -55,12 +85,10 @@ class Reports:
         self.source, self.together = source, together
         # Iterations whose reports were asked for and are not on their way.
         self.due: list[int] = []
-        self.come: list[torch.cuda.Event | None] = [None] * len(source)
-        self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
-        self.rows = self.host.numpy()
+        # Of each slot, what it is to come with, and the first slot of that.
+        self.come: list[tuple[Fetched, int] | None] = [None] * len(source)
         # What those that came together tell, by slot, once one of them was asked for.
         self.told: dict[int, Told] = {}
-        self.others: list[list[int]] = [[]] * len(source)
 
     def ask(self, first: int, last: int) -> None:
         """Queue the copy of the reports of some iterations, or leave it until there are more."""
@@ -78,15 +106,12 @@ class Reports:
         """Queue the copy of what was asked for."""
         if not self.due:
             return
-        event = torch.cuda.Event() if self.source.is_cuda else None
-        slots = sorted({i % len(self.come) for i in self.due})
+        slots = {i % len(self.come) for i in self.due}
         self.due.clear()
-        some = slice(slots[0], slots[-1] + 1)
-        self.host[some].copy_(self.source[some], non_blocking=True)
+        first, last = min(slots), max(slots) + 1
+        coming = Fetched(self.source, first, last), first
         for slot in slots:
-            self.come[slot], self.others[slot] = event, slots
-        if event is not None:
-            event.record()
+            self.come[slot] = coming
 
     def answer(self, iteration: int) -> Told:
         """Wait for a report that was asked for."""
@@ -94,9 +119,10 @@ class Reports:
         if slot not in self.told:
             if iteration in self.due:
                 self.send()
-            event = self.come[slot]
-            if event is not None:
-                event.synchronize()
-            slots = self.others[slot]
-            self.told.update(zip(slots, read(self.rows[slots])))
+            coming = self.come[slot]
+            assert coming is not None
+            fetched, first = coming
+            rows = fetched.numpy()
+            slots = [i for i, other in enumerate(self.come) if other is coming]
+            self.told.update(zip(slots, read(rows[[i - first for i in slots]])))
         return self.told[slot]

@@ -10,16 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import CDLL, CFUNCTYPE, addressof, byref, c_char_p, c_int, c_int64, c_void_p, cast
+from ctypes import CFUNCTYPE, addressof, c_int64
 from functools import cache
-from threading import local
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from llvmlite import binding, ir
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.driver import enter, function, refuse
 from lloydia.backends.cuda.launching import Launch
 
 __all__ = ["HIDDEN", "Apart", "Heads", "Series", "is_plain", "joined", "parameters", "series_of"]
@@ -91,8 +90,7 @@ class Series:
         heads = self.heads
         if heads.count == 0:
             return
-        if not getattr(_here, "entered", False):
-            enter()
+        enter()
         failed = compiled()(heads.at, heads.count, self.at, len(self.values), stream, times)
         refuse(failed, "launch a kernel")
 
@@ -162,53 +160,6 @@ def number(value: Any, kind: str) -> int:
 def address(array: NDArray[np.int64]) -> int:
     """Return where an array is."""
     return addressof(c_int64.from_buffer(array)) if len(array) else 0
-
-
-# -- the driver ------------------------------------------------------------------------------------
-
-
-@cache
-def driver() -> CDLL:
-    """Return the GPU's driver."""
-    return CDLL("libcuda.so.1")
-
-
-@cache
-def function(name: str) -> int:
-    """Return where a function of the driver is."""
-    return cast(getattr(driver(), name), c_void_p).value or 0
-
-
-# What a thread has come to: whether it has entered a context.
-_here = local()
-
-
-def enter() -> None:
-    """Have this thread in the context of PyTorch's current device, unless it is in one.
-
-    A thread is in none until it has asked the runtime for something, which a launch does not, nor
-    does PyTorch where the device is the first.
-    """
-    held, device, library = c_void_p(), c_int(), driver()
-    refuse(library.cuCtxGetCurrent(byref(held)), "name a thread's context")
-    if not held.value:
-        refuse(library.cuDeviceGet(byref(device), torch.cuda.current_device()), "name a device")
-        refuse(library.cuDevicePrimaryCtxRetain(byref(held), device), "give a device's context")
-        refuse(library.cuCtxSetCurrent(held), "enter a device's context")
-    _here.entered = True
-
-
-def refuse(failed: int, what: str) -> None:
-    """Raise for an error of the driver."""
-    if failed:
-        raise RuntimeError(f"The GPU's driver refused to {what}: {reason(failed)}.")
-
-
-def reason(failed: int) -> str:
-    """Return what an error of the driver is called."""
-    name = c_char_p()
-    driver().cuGetErrorName(failed, byref(name))
-    return f"{(name.value or b'an unknown error').decode()} ({failed})"
 
 
 # -- the function that hands it over --------------------------------------------------------------

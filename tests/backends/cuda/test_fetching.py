@@ -1,0 +1,123 @@
+"""Copies to the host by way of seats, seen by a driver that copies when it is waited for."""
+
+from __future__ import annotations
+
+from ctypes import memmove
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia.backends.cuda import fetching
+from lloydia.backends.cuda.fetching import SEAT, Fetched
+
+
+class Device(torch.Tensor):
+    """A tensor that says that it is on the first GPU."""
+
+    is_cuda = True
+    device = SimpleNamespace(index=0)
+
+
+class Driver:
+    """Copies late: when an event is waited for that was noted after the copy."""
+
+    def __init__(self):
+        self.queued, self.events, self.noted = [], 0, {}
+
+    def cuEventCreate(self, event, flags):
+        self.events += 1
+        event._obj.value = self.events
+        return 0
+
+    def cuMemcpyDtoHAsync_v2(self, to, source, size, stream):
+        assert stream == 5
+        self.queued.append((to, source, size))
+        return 0
+
+    def cuEventRecord(self, event, stream):
+        self.noted[event], self.queued = self.queued, []
+        return 0
+
+    def cuEventSynchronize(self, event):
+        for copy in self.noted.pop(event, []):
+            memmove(*map(int, copy))
+        return 0
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    found = Driver()
+    monkeypatch.setattr(fetching, "driver", lambda: found)
+    monkeypatch.setattr(fetching, "enter", lambda: None)
+    monkeypatch.setattr(fetching, "stream_of", lambda device: 5)
+    monkeypatch.setattr(fetching, "_free", {})
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *a, pin_memory=False, **o: empty(*a, **o))
+    return found
+
+
+def there(array):
+    return torch.from_numpy(array).as_subclass(Device)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float64"])
+def test_a_part_comes_in_its_type(driver, dtype):
+    source = np.arange(24).reshape(6, 4).astype(dtype)
+    found = Fetched(there(source), 2, 5).numpy()
+    assert found.dtype == source.dtype
+    assert (found == source[2:5]).all()
+    assert driver.events == 1
+
+
+def test_what_came_stays_when_the_seat_is_used_again(driver):
+    first, second = np.arange(8), np.arange(8) + 100
+    one = Fetched(there(first))
+    kept = one.numpy()
+    other = Fetched(there(second))
+    assert (other.numpy() == second).all()
+    assert (kept == first).all()
+    assert one.numpy() is kept
+    assert driver.events == 1
+
+
+def test_two_on_their_way_have_a_seat_each(driver):
+    arrays = [np.arange(8) + 10 * i for i in range(3)]
+    coming = [Fetched(there(array)) for array in arrays]
+    assert driver.events == 3
+    assert all((one.numpy() == array).all() for one, array in zip(coming, arrays))
+
+
+def test_a_seat_that_nobody_waited_for_is_waited_for(driver):
+    dropped = Fetched(there(np.full(8, 7)))
+    del dropped
+    source = np.arange(8)
+    one = Fetched(there(source))
+    assert driver.events == 1
+    # The copy of before has come already: it cannot come over this one.
+    assert (one.numpy() == source).all()
+    assert not driver.noted
+
+
+def test_what_is_large_has_memory_of_its_own(driver, monkeypatch):
+    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    source = np.arange(SEAT // 8 + 1)
+    assert (Fetched(there(source)).numpy() == source).all()
+    assert driver.events == 0
+
+
+def test_an_error_is_named(driver, monkeypatch):
+    monkeypatch.setattr(driver, "cuMemcpyDtoHAsync_v2", lambda *a: 7)
+    monkeypatch.setattr("lloydia.backends.cuda.driver.reason", lambda failed: f"number {failed}")
+    with pytest.raises(RuntimeError, match="refused to copy to the host: number 7"):
+        Fetched(there(np.arange(8)))
+
+
+def test_a_tensor_on_the_host_is_copied_at_once():
+    source = torch.arange(6).view(3, 2)
+    one = Fetched(source, 1, 3)
+    source.zero_()
+    assert one.numpy().tolist() == [[2, 3], [4, 5]]
