@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
-from lloydia.stopping import Rule, bound_of, tolerance_of
+from lloydia.stopping import Rule, tolerance_of
 
 __all__ = [
     "CALLBACK",
@@ -195,7 +194,7 @@ def steps(
             queued += 1
         yield waiting[0]
         if passed is not None:
-            for _ in range(passed(queued - len(waiting) + 1, partial(bound_of, rule))):
+            for _ in range(passed(queued - len(waiting) + 1, rule)):
                 waiting.popleft()
         report = waiting.popleft().result()
         own, fixed, relocated = report.iteration, report.n_changed == 0, 0

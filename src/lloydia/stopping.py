@@ -22,7 +22,6 @@ __all__ = [
     "Rule",
     "Shift",
     "Tolerance",
-    "bound_of",
     "parse",
     "spell",
     "tolerance_of",
@@ -36,9 +35,12 @@ class Rule:
     ----------
     needs_inertia : bool
         Whether the reports must hold the inertia, which costs a pass over the data.
+    bound : float
+        A shift above which the rule never stops a run; infinity if it goes by anything else.
     """
 
     needs_inertia = False
+    bound = math.inf
 
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
@@ -148,6 +150,11 @@ class Shift(Rule):
 
     limit: float
 
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """The limit itself."""
+        return self.limit
+
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
         return report.shift <= self.limit
@@ -190,6 +197,11 @@ class Tolerance(Rule):
         """The rule with its limit."""
         return Shift(self.tol * self.spread())
 
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """The limit, once it was found; until then a bound on it."""
+        return self.shift.limit if "shift" in vars(self) else self.most
+
     def __call__(self, report: Report) -> bool:
         """Return whether to stop after the iteration of this report."""
         return report.shift == 0.0 or (report.shift <= self.most and self.shift(report))
@@ -205,13 +217,6 @@ def tolerance_of(rule: Rule) -> float:
         return rule.tol
     # No other limit is known to be one of the rows'.
     return 0.0 if type(rule) is Shift and rule.limit == 0.0 else NEVER
-
-
-def bound_of(rule: Rule) -> float:
-    """Return a bound on the shifts that a rule of :func:`tolerance_of` stops at."""
-    if isinstance(rule, Tolerance):
-        return rule.shift.limit if "shift" in vars(rule) else rule.most
-    return rule.limit if isinstance(rule, Shift) else math.inf
 
 
 # What rules are called in text; each is made of one number.

@@ -98,10 +98,10 @@ class Ready:
 class Engine(Protocol):
     """One data set in its place, and the state of a run on it.
 
-    One that keeps what its iterations tell may also have ``passed(iteration, limit)``: it waits for
+    One that keeps what its iterations tell may also have ``passed(iteration, rule)``: it waits for
     an iteration that was queued and counts those from it on, but not the last that is known, in
-    which rows changed, the shift was above ``limit()``, and no cluster was empty that the loop
-    would deal with.  Nobody asks for their reports.
+    which rows changed, the shift was above the rule's `bound`, and no cluster was empty that the
+    loop would deal with.  Nobody asks for their reports.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from ctypes import memmove
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import fetching
+from lloydia.backends.cuda import fetching, own_device
 from lloydia.backends.cuda.fetching import SEAT, Fetched
 
 
@@ -17,7 +18,7 @@ class Device(torch.Tensor):
     """A tensor that says that it is on the first GPU."""
 
     is_cuda = True
-    device = SimpleNamespace(index=0)
+    device = SimpleNamespace(index=0, type="cuda")
 
 
 class Driver:
@@ -33,6 +34,8 @@ class Driver:
 
     def cuMemcpyDtoHAsync_v2(self, to, source, size, stream):
         assert stream == 5
+        # A copy that nobody has waited for would come over this one.
+        assert all(to != other for copies in self.noted.values() for other, *_ in copies)
         self.queued.append((to, source, size))
         return 0
 
@@ -54,6 +57,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(fetching, "stream_of", lambda device: 5)
     monkeypatch.setattr(fetching, "_free", {})
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(own_device, "current_device", lambda: 0)
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *a, pin_memory=False, **o: empty(*a, **o))
     return found
@@ -96,17 +100,44 @@ def test_a_seat_that_nobody_waited_for_is_waited_for(driver):
     source = np.arange(8)
     one = Fetched(there(source))
     assert driver.events == 1
-    # The copy of before has come already: it cannot come over this one.
     assert (one.numpy() == source).all()
     assert not driver.noted
 
 
-def test_what_is_large_has_memory_of_its_own(driver, monkeypatch):
-    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
+def test_seats_that_nobody_waited_for_are_taken_last(driver):
+    kept, dropped = Fetched(there(np.arange(8))), Fetched(there(np.arange(8)))
+    kept.numpy()
+    del dropped
+    free = fetching._free[0]
+    assert [seat.taken for seat in free] == [True, False]
+
+
+@pytest.mark.parametrize("why", ["large", "elsewhere", "strided", "type"])
+def test_what_is_not_ordinary_has_memory_of_its_own(driver, monkeypatch, why):
+    recorded = []
+    event = SimpleNamespace(record=recorded.append, synchronize=lambda: None)
     monkeypatch.setattr(torch.cuda, "Event", lambda: event)
-    source = np.arange(SEAT // 8 + 1)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: ("stream of", device.index))
+    source = np.arange(SEAT // 8 + 1 if why == "large" else 8)
+    if why == "elsewhere":
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    if why == "strided":
+        source = source[::2]
+    if why == "type":
+        source = source.astype("int16")
     assert (Fetched(there(source)).numpy() == source).all()
     assert driver.events == 0
+    # By the stream of its own device, whatever the current one is.
+    assert recorded == [("stream of", 0)]
+
+
+def test_a_seat_is_not_lost_by_an_error(driver, monkeypatch):
+    monkeypatch.setattr(driver, "cuEventRecord", lambda *a: 7)
+    monkeypatch.setattr("lloydia.backends.cuda.driver.reason", lambda failed: f"number {failed}")
+    with pytest.raises(RuntimeError, match="refused to note an event"):
+        Fetched(there(np.arange(8)))
+    gc.collect()
+    assert [seat.taken for seat in fetching._free[0]] == [True]
 
 
 def test_an_error_is_named(driver, monkeypatch):

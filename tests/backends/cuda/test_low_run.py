@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
-from lloydia.backends.cuda import low_run
+from lloydia.backends.cuda import beginning, low_run, own_device
 from lloydia.exact import sums
+from lloydia.stopping import Shift
 from table import answer, blobs
 
 
@@ -163,3 +166,68 @@ def test_a_start_beside_the_rows_is_kept_where_the_run_has_no_room(device):
     model = KMeans(3, init=rows[:3], max_iter=3, tol=0).fit(rows)
     oracle = KMeans(3, init=X[:3], max_iter=3, tol=0, device="reference").fit(X)
     assert answer(model) == answer(oracle)
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Have memory that nobody has written hold what nobody wants."""
+    empty = torch.empty
+
+    def full(*args, **options):
+        out = empty(*args, **options)
+        out.untyped_storage().fill_(0x5B)
+        return out
+
+    monkeypatch.setattr(torch, "empty", full)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.parametrize("tol", [0.0, 1e-4])
+@pytest.mark.parametrize("case", ["plain", "empty", "kept", "weights", "once", "several", "wide"])
+def test_memory_may_hold_anything_before(poisoned, case, tol):
+    X = wide("float32") if case == "wide" else blobs(300, 2, "float32")
+    start = X[:4].copy()
+    if case in ("empty", "kept"):
+        start[3] += 1e3
+    parameters = {"init": start, "tol": tol, "max_iter": 1 if case == "once" else 20}
+    if case == "kept":
+        parameters["empty"] = "keep"
+    if case == "several":
+        parameters |= {"init": "random", "n_init": 3, "random_state": 0}
+    weights = np.arange(len(X)) % 3.0 if case == "weights" else None
+    oracle = KMeans(4, device="reference", **parameters).fit(X, sample_weight=weights)
+    model = KMeans(4, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+
+
+def test_the_last_run_is_given_back_before_the_next(monkeypatch):
+    X = blobs(3000, 2, "float32")
+    engine = choose("cuda", X, None, None)
+    engine.tolerance, left = 1e-4, []
+
+    def check_memory(needed, device):
+        variance = engine._variance
+        left.append(variance and variance.memory.untyped_storage().nbytes())
+
+    monkeypatch.setattr(beginning, "check_memory", check_memory)
+    for _ in range(2):
+        engine.start(X[:4].copy(), "lloyd", True, 5)
+        engine.iterate(False).result()
+    # All that is left of the first run is the spread.
+    assert left[0] is None
+    assert left[1] < 1000 < engine.run.piece.nbytes
+
+
+def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 2)).astype("float32")
+    engine = choose("cuda", X, None, None)
+    engine.tolerance, there = 0.0, []
+    engine.start(X[:4].copy(), "lloyd", True, 6)
+    for _ in range(6):
+        engine.iterate(False)
+    monkeypatch.setattr(own_device, "INTERPRETED", False)
+    monkeypatch.setattr(own_device, "current_device", lambda: 7)
+    inside = contextmanager(lambda device: (yield there.append(device)))
+    monkeypatch.setattr(torch.cuda, "device", inside)
+    assert engine.passed(1, Shift(0.0)) == 5
+    assert there == [engine.device]

@@ -11,6 +11,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, RECHECKED
 from lloydia.backends.cuda.reports import Reports, passed, read
+from lloydia.stopping import Shift
 from table import answer, blobs
 
 
@@ -89,7 +90,7 @@ def test_an_engine_counts_what_it_passes_over():
     engine.start(X[:4].copy(), "lloyd", True, 6)
     for _ in range(6):
         late = engine.iterate(False)
-    assert engine.passed(1, lambda: 0.0) == 5
+    assert engine.passed(1, Shift(0.0)) == 5
     assert engine.n_distances == 5 * 300 * 4
     assert late.result().iteration == 6
-    assert engine.passed(6, lambda: 0.0) == 0
+    assert engine.passed(6, Shift(0.0)) == 0

@@ -34,6 +34,7 @@ __all__ = ["Beginning"]
 FEW_ROWS = 1 << 14
 
 
+# The bits of infinity: no number that is finite has them, or more.
 INFINITE = int(np.float64(np.inf).view(np.int64))
 
 
@@ -239,6 +240,9 @@ class Beginning(Picks):
         if self.unchecked:
             # Of a run whose grid nobody has looked at.
             self._variance = None
+        if self._variance is not None and self._variance.queued:
+            # It may be part of the last run's memory, which is given back.
+            self._variance.part_with()
         self.unchecked = self._measures()
         if self.low and not self.unchecked:
             self.extent()
@@ -280,7 +284,6 @@ class Beginning(Picks):
         """Return the spread that a run is to queue, if nobody has."""
         spread, tol = self._variance, self.tolerance
         if spread is not None and spread.queued:
-            spread.part_with()
             spread.aim(tol)
         elif self.unchecked:
             lattice = found_lattice(self.X, run.numbers, LIMBS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -21,6 +20,7 @@ from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
 from lloydia.backends.engine import Report
 from lloydia.exact import sums as exact
+from lloydia.stopping import Rule
 
 __all__ = ["CUDA"]
 
@@ -119,14 +119,13 @@ class CUDA(Beginning):
             iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
 
-    @anywhere
-    def passed(self, iteration: int, limit: Callable[[], float]) -> int:
+    def passed(self, iteration: int, rule: Rule) -> int:
         """Pass over iterations that end nothing; see :class:`lloydia.backends.engine.Engine`."""
         if not isinstance(self.run, LowRun) or iteration > self.launched:
             return 0
         if self.unchecked:
             self._check()
-        count, rechecked = self.run.passed(iteration, limit())
+        count, rechecked = self.run.passed(iteration, rule.bound)
         self.n_distances += count * self.n_samples * self.k
         self.n_rechecked += rechecked
         return count

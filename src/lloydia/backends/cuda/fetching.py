@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int64
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.driver import driver, enter, refuse
 from lloydia.backends.cuda.launching import stream_of
+from lloydia.backends.cuda.own_device import current
 
 __all__ = ["Fetched"]
 
@@ -28,41 +30,51 @@ TYPES = {
 
 
 class Seat:
-    """Memory on the host that the device reaches, and an event: used again and again.
+    """Memory on the host that a device reaches, and an event: used again and again.
 
-    Attributes
+    Parameters
     ----------
+    device : torch.device
+        The current one.
     free : list of Seat
-        Where it waits for its next use.
-    taken : bool
-        Whether the last copy to it was queued and perhaps not waited for.
+        Where those of the device wait for their next use: first those that nobody has waited for.
     """
 
-    __slots__ = "address", "bytes", "event", "free", "taken"
+    __slots__ = "address", "bytes", "device", "event", "free", "taken"
 
-    def __init__(self, free: list[Seat]) -> None:
+    def __init__(self, device: torch.device, free: list[Seat]) -> None:
         memory = torch.empty(SEAT, dtype=torch.uint8, pin_memory=True)
         self.bytes, self.address = memory.numpy(), memory.data_ptr()
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
-        self.event, self.free, self.taken = event.value, free, False
+        self.event, self.device, self.free = event.value, device, free
+        # Whether a copy to it was queued that nobody has waited for.
+        self.taken = False
 
     def fetch(self, source: int, size: int, stream: int) -> None:
         """Queue a copy of so many bytes from an address on the device."""
-        if self.taken:  # Nobody has asked for what it was used for before.
+        if self.taken:
             self.wait()
-        library = driver()
+        library, self.taken = driver(), True
         refuse(library.cuMemcpyDtoHAsync_v2(self.address, source, size, stream), "copy to the host")
-        self.taken = True
         refuse(library.cuEventRecord(self.event, stream), "note an event")
 
     def wait(self) -> None:
-        """Wait for the copy."""
-        refuse(driver().cuEventSynchronize(self.event), "wait for a copy to the host")
+        """Wait for the copy, in any thread."""
+        with current(self.device):
+            enter()
+            refuse(driver().cuEventSynchronize(self.event), "wait for a copy to the host")
         self.taken = False
 
+    def leave(self) -> None:
+        """Wait for the next use."""
+        if self.taken:
+            self.free.insert(0, self)
+        else:
+            self.free.append(self)
 
-# Of each device.
+
+# Of each device, by its number.
 _free: dict[int, list[Seat]] = {}
 
 
@@ -72,35 +84,43 @@ class Fetched:
     Parameters
     ----------
     source : torch.Tensor
-        Contiguous.
     first, last : int, optional
         Entries along its first axis: from one, and up to another, exclusive; by default all.
+
+    Attributes
+    ----------
+    seat : Seat, optional
+        Where it comes to, if it is small; `kind` and `shape` are those of what it comes as.
+    host, come : tensor and event, optional
+        Where it comes to otherwise, and what tells that it has.
+    found : ndarray, optional
+        It, once it was waited for.
     """
 
-    # What is copied by way of PyTorch, and what tells when it has come.
     host: torch.Tensor | None = None
     come: torch.cuda.Event | None = None
     seat: Seat | None = None
     found: NDArray[Any] | None = None
 
     def __init__(self, source: torch.Tensor, first: int = 0, last: int | None = None) -> None:
-        count, device = source.shape[0], source.device.index
+        count, device = source.shape[0], source.device
         last = count if last is None else last
         size = source.nbytes // max(count, 1)
-        self.n_bytes = (last - first) * size
-        ordinary = source.is_cuda and self.n_bytes <= SEAT and source.dtype in TYPES
-        if not ordinary or device != torch.cuda.current_device():
+        small = (last - first) * size <= SEAT and source.dtype in TYPES
+        # What is asked of the driver is asked in the context of the current device.
+        here = source.is_cuda and device.index == torch.cuda.current_device()
+        if not (small and here and source.is_contiguous()):
             self._copy(source[first:last])
             return
         enter()
         self.kind, self.shape = TYPES[source.dtype], (last - first, *source.shape[1:])
-        free = _free.setdefault(device, [])
+        free = _free.setdefault(device.index, [])
         try:
-            seat = free.pop()
+            self.seat = free.pop()
         except IndexError:
-            seat = Seat(free)
-        seat.fetch(source.data_ptr() + first * size, self.n_bytes, stream_of(device))
-        self.seat = seat
+            self.seat = Seat(device, free)
+        address = source.data_ptr() + first * size
+        self.seat.fetch(address, (last - first) * size, stream_of(device.index))
 
     def _copy(self, source: torch.Tensor) -> None:
         """Queue a copy to memory of its own."""
@@ -108,12 +128,13 @@ class Fetched:
         self.host.copy_(source, non_blocking=True)
         if source.is_cuda:
             self.come = torch.cuda.Event()
-            self.come.record()
+            # That is where the copy was queued, whatever device is the current one.
+            self.come.record(torch.cuda.current_stream(source.device))
 
     def numpy(self) -> NDArray[Any]:
         """Wait for it; the array is the caller's own, and the same each time."""
         if self.found is None:
-            self.found = self._own() if self.seat is None else self._seated()
+            self.found = self._own() if self.seat is None else self._seated(self.seat)
         return self.found
 
     def _own(self) -> NDArray[Any]:
@@ -122,10 +143,11 @@ class Fetched:
             self.come.synchronize()
         return self.host.numpy()
 
-    def _seated(self) -> NDArray[Any]:
-        assert self.seat is not None
-        self.seat.wait()
-        found = self.seat.bytes[: self.n_bytes].view(self.kind).reshape(self.shape).copy()
+    def _seated(self, seat: Seat) -> NDArray[Any]:
+        seat.wait()
+        kind = np.dtype(self.kind)
+        n_bytes = kind.itemsize * prod(self.shape)
+        found = seat.bytes[:n_bytes].view(kind).reshape(self.shape).copy()
         self.leave()
         return found
 
@@ -133,7 +155,7 @@ class Fetched:
         """Give the seat to others."""
         seat, self.seat = self.seat, None
         if seat is not None:
-            seat.free.append(seat)
+            seat.leave()
 
     def __del__(self) -> None:
         self.leave()

@@ -15,7 +15,7 @@ from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["LowMemory"]
 
-# Where parts of the scratch are.
+# What follows the zeros, by its number.
 LISTS, TABLE, CELLS, HISTORY = 0, 3, 4, 5
 
 
@@ -24,7 +24,7 @@ class LowMemory:
 
     Attributes
     ----------
-    piece : uint8 (shape.scratch[-1],)
+    piece : uint8 (shape.places[-1],)
         All of it.
     zeros : int64 (shape.n_zeros,)
         All that starts at zero: what is told, then the sums.
@@ -61,7 +61,7 @@ class LowMemory:
 
     def _take(self) -> None:
         """Take the memory; the zeros are to be written."""
-        size = self.shape.scratch[-1]
+        size = self.shape.places[-1]
         self.piece = torch.empty(size, dtype=torch.uint8, device=self.rows.device)
 
     @cached_property
@@ -73,7 +73,7 @@ class LowMemory:
         return self.zeros[edges[i] : edges[i + 1]]
 
     def _room(self, i: int, dtype: torch.dtype) -> torch.Tensor:
-        edges = self.shape.scratch
+        edges = self.shape.places
         return self.piece[edges[i] : edges[i + 1]].view(dtype)
 
     @property

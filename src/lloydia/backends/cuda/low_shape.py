@@ -61,7 +61,7 @@ class LowShape:
         Where what is told begins, part by part, and where the sums do, in int64.
     n_zeros : int
         Numbers that begin with zeros.
-    scratch : tuple of int
+    places : tuple of int
         Where the lists, the table, the cells and the centres of iterations begin, in bytes, beyond
         the zeros, and where they end.
     """
@@ -79,7 +79,7 @@ class LowShape:
     tile: int
     edges: tuple[int, ...]
     n_zeros: int
-    scratch: tuple[int, ...]
+    places: tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
