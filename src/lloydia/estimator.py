@@ -174,9 +174,10 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return checked(init, X, self.n_clusters), 1
 
     def _seed(
-        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState
+        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState | None
     ) -> NDArray:
         if isinstance(init, str):
+            assert random_state is not None
             centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
         elif callable(init):
             centers = checked(

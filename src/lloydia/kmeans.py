@@ -228,7 +228,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         with telling(print) if self.verbose else nullcontext():
             engine = choose(self.device, X, weights, self.n_threads)
         # What draws or calls for a start is not to do so for rows that are refused.
-        check_range(engine, weights, init, later=not (isinstance(init, str) or callable(init)))
+        drawn = isinstance(init, str) or callable(init)
+        check_range(engine, weights, init, later=not drawn)
         rule = self._rule(engine)
         tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
         progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
@@ -238,7 +239,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             if number in progress.halts:
                 centers = progress.halts[number].used
             else:
-                centers = self._seed(engine, home(X), init, progress.random_state)
+                random_state = progress.random_state if drawn else None
+                centers = self._seed(engine, home(X), init, random_state)
                 if callable(init):
                     check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
-from lloydia.seeding.generator import generator
+from lloydia.seeding.generator import generator, is_seed
 from lloydia.stopping import Rule, parse, spell
 
 if TYPE_CHECKING:
@@ -224,13 +224,19 @@ class Progress:
     ) -> None:
         self.estimator, self.engine, self.init = estimator, engine, init
         self.checkpoints = checkpoints
-        self.random_state = generator(estimator.random_state)
+        if not is_seed(estimator.random_state):
+            self.random_state  # noqa: B018 - refuses what is none
         self.results: dict[int, Result] = {}
         self.halts: dict[int, Halt] = {}
         # Of the best run, once it is over in this process.
         self.labels: dict[int, Any] = {}
         if snapshot is not None:
             self._go_on_from(snapshot)
+
+    @cached_property
+    def random_state(self) -> RandomState:
+        """What starts are drawn with; given ones draw nothing, and seeding it takes time."""
+        return generator(self.estimator.random_state)
 
     @cached_property
     def parameters(self) -> dict[str, Any]:

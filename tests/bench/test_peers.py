@@ -6,7 +6,7 @@ import pytest
 from lloydia import KMeans, assign
 from lloydia.bench import peers
 from lloydia.bench.cases import Case
-from lloydia.bench.peers import Task
+from lloydia.bench.peers import Task, ours
 
 CASE = Case("", 4_000, 40, 12, "mixture")
 EVERY = [
@@ -76,3 +76,9 @@ def test_choose():
 def test_matrices_that_are_too_large_are_refused():
     elkan = next(peer for peer in EVERY if peer.name == "scikit-learn elkan")
     assert "4.0 GB" in elkan.refuses(Case("", 10**6, 2, 1000, "uniform"), "fits")
+
+
+def test_filtering_is_not_asked_for_many_features():
+    filtering = next(peer for peer in ours.PEERS if peer.name == "Lloydia filtering")
+    assert filtering.refuses(Case("", 1000, 257, 8, "mixture"), "auto") == "at most 256 features"
+    assert filtering.refuses(Case("", 1000, 256, 8, "mixture"), "auto") == ""

@@ -10,7 +10,10 @@ from numpy.random import MT19937, RandomState
 from numpy.random.bit_generator import ISeedSequence
 from sklearn.utils import check_random_state
 
-__all__ = ["generator"]
+__all__ = ["generator", "is_seed"]
+
+# Seeds are below.
+SEEDS = 1 << 32
 
 
 class Blank(ISeedSequence):
@@ -19,6 +22,11 @@ class Blank(ISeedSequence):
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         """Return that many zeros."""
         return np.zeros(n_words, dtype)
+
+
+def is_seed(random_state: Any) -> bool:
+    """Return whether this is an integer that :func:`generator` takes."""
+    return isinstance(random_state, Integral) and 0 <= random_state < SEEDS  # type: ignore[operator]
 
 
 def generator(random_state: Any) -> RandomState:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
+from lloydia.algorithms.filtering import MOST_FEATURES
+from lloydia.bench.cases import Case
 from lloydia.bench.peers import Fitted, Peer, Task
 
 
@@ -19,6 +21,12 @@ class Ours(Peer):
         self.name = f"Lloydia {algorithm}"
         self.algorithm = algorithm
         self.modes = modes
+
+    def refuses(self, case: Case, mode: str) -> str:
+        """Return why not: filtering is for few features."""
+        if self.algorithm == "filtering" and case.d > MOST_FEATURES:
+            return f"at most {MOST_FEATURES} features"
+        return super().refuses(case, mode)
 
     def fit(self, X: NDArray, task: Task) -> Fitted:
         """Fit, and tell how many distances that took."""
