@@ -18,6 +18,7 @@ from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
 from lloydia.backends import choose
+from lloydia.backends.cpu import tile_scores
 from lloydia.data.chunks import memory
 from nasty import FLAVOURS, nasty_rows, rows_of
 
@@ -208,6 +209,13 @@ def test_what_nobody_tells_is_no_limit(monkeypatch):
     assert elkan.free_bytes() == np.inf
 
 
+@pytest.fixture
+def no_units(monkeypatch):
+    """Have no matrix units: with them auto offers no bounds of many centres."""
+    monkeypatch.setattr(tile_scores, "WHOLE", False)
+
+
+@pytest.mark.usefixtures("no_units")
 def test_an_engine_goes_with_its_last_reference():
     """Its rows and bounds do not wait for the garbage collector."""
     engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
@@ -222,6 +230,7 @@ def test_an_engine_goes_with_its_last_reference():
         gc.enable()
 
 
+@pytest.mark.usefixtures("no_units")
 def test_bounds_of_the_last_run_make_room_for_those_of_the_next(monkeypatch):
     engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
     engine.start(np.zeros((200, 300), np.float32), "elkan")
