@@ -21,7 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import lloydia
-from lloydia import KMeans, stopping
+from lloydia import KMeans, MiniBatchKMeans, stopping
+from lloydia.parameters import InvalidParameterError
 
 X = load_iris().data
 
@@ -401,3 +402,19 @@ def test_centres_that_were_set_by_hand_are_enough_to_predict():
     model = KMeans(2)
     model.cluster_centers_ = np.array([[0.0, 0.0], [4.0, 4.0]])
     assert model.predict(np.array([[1.0, 1.0], [3.0, 3.0]])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "a", 1.5])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("Model", [KMeans, MiniBatchKMeans])
+def test_what_is_no_seed_is_named(Model, seed, given):
+    X = np.arange(12.0).reshape(6, 2)
+    model = Model(2, init=X[:2] if given else "random", n_init=1, random_state=seed)
+    with pytest.raises(InvalidParameterError, match=rf"^random_state={seed!r} must be None, an "):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("seed", [0, np.int64(7), 2**32 - 1, None, np.random, True])
+def test_seeds_are_scikit_learns(seed):
+    X = np.arange(12.0).reshape(6, 2)
+    assert KMeans(2, random_state=seed).fit(X).n_iter_ >= 1

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
@@ -14,6 +15,7 @@ from lloydia.backends.engine import Engine
 from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding import SEEDINGS
+from lloydia.seeding.generator import is_seed
 from lloydia.stopping import Rule
 
 __all__ = [
@@ -84,6 +86,12 @@ def _check_shared(estimator: Any) -> None:
     if not isinstance(estimator.verbose, int | Integral | np.bool_) or estimator.verbose < 0:
         raise InvalidParameterError(f"verbose={estimator.verbose!r} must be an integer >= 0.")
     _check_least_0("tol", estimator.tol)
+    seed = estimator.random_state
+    if not (seed is None or is_seed(seed) or isinstance(seed, RandomState) or seed is np.random):
+        raise InvalidParameterError(
+            f"random_state={seed!r} must be None, an integer from 0 to 2**32 - 1, or a "
+            "numpy.random.RandomState."
+        )
     if isinstance(estimator.init, str):
         check_choice("init", estimator.init, SEEDINGS, ", an array or a callable")
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
-from lloydia.seeding.generator import generator, is_seed
+from lloydia.seeding.generator import generator
 from lloydia.stopping import Rule, parse, spell
 
 if TYPE_CHECKING:
@@ -224,8 +224,6 @@ class Progress:
     ) -> None:
         self.estimator, self.engine, self.init = estimator, engine, init
         self.checkpoints = checkpoints
-        if not is_seed(estimator.random_state):
-            self.random_state  # noqa: B018 - refuses what is none
         self.results: dict[int, Result] = {}
         self.halts: dict[int, Halt] = {}
         # Of the best run, once it is over in this process.

@@ -93,3 +93,10 @@ def test_what_is_no_run_is_said(tmp_path, text, what):
     path.write_text(text)
     with pytest.raises(ValueError, match=what):
         newest(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "rows.npy"
+    path.write_bytes(b"\x93NUMPY")
+    with pytest.raises(ValueError, match=r"rows\.npy is no text: name JSON lines"):
+        newest(path)

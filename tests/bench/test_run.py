@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from fake_peers import TINY
+
+from lloydia.bench.contest import Contest
+from lloydia.bench.worker import Failed
 
 pytestmark = pytest.mark.filterwarnings("ignore:the machine is busy")
 
@@ -87,3 +91,18 @@ def test_defaults_have_no_start(measure):
     rows = measure("right", mode="fits", case=replace(TINY, defaults=True))
     assert rows["Lloydia auto"]["checked"] == "whole fit"
     assert rows["right"]["reason"] == "has not the same k-means++"
+
+
+def test_times_that_make_no_sense_are_taken_again():
+    """More iterations that took less time: someone else was at work."""
+    taken = [4.0, 3.0, 2.0, 5.0]
+    contest = object.__new__(Contest)
+    worker = SimpleNamespace(fit=lambda *_, **__: {"seconds": taken.pop(0)})
+    entry = SimpleNamespace(peer=SimpleNamespace(stops=True), worker=worker, turns=[])
+    contest.mode, contest.data, contest.tol, contest.entries = "iterations", None, 0.0, [entry]
+    contest.case, contest.patience = TINY, SimpleNamespace(turn=0.0, probe=1.0)
+    assert contest._timed(entry, None) == {"base": {"seconds": 2.0}, "seconds": 5.0}
+    taken += [3.0, 3.0, 4.0, 1.0, 2.0, 1.0]
+    with pytest.raises(Failed, match=r"3 times .* iterations took no longer than"):
+        contest._timed(entry, None)
+    assert taken == []

@@ -49,7 +49,13 @@ def newest(path: Path) -> list[Row]:
         If there is none.
     """
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{path} is no text: name a file of JSON lines that --save kept."
+        ) from None
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError:
