@@ -52,9 +52,7 @@ def newest(path: Path) -> list[Row]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path} is no text: name a file of JSON lines that --save kept."
-        ) from None
+        raise ValueError(f"{path} is no text: name JSON lines that --save kept.") from None
     for number, line in enumerate(text.splitlines(), 1):
         try:
             rows.append(json.loads(line))
