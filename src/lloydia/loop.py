@@ -181,22 +181,20 @@ def steps(
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
     watchers = _watchers.get()
-    # What an iteration tells is not asked for where nobody looks at it and it ends nothing.
-    passed = None if engine.tolerance == NEVER or watchers else getattr(engine, "passed", None)
+    # Iterations that nobody looks at, and that end nothing, are the engine's own affair.
+    until = None if engine.tolerance == NEVER or watchers else getattr(engine, "until", None)
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""
     if halt:
         yield from _again(engine, halt, empty)
         queued, costs = 1, list(halt.costs) if costed else []
     while not reason:
-        while before + queued < max_iter and len(waiting) <= lag:
+        while until is None and before + queued < max_iter and len(waiting) <= lag:
             waiting.append(engine.iterate(costed))
             queued += 1
-        yield waiting[0]
-        if passed is not None:
-            for _ in range(passed(queued - len(waiting) + 1, rule)):
-                waiting.popleft()
-        report = waiting.popleft().result()
+        late = waiting.popleft() if until is None else until(rule)
+        yield late
+        report = late.result()
         own, fixed, relocated = report.iteration, report.n_changed == 0, 0
         if report.n_empty and settles:
             engine.rewind(own)

@@ -226,8 +226,6 @@ class Progress:
         self.checkpoints = checkpoints
         self.results: dict[int, Result] = {}
         self.halts: dict[int, Halt] = {}
-        # Of the best run, once it is over in this process.
-        self.labels: dict[int, Any] = {}
         if snapshot is not None:
             self._go_on_from(snapshot)
 
@@ -290,10 +288,11 @@ class Progress:
         """Keep a run's result; `stopped` says whether a callback ended the fit with it."""
         if not (result.reason == LIMIT or (stopped and result.reason == CALLBACK)):
             self.halts.pop(number, None)
-        self.results[number] = result._replace(labels=None)
-        if self._best() == number:
-            self.labels = {number: result.labels}
-        self._write()
+        self.results[number] = result
+        if len(self.results) > 1:
+            self._keep_labels(self._best())
+        if self.checkpoints:
+            self._write()
 
     def end(self) -> Result:
         """End the fit; return the best run's result."""
@@ -301,8 +300,8 @@ class Progress:
             checkpoint.write(self._snapshot())
         number = self._best()
         best = self.results[number]
-        if number in self.labels:
-            return best._replace(labels=self.labels[number])
+        if best.labels is not None:
+            return best
         self.engine.classify(best.centers)
         if float(self.engine.inertia()) != best.inertia:
             raise OtherDataError(
@@ -318,6 +317,12 @@ class Progress:
             return next(iter(results))
         return min(sorted(results), key=lambda number: results[number].inertia)
 
+    def _keep_labels(self, best: int) -> None:
+        """Forget the labels of all runs but one."""
+        for number, result in self.results.items():
+            if number != best and result.labels is not None:
+                self.results[number] = result._replace(labels=None)
+
     def _write(self) -> None:
         for checkpoint in self.checkpoints:
             if checkpoint.due():
@@ -325,7 +330,7 @@ class Progress:
 
     def _snapshot(self) -> Snapshot:
         results = {
-            number: result._replace(centers=on_host(result.centers))
+            number: result._replace(labels=None, centers=on_host(result.centers))
             for number, result in self.results.items()
         }
         state: Any = self.random_state.get_state()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import scipy.sparse as sp
@@ -191,8 +192,13 @@ def together(
 
 def _gpu_name(device: str, there: bool) -> str:
     """Return ``"cuda"`` or ``"cuda:N"`` where a GPU is meant, else an empty string."""
-    name = "cuda" if device == "auto" and there else str(device)  # a torch.device has a name too
-    return name if name == "cuda" or ONE_GPU.fullmatch(name) else ""
+    return "cuda" if device == "auto" and there else _one_name(str(device))
+
+
+@lru_cache
+def _one_name(device: str) -> str:
+    """Return the name of a device if it is that of one GPU, else an empty string."""
+    return device if device == "cuda" or ONE_GPU.fullmatch(device) else ""
 
 
 def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine:

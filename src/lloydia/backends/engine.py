@@ -98,10 +98,10 @@ class Ready:
 class Engine(Protocol):
     """One data set in its place, and the state of a run on it.
 
-    One that keeps what its iterations tell may also have ``passed(iteration, rule)``: it waits for
-    an iteration that was queued and counts those from it on, but not the last that is known, in
-    which rows changed, the shift was above the rule's `bound`, and no cluster was empty that the
-    loop would deal with.  Nobody asks for their reports.
+    One may also have ``until(rule)``, for runs whose iterations nobody looks at: it queues them by
+    itself, and what it returns is the report, late, of the next one that may end the run.  In those
+    before it rows changed, the shift was above the rule's `bound`, and no cluster was empty that
+    the loop would deal with; the last one of the run is reported in any case.
 
     Attributes
     ----------

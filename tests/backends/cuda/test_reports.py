@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +12,8 @@ from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, RECHECKED
-from lloydia.backends.cuda.reports import Reports, passed, read
-from lloydia.stopping import Shift
+from lloydia.backends.cuda.reports import Reports, passed, told
+from lloydia.stopping import Labels, Shift
 from table import answer, blobs
 
 
@@ -26,23 +28,23 @@ def reports(changed, empty, shifts, rechecked=0):
 @pytest.mark.parametrize(
     ("changed", "empty", "shifts", "settles", "count"),
     [
-        ([9, 8, 7, 6], [0, 0, 0, 0], [4.0, 3.0, 2.0, 1.5], 1, 3),
+        ([9, 8, 7, 6], [0, 0, 0, 0], [4.0, 3.0, 2.0, 1.5], 1, 4),
         ([9, 0, 7, 6], [0, 0, 0, 0], [4.0, 3.0, 2.0, 1.5], 1, 1),
         ([9, 8, 7, 6], [0, 0, 1, 0], [4.0, 3.0, 2.0, 1.5], 1, 2),
-        ([9, 8, 7, 6], [0, 0, 1, 0], [4.0, 3.0, 2.0, 1.5], 0, 3),
+        ([9, 8, 7, 6], [0, 0, 1, 0], [4.0, 3.0, 2.0, 1.5], 0, 4),
         ([9, 8, 7, 6], [0, 0, 0, 0], [4.0, 1.0, 2.0, 1.5], 1, 1),
         ([0, 8], [0, 0], [4.0, 3.0], 1, 0),
-        ([9], [0], [4.0], 1, 0),
+        ([9], [0], [4.0], 1, 1),
     ],
 )
 def test_iterations_that_end_nothing(changed, empty, shifts, settles, count):
     found = reports(changed, empty, shifts, rechecked=np.arange(1, len(changed) + 1))
-    assert passed(found, settles, 1.0) == (count, sum(range(1, count + 1)))
-    # As one by one.
     each = [
-        one.changed > 0 and one.shift > 1.0 and not (settles and one.empty) for one in read(found)
+        one.changed > 0 and one.shift > 1.0 and not (settles and one.empty)
+        for one in map(told, found)
     ]
-    assert count == min(each.index(False) if False in each else len(each), len(each) - 1)
+    assert passed(found, settles, 1.0) == (count, sum(range(1, count + 1)), False in each)
+    assert count == (each.index(False) if False in each else len(each))
 
 
 def test_reports_come_together_and_again():
@@ -59,11 +61,24 @@ def test_reports_come_together_and_again():
     assert [coming.answer(i).changed for i in (5, 2)] == [50, 3]
 
 
+def test_reports_are_passed_over_as_they_come():
+    source = torch.from_numpy(reports([6, 5, 4, 3], [0] * 4, [4.0, 4.0, 4.0, 0.5], [1, 2, 3, 4]))
+    coming = Reports(source, together=3)
+    coming.ask(1, 3)
+    coming.ask(4, 4)
+    assert coming.passed(1, 9, 1, 1.0) == (2, 5, True)
+    assert coming.passed(1, 1, 1, 1.0) == (1, 2, False)
+    # In the first slot, by itself.
+    assert coming.passed(4, 9, 1, 1.0) == (1, 1, False)
+
+
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@pytest.mark.parametrize("tol", [0.0, 1e-6, 1e-3])
-@pytest.mark.parametrize("empty", ["relocate", "keep"])
-def test_nobody_misses_them(monkeypatch, tol, empty):
-    X = blobs(400, 2, "float32")
+@pytest.mark.parametrize(
+    ("d", "tol", "empty"),
+    [*product([2], [0.0, 1e-6, 1e-3], ["relocate", "keep"]), (12, 1e-3, "relocate")],
+)
+def test_nobody_misses_them(monkeypatch, d, tol, empty):
+    X = blobs(400, d, "float32")
     start = np.concatenate([X[:5], X[:1] + 1e3])
     parameters = {"init": start, "tol": tol, "empty": empty, "max_iter": 40}
     oracle = KMeans(6, device="reference", **parameters).fit(X)
@@ -77,20 +92,24 @@ def test_nobody_misses_them(monkeypatch, tol, empty):
     assert again.n_distances_ == model.n_distances_
     assert again.n_iter_ > 3
     assert len(looked) < again.n_iter_
-    monkeypatch.delattr(CUDA, "passed")
+    monkeypatch.delattr(CUDA, "until")
     slow = KMeans(6, device="cuda", **parameters).fit(X)
     assert (slow.n_distances_, slow.n_rechecked_) == (model.n_distances_, model.n_rechecked_)
     assert answer(slow) == answer(oracle)
 
 
-def test_an_engine_counts_what_it_passes_over():
-    X = np.random.default_rng(0).normal(size=(300, 2)).astype("float32")
-    engine = choose("cuda", X, None, None)
-    engine.tolerance = 0.0
+@pytest.mark.parametrize("d", [2, 12])
+def test_an_engine_counts_what_it_passes_over(d):
+    X = np.random.default_rng(0).normal(size=(300, d)).astype("float32")
+    oracle, engine = choose("cuda", X, None, None), choose("cuda", X, None, None)
+    for each in oracle, engine:
+        each.tolerance = 0.0
+        each.start(X[:4].copy(), "lloyd", True, 6)
+    told = [oracle.iterate(False).result() for _ in range(6)]
+    late = engine.until(Shift(0.0))
+    late.begin()
+    assert late.result() == told[-1]
+    assert engine.n_distances == oracle.n_distances == 6 * 300 * 4
+    # What is no bound lets no iteration pass.
     engine.start(X[:4].copy(), "lloyd", True, 6)
-    for _ in range(6):
-        late = engine.iterate(False)
-    assert engine.passed(1, Shift(0.0)) == 5
-    assert engine.n_distances == 5 * 300 * 4
-    assert late.result().iteration == 6
-    assert engine.passed(6, Shift(0.0)) == 0
+    assert [engine.until(Labels(0.0)).result() for _ in range(3)] == told[:3]

@@ -71,8 +71,9 @@ class Beginning(Picks):
         self.lag = 0
         self._lattice: Lattice | None = None
         self.renewed = self.unchecked = False
-        # Iterations queued by the loop, and those that the device was told of.
-        self.queued = self.launched = 0
+        # Iterations queued by the loop, those that the device was told of, and the last one that
+        # the loop was told of.
+        self.queued = self.launched = self.reported = 0
         self.fixed: tuple | None = None
         self.tolerance = NEVER
 
@@ -201,7 +202,7 @@ class Beginning(Picks):
         else:
             self._build(self.begun, settles)
         self.renewed = False
-        self.queued = self.launched = 0
+        self.queued = self.launched = self.reported = 0
 
     def _begin(self, centers: NDArray | torch.Tensor) -> NDArray | torch.Tensor:
         """Return what a run begins with.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.launching import INTERPRETED, place
+from lloydia.backends.cuda.launching import INTERPRETED, number_of, place
 
 __all__ = [
     "check_memory",
@@ -48,8 +48,8 @@ def find(device: str, X: Any) -> str:
     ValueError
         If there is no such GPU, or `X` lives on another one.
     """
-    asked = torch.device(device).index
-    _check_there(device, 0 if asked is None else asked)
+    asked = number_of(device)
+    _check_there(device, asked or 0)
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if asked is not None and home is not None and asked != home:
         raise ValueError(

@@ -14,7 +14,7 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.low_run import LowEnding, LowRun
+from lloydia.backends.cuda.low_run import LowEnding
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
@@ -44,6 +44,23 @@ class Queued:
     def result(self) -> Report:
         """Wait for it."""
         return self.engine.report(self.iteration, self.inertia)
+
+
+class Ended:
+    """The report of the next iteration that may end a run by a rule."""
+
+    __slots__ = "engine", "rule"
+
+    def __init__(self, engine: CUDA, rule: Rule) -> None:
+        self.engine, self.rule = engine, rule
+
+    def begin(self) -> None:
+        """Queue on the device what is not there yet."""
+        self.engine.advance()
+
+    def result(self) -> Report:
+        """Wait for it."""
+        return self.engine.next_end(self.rule)
 
 
 @on_own_device
@@ -83,6 +100,32 @@ class CUDA(Beginning):
             self.launch(queued, ends=queued == self.max_iter)
         return Queued(self, queued, None)
 
+    @anywhere
+    def until(self, rule: Rule) -> Ended:
+        """Return the report of the next iteration that may end the run; nobody sees the others."""
+        return Ended(self, rule)
+
+    def advance(self) -> None:
+        """Queue iterations on the device: several together, as many as may be on their way."""
+        while self.launched < self.max_iter and self.launched <= self.reported + self.lag:
+            self.queued = min(self.launched + self.run.together, self.max_iter)
+            self.launch(self.queued, ends=self.queued == self.max_iter)
+
+    def next_end(self, rule: Rule) -> Report:
+        """Wait for the next iteration that may end the run, and return its report."""
+        ended = False
+        while not ended:
+            self.advance()
+            if self.unchecked:
+                self._check()
+            first, most = self.reported + 1, self.max_iter - self.reported - 1
+            count, rechecked, ended = self.run.passed(first, most, rule.bound)
+            self.reported += count
+            self.n_distances += count * self.n_samples * self.k
+            self.n_rechecked += rechecked
+            ended = ended or self.reported + 1 == self.max_iter
+        return self.report(self.reported + 1, None)
+
     def watch(self) -> Cost:
         """Return the inertia of the iteration that was queued last, which is launched with it."""
         self.launch(self.queued, ends=False)
@@ -110,6 +153,7 @@ class CUDA(Beginning):
     @anywhere
     def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration."""
+        self.reported = iteration
         launched = iteration <= self.launched and not self.unchecked
         told = (self.run.known(iteration) if launched else None) or self.wait(iteration)
         self.n_distances += self.n_samples * self.k
@@ -119,19 +163,9 @@ class CUDA(Beginning):
             iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
 
-    def passed(self, iteration: int, rule: Rule) -> int:
-        """Pass over iterations that end nothing; see :class:`lloydia.backends.engine.Engine`."""
-        if not isinstance(self.run, LowRun) or iteration > self.launched:
-            return 0
-        if self.unchecked:
-            self._check()
-        count, rechecked = self.run.passed(iteration, rule.bound)
-        self.n_distances += count * self.n_samples * self.k
-        self.n_rechecked += rechecked
-        return count
-
     @anywhere
     def rewind(self, iteration: int) -> None:
+        self.reported = iteration
         told = self.run.answer(iteration)
         # What was queued for the end did nothing where the device has halted, but by itself.
         halted = told.changed and told.halted

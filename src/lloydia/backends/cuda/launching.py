@@ -26,6 +26,7 @@ __all__ = [
     "next_power",
     "note",
     "noted",
+    "number_of",
     "place",
     "processors",
     "stream_of",
@@ -41,8 +42,20 @@ def place(device: str) -> torch.device:
     """Return where tensors live for ``"cuda"`` or ``"cuda:N"``; the host where interpreted."""
     if INTERPRETED:
         return torch.device("cpu")
-    index = torch.device(device).index
-    return torch.device("cuda", torch.cuda.current_device() if index is None else index)
+    number = number_of(device)
+    return numbered(torch.cuda.current_device() if number is None else number)
+
+
+@cache
+def number_of(device: str) -> int | None:
+    """Return N of ``"cuda:N"``, None of ``"cuda"``."""
+    return torch.device(device).index
+
+
+@cache
+def numbered(number: int) -> torch.device:
+    """Return the GPU of a number."""
+    return torch.device("cuda", number)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import proxy
 
 import numpy as np
@@ -24,7 +23,7 @@ from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.means import HEAD, queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
-from lloydia.backends.cuda.reports import Told, passed, read
+from lloydia.backends.cuda.reports import Told, passed, told
 from lloydia.backends.cuda.spread import TOTAL, Spread
 from lloydia.backends.cuda.starting import queue_zeros
 from lloydia.backends.cuda.sums import Lattice
@@ -119,8 +118,8 @@ class LowRun(LowMemory):
         # What was read at last, and whether the device had halted then.
         self.found: NDArray[np.int64] | None = None
         self.halted = False
-        # Reports by slot, once someone asked for one or for one before.
-        self.reports: dict[int, Told] = {}
+        # The iteration that was asked for last, since then, and what was told of it.
+        self.asked, self.answered = 0, Told(0, 0, 0, 0, 0.0, 0.0)
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
@@ -260,28 +259,25 @@ class LowRun(LowMemory):
         """Take what launches up to an iteration have told."""
         self.found = fetched.numpy().view(np.int64)
         self.halted = bool(self.part(4).view(np.int32)[HALT.value])
-        for iteration in range(self.known_to + 1, last + 1):
-            self.reports.pop(self.slot(iteration), None)
-        self.known_to = last
+        self.known_to, self.asked = last, 0
         if self.spread is not None and self.spread.memory is self.spreading:
             self.spread.limbs = self.part(6)[:TOTAL].tolist()
 
-    def _told_from(self, first: int) -> NDArray[np.int64]:
-        """Return the reports from an iteration to the last that is known."""
-        n_slots = self.n_slots
-        reports = self.part(5)[: n_slots * (HEAD.value + self.k)].reshape(n_slots, -1)
-        slots: Any = [i % n_slots for i in range(first, self.known_to + 1)]
-        # A slice is no copy.
-        return reports[slice(slots[0], slots[-1] + 1) if slots[0] <= slots[-1] else slots]
+    def _reports(self) -> NDArray[np.int64]:
+        """Return the reports that were read at last: shape (n_slots, HEAD + k)."""
+        size = HEAD.value + self.k
+        return self.part(5)[: self.n_slots * size].reshape(self.n_slots, size)
 
-    def passed(self, first: int, limit: float) -> tuple[int, int]:
-        """Return what :func:`lloydia.backends.cuda.reports.passed` does, from an iteration on.
+    def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
+        """Wait for an iteration; return what :func:`reports.passed` does from there on.
 
-        Of those that are known, once that one is; it was launched.
+        Of those that are known then, in slots that follow each other, and at most so many.
         """
         if first > self.known_to:
             self.read(first)
-        return passed(self._told_from(first), self.settles, limit)
+        slot = self.slot(first)
+        last = min(slot + most, slot + self.known_to + 1 - first, self.n_slots)
+        return passed(self._reports()[slot:last], self.settles, limit)
 
     def part(self, i: int) -> NDArray[np.int64]:
         """Return a part of what was told at last; waits for the first launch."""
@@ -314,21 +310,16 @@ class LowRun(LowMemory):
 
     def known(self, iteration: int) -> Told | None:
         """Return the report of an iteration that was launched, if it was read."""
-        if iteration > self.known_to:
-            return None
-        slot = self.slot(iteration)
-        if slot not in self.reports:
-            slots = [self.slot(i) for i in range(iteration, self.known_to + 1)]
-            self.reports.update(zip(slots, read(self._told_from(iteration))))
-        return self.reports[slot]
+        return None if iteration > self.known_to else self.answer(iteration)
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
         if iteration > self.known_to:
             self.read(iteration)
-        told = self.known(iteration)
-        assert told is not None
-        return told
+        # The loop and the engine ask for the same one.
+        if iteration != self.asked:
+            self.asked, self.answered = iteration, told(self._reports()[self.slot(iteration)])
+        return self.answered
 
     @property
     def ending(self) -> LowEnding | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HALTED, HEAD, MOVE, RECHECKED
 
-__all__ = ["Reports", "Told", "passed", "read"]
+__all__ = ["Reports", "Told", "passed", "told"]
 
 # Where a report has what is told first, and where the parts of its shift begin.
 COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value
@@ -33,41 +32,35 @@ class Told(NamedTuple):
     shift: float
 
 
-def shifts_of(reports: NDArray[np.int64]) -> list[float]:
-    """Return the shift that each of some reports, of shape (..., HEAD + k), tells."""
-    # One after the other, as cumsum must.
-    return reports.view(np.float64)[:, FIRST:].cumsum(1)[:, -1].tolist()
+def told(report: NDArray[np.int64]) -> Told:
+    """Return what a report, of shape (HEAD + k,), tells."""
+    head, parts = report[:FIRST].tolist(), report.view(np.float64)
+    changed, empty, rechecked, halted = COUNTS
+    # The shift is added up one after the other, as cumsum must.
+    return Told(
+        head[changed], head[empty], head[rechecked], head[halted],
+        float(parts[MOVE.value]), float(parts[FIRST:].cumsum()[-1]),
+    )  # fmt: skip
 
 
-def heads_of(reports: NDArray[np.int64]) -> Iterator[tuple[list[int], float]]:
-    """Return what each of some reports tells before its shift, and its move."""
-    return zip(reports[:, :FIRST].tolist(), reports.view(np.float64)[:, MOVE.value].tolist())
-
-
-def read(reports: NDArray[np.int64]) -> list[Told]:
-    """Return what each of some reports, of shape (..., HEAD + k), tells."""
-    return [
-        Told(*[head[at] for at in COUNTS], move, shift)
-        for (head, move), shift in zip(heads_of(reports), shifts_of(reports))
-    ]
-
-
-def passed(reports: NDArray[np.int64], settles: int, limit: float) -> tuple[int, int]:
+def passed(reports: NDArray[np.int64], settles: int, limit: float) -> tuple[int, int, bool]:
     """Return how many of some reports, from the first, are of iterations that end nothing.
 
-    And how many rows those checked again.  In such an iteration rows changed, centres moved by more
-    than `limit`, and no cluster that matters was empty.  The last report is left in any case.
+    And how many rows those checked again, and whether one follows that may end something.  In those
+    that do not rows changed, centres moved by more than `limit`, and no cluster that matters was
+    empty.
     """
     changed, empty, rechecked, _ = COUNTS
+    moves = reports.view(np.float64)[:, MOVE.value].tolist()
     count = again = 0
-    for i, (head, move) in enumerate(heads_of(reports[:-1])):
+    for head, move in zip(reports[:, :FIRST].tolist(), moves):
         if head[changed] == 0 or (settles and head[empty]):
             break
         # The square of one coordinate's change is part of the shift, and rounding keeps order.
-        if move * move <= limit and shifts_of(reports[i : i + 1])[0] <= limit:
+        if move * move <= limit and told(reports[count]).shift <= limit:
             break
         count, again = count + 1, again + head[rechecked]
-    return count, again
+    return count, again, count < len(reports)
 
 
 class Reports:
@@ -87,7 +80,7 @@ class Reports:
         self.due: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
         self.come: list[tuple[Fetched, int] | None] = [None] * len(source)
-        # What those that came together tell, by slot, once one of them was asked for.
+        # What they tell, by slot, once they were asked for.
         self.told: dict[int, Told] = {}
 
     def ask(self, first: int, last: int) -> None:
@@ -113,16 +106,32 @@ class Reports:
         for slot in slots:
             self.come[slot] = coming
 
+    def passed(
+        self, iteration: int, most: int, settles: int, limit: float
+    ) -> tuple[int, int, bool]:
+        """Wait for a report that was asked for; return what :func:`passed` does from there on.
+
+        Of those that come with it, and at most so many.
+        """
+        fetched, first = self._coming(iteration)
+        slot = last = iteration % len(self.come)
+        while last < len(self.come) and self.come[last] is self.come[slot]:
+            last += 1
+        last = min(last, slot + most)
+        return passed(fetched.numpy()[slot - first : last - first], settles, limit)
+
+    def _coming(self, iteration: int) -> tuple[Fetched, int]:
+        """Return what a report that was asked for comes with, and the first slot of that."""
+        if iteration in self.due:
+            self.send()
+        coming = self.come[iteration % len(self.come)]
+        assert coming is not None
+        return coming
+
     def answer(self, iteration: int) -> Told:
         """Wait for a report that was asked for."""
         slot = iteration % len(self.come)
         if slot not in self.told:
-            if iteration in self.due:
-                self.send()
-            coming = self.come[slot]
-            assert coming is not None
-            fetched, first = coming
-            rows = fetched.numpy()
-            slots = [i for i, other in enumerate(self.come) if other is coming]
-            self.told.update(zip(slots, read(rows[[i - first for i in slots]])))
+            fetched, first = self._coming(iteration)
+            self.told[slot] = told(fetched.numpy()[slot - first])
         return self.told[slot]

@@ -346,6 +346,10 @@ class TensorRun:
         """Wait for the report of an iteration."""
         return self.reports.answer(iteration)
 
+    def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
+        """Wait for an iteration; return what :func:`reports.passed` does from there on."""
+        return self.reports.passed(first, most, self.settles, limit)
+
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""
         return iteration % self.shape[0]
