@@ -49,6 +49,8 @@ class Piece:
 
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]
-        part = self.whole[begin : begin + size].view(dtype).view(shape)
+        part = self.whole[begin : begin + size].view(dtype)
+        if len(shape) > 1:
+            part = part.view(shape)
         self.__dict__[name] = part
         return part

@@ -86,7 +86,7 @@ class Reports:
         # Iterations whose reports were asked for and are not on their way.
         self.due: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
-        self.come: list[tuple[Fetched, int] | None] = [None] * len(source)
+        self.come: list[tuple[Fetched, int] | None] = [None] * source.shape[0]
         # What those that came together tell, by slot, once one of them was asked for.
         self.told: dict[int, Told] = {}
 

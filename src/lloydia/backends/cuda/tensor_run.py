@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
 import torch
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
+
+
+class Start(NamedTuple):
+    """What a run begins with, on the device.
+
+    Attributes
+    ----------
+    centers : torch.Tensor of shape (k, d)
+    bounds : torch.Tensor, or None
+        Those of the rows, for centres that nobody has looked at.
+    """
+
+    centers: torch.Tensor
+    bounds: torch.Tensor | None
 
 
 class TensorRun:
@@ -67,9 +81,12 @@ class TensorRun:
         false.
     limit : float64 (1,), or None
         The sum of squares of movements that the run ends at, once it is on its way.
+    left : Start, or None
+        What is to be queued with the first iteration, by the same plan.
     """
 
     packed: bool
+    left: Start | None
     limit: torch.Tensor | None = None
 
     def __init__(
@@ -157,26 +174,36 @@ class TensorRun:
         return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
-        """Queue what the first iteration finds."""
-        self.packed = False
-        rows, parts = self.rows, self.pieces
+        """Queue what the first iteration finds, or leave it to that."""
+        self.packed, self.left = False, None
+        rows = self.rows
         if isinstance(centers, torch.Tensor):
-            start, bounds = centers, rows.measured
-            assert bounds is not None
-            parts += [start, bounds]
+            start = Start(centers, rows.measured)
+            assert start.bounds is not None
+            # Nobody looks at the bounds before the first iteration, which waits for nothing.
+            if rows.guess():
+                self.left = start
+                return
         else:
-            start, bounds = self.history[0], None
-            put(centers, start)
+            start = Start(self.history[0], None)
+            put(centers, start.centers)
+        planned(partial(self._queue_start, start), rows.device, self._starting(start))
 
-        def work() -> None:
+    def _queue_start(self, start: Start | None) -> None:
+        """Queue a start, if there is one."""
+        if start is not None:
             zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
             queue_start(
-                start, self.current, self.history, bounds, self.labels, zeros, rows.most_bits
-            )
+                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
+                self.rows.most_bits,
+            )  # fmt: skip
 
-        about = rows.wide, start.dtype, start.data_ptr() % 16, bounds is None, rows.most_bits
+    def _starting(self, start: Start) -> Layout:
+        """Return what the launch of a start depends on."""
+        rows, (centers, bounds) = self.rows, start
+        about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
-        planned(work, rows.device, Layout(key, parts))
+        return Layout(key, [*self.pieces, *(x for x in start if x is not None)])
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
@@ -211,9 +238,13 @@ class TensorRun:
             self.limit = self.rows.limit()
             # All in the memory of one plan: the end of an iteration may write what a scan reads.
             self.ahead = packs_ahead(self.shape[1], self.rows.halves.width)
-            works = self._pack, self._assign, self._update
+            start, self.left = self.left, None
+            works = partial(self._queue_start, start), self._pack, self._assign, self._update
+            layout = self._iterating()
+            if start is not None:
+                layout = layout.after(self._starting(start))
             scan, assignment, first, ahead = planned_steps(
-                works, device, self._iterating(), [(0, 2), (1, 2), (0, 3), (1, 3)]
+                works, device, layout, [(1, 3), (2, 3), (1, 4), (2, 4)]
             )
             self.scanning.did(scan)
             self.assigning.did(assignment)
