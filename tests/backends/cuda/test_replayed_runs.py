@@ -53,6 +53,41 @@ def test_a_fit_of_a_shape_that_is_known_launches_nothing_by_name(driver, case):
     assert driver.by_number > 0
 
 
+def test_a_start_beside_the_rows_comes_with_the_first_iteration(driver, monkeypatch):
+    calls, queue, kept = [], driver.queue, []
+
+    def queued(some, times):
+        kernels = [driver.kernels[number][0] for number in some.heads.table[:, 1].tolist()]
+        calls.append([kernel.fn.__name__ for kernel in kernels])
+        queue(some, times)
+
+    monkeypatch.setattr(driver, "queue", queued)
+    # Some starts are part of the rows: plans that tell memory apart by where it is bear that.
+    starts = [torch.clone, torch.clone, lambda part: part, torch.clone, lambda part: part]
+    for rows, start in zip(torch.from_numpy(blobs(5 * N, D, "float32")).split(N), starts):
+        calls.clear()
+        kept.append(CUDA(rows, None, "cuda"))
+        found = fit(kept[-1], start(rows[:K]))
+        assert found == fit(Reference(rows.numpy(), None), rows[:K].numpy())
+    storing, first, *others = calls
+    assert storing == ["frame_kernel", "rows_kernel", "reach_kernel", "grid_kernel"]
+    assert first[0] == "start_kernel"
+    assert first[-1] == "finish_kernel"
+    assert others
+    assert not any("start_kernel" in names for names in others)
+
+
+def test_a_start_that_nobody_looked_at_is_refused(driver):
+    for rows in torch.from_numpy(blobs(3 * N, D, "float32")).split(N):
+        start = rows[:K].clone()
+        fit(CUDA(rows, None, "cuda"), start)
+    start[2, 3] = float("nan")
+    named = driver.by_name
+    with pytest.raises(ValueError, match="NaN"):
+        fit(CUDA(rows, None, "cuda"), start)
+    assert driver.by_name == named
+
+
 def test_runs_over_rows_that_stay_or_are_replaced(driver):
     first, second = torch.from_numpy(blobs(2 * N, D, "float32")).split(N)
     named = []

@@ -169,13 +169,18 @@ class Beginning(Picks):
         """Whether the grid, or a guess of it, is there without waiting for the device."""
         return self._extent is not None or self.expected is not None
 
-    @property
-    def lattice(self) -> Lattice:
-        """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
+    @anywhere
+    def guess(self) -> bool:
+        """Return whether a guess is taken for the grid, which it is where there is one."""
         if self._lattice is None and (expected := self.expected):
             assert self.halves is not None
             self._lattice, self.unchecked = self.halves.lattice(expected), True
-        if not self.unchecked and (self._lattice is None or self._lattice.grid is not self.grid):
+        return self.unchecked
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
+        if not self.guess() and (self._lattice is None or self._lattice.grid is not self.grid):
             self._lattice = Lattice.of(self, self.grid, self.weights)
             remember_limbs(self.X, self.grid.n_limbs)
         assert self._lattice is not None
@@ -213,7 +218,7 @@ class Beginning(Picks):
             if not (self._measures() or self._guesses()):
                 return self._checked(centers)
             # Plans tell memory apart by where it is.
-            return centers.clone() if self.low and overlap(centers, self.X) else centers
+            return centers.clone() if overlap(centers, self.X) else centers
         # Its own, whatever becomes of the caller's, if it may be needed again.
         own = np.array if self.low else np.asarray
         return own(centers, dtype=self.dtype, order="C")

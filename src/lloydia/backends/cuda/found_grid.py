@@ -17,6 +17,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.low_grid import HEADROOM, magnitude
+from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.totals import exponent_of
@@ -47,10 +48,10 @@ def limbs_before(X: torch.Tensor) -> int | None:
     return _limbs.get((X.shape, X.dtype))
 
 
-def found_lattice(X: torch.Tensor, numbers: torch.Tensor, n_limbs: int) -> Lattice:
+def found_lattice(X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int) -> Lattice:
     """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
     grid = exact.Grid(exact.bits_a_limb(X.shape[0]), n_limbs, NOT_KNOWN, 0, False)
-    return Lattice(grid, numbers, None)
+    return Lattice(grid, memory, None)
 
 
 @triton.jit(do_not_specialize=["d", "bits"])

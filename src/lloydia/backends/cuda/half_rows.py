@@ -253,7 +253,7 @@ class HalfRows:
 
     def lattice(self, n_limbs: int) -> Lattice:
         """Return the grid of rows that were measured as they were stored, of so many limbs."""
-        return found_lattice(self.rows.X, self.piece.grid, n_limbs)
+        return found_lattice(self.rows.X, self.piece, n_limbs)
 
     @property
     def pieces(self) -> list[torch.Tensor]:

@@ -6,6 +6,7 @@ are cut when they are first asked for.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 
@@ -18,10 +19,22 @@ __all__ = ["ALIGNED", "Piece", "aligned"]
 # Bytes that torch's tensors begin at multiples of, and so do parts.
 ALIGNED = 512
 
+# What a part is.
+Kind = tuple[torch.dtype, tuple[int, ...]]
+
 
 def aligned(size: int) -> int:
     """Return the bytes that a part of this size takes."""
     return ceil_div(size, ALIGNED) * ALIGNED
+
+
+@lru_cache
+def cuts_of(parts: tuple[tuple[str, Kind], ...]) -> tuple[dict[str, tuple[int, int, Kind]], int]:
+    """Return where each part begins, its size, and what it is; and the size of all."""
+    sizes = [dtype.itemsize * prod(shape) for _, (dtype, shape) in parts]
+    *begins, size = accumulate(map(aligned, sizes), initial=0)
+    names, kinds = zip(*parts)
+    return dict(zip(names, zip(begins, sizes, kinds))), size
 
 
 class Piece:
@@ -33,10 +46,8 @@ class Piece:
     **parts : tuple of a type and a shape
     """
 
-    def __init__(self, device: torch.device, **parts: tuple[torch.dtype, tuple[int, ...]]) -> None:
-        sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
-        *begins, size = accumulate(map(aligned, sizes), initial=0)
-        self._cuts = dict(zip(parts, zip(begins, sizes, parts.values())))
+    def __init__(self, device: torch.device, **parts: Kind) -> None:
+        self._cuts, size = cuts_of(tuple(parts.items()))
         self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
     def begin(self, name: str) -> int:
@@ -49,6 +60,8 @@ class Piece:
 
     def __getattr__(self, name: str) -> torch.Tensor:
         begin, size, (dtype, shape) = self.__dict__["_cuts"][name]
-        part = self.whole[begin : begin + size].view(dtype).view(shape)
+        part = self.whole[begin : begin + size].view(dtype)
+        if len(shape) > 1:
+            part = part.view(shape)
         self.__dict__[name] = part
         return part

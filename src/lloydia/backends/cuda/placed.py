@@ -105,8 +105,9 @@ class Placed:
         """
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.halves = HalfRows(self, bounds=self.measured)
-        guessed = self.weights is None and limbs_before(self.X) is not None
-        if self.measured is not None and not (later or guessed):
+        if self.measured is None or later:
+            return
+        if self.weights is not None or limbs_before(self.X) is None:
             self.ask()
 
     def extent(self) -> exact.Extent:

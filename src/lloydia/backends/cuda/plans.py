@@ -85,6 +85,14 @@ class Layout(NamedTuple):
             key += [value for value in vars(owner).values() if type(value) in PLAIN]
         return cls(tuple(key), [X, *tensors_of(*owners)], **rest)
 
+    def after(self, other: Layout) -> Layout:
+        """Return that of this work, done with another before it that has no scratch.
+
+        Parts of the other that lie in parts of this do so for its key always.
+        """
+        key, parts = (other.key, self.key), [*self.parts, *other.parts]
+        return self._replace(key=key, parts=parts)
+
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
     """Return the tensors that some objects have, or the pieces that those are cut of."""
@@ -133,8 +141,11 @@ class Plan:
         every = [*zeros, *rest, *parts]
         begins = [part.data_ptr() for part in every]
         ends = [begin + part.nbytes for begin, part in zip(begins, every)]
-        # Of each parameter that is an address: which it is, the part it lies in, and how far in.
-        moved, first = [], 0
+        # Of each parameter, the part that it is an address in, or nowhere, after all parts; what is
+        # added to where that begins is how far in it lies, or the parameter itself.
+        self.part = np.full(len(found.values), len(every))
+        self.added = found.values.copy()
+        first = 0
         for launch in launches:
             taken = parameters(launch)
             for slot, (i, _) in enumerate(taken, first):
@@ -143,9 +154,9 @@ class Plan:
                 if isinstance(argument, torch.Tensor) and argument.numel():
                     at = launch.places[i]
                     within = [p for p, end in enumerate(ends) if begins[p] <= at < end]
-                    moved.append((slot, within[0], at - begins[within[0]]))
+                    self.part[slot] = within[0]
+                    self.added[slot] = at - begins[within[0]]
             first += len(taken) + HIDDEN
-        self.moved = np.array(moved, dtype=np.int64).reshape(-1, 3).T
 
     def launches(self, parts: Sequence[torch.Tensor], zeros: int = 0) -> Series:
         """Return the launches in other memory, with scratch of their own."""
@@ -170,9 +181,7 @@ class Plan:
 
     def _place(self, begins: Sequence[int]) -> Series:
         """Return the launches where all parts begin there."""
-        slots, part, offsets = self.moved
-        values = self.series.values.copy()
-        values[slots] = np.array(begins)[part] + offsets
+        values = np.array([*begins, 0])[self.part] + self.added
         return self.series.with_values(values, None)
 
 

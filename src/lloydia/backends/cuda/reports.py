@@ -79,7 +79,7 @@ class Reports:
         # Iterations whose reports were asked for and are not on their way.
         self.due: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
-        self.come: list[tuple[Fetched, int] | None] = [None] * len(source)
+        self.come: list[tuple[Fetched, int] | None] = [None] * source.shape[0]
         # What they tell, by slot, once they were asked for.
         self.told: dict[int, Told] = {}
 

@@ -19,6 +19,7 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.recording import launch
 from lloydia.exact import sums as exact
 
@@ -39,6 +40,8 @@ class Lattice:
 
     Attributes
     ----------
+    memory : int64 tensor of shape (5 members (d + 1),), or Piece whose `grid` is one
+        What becomes `numbers`.
     numbers : int64 tensor of shape (5 members (d + 1),)
         The columns, the frame of float32 scores, where there are any: their origin and their scale
         (all bits of float64); and the exponents.
@@ -47,8 +50,12 @@ class Lattice:
     """
 
     grid: exact.Grid
-    numbers: torch.Tensor
+    memory: torch.Tensor | Piece
     weights: torch.Tensor | None
+
+    @cached_property
+    def numbers(self) -> torch.Tensor:
+        return self.memory.grid if isinstance(self.memory, Piece) else self.memory
 
     @cached_property
     def columns(self) -> torch.Tensor:
@@ -63,7 +70,8 @@ class Lattice:
     @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory of it."""
-        return [self.numbers] if self.weights is None else [self.numbers, self.weights]
+        memory = self.memory.whole if isinstance(self.memory, Piece) else self.memory
+        return [memory] if self.weights is None else [memory, self.weights]
 
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
 import torch
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
+
+
+class Start(NamedTuple):
+    """What a run begins with, on the device.
+
+    Attributes
+    ----------
+    centers : torch.Tensor of shape (k, d)
+    bounds : torch.Tensor, or None
+        Those of the rows, for centres that nobody has looked at.
+    """
+
+    centers: torch.Tensor
+    bounds: torch.Tensor | None
 
 
 class TensorRun:
@@ -67,9 +81,12 @@ class TensorRun:
         false.
     limit : float64 (1,), or None
         The sum of squares of movements that the run ends at, once it is on its way.
+    early : bool
+        Whether the next iteration is the first one and was queued with the start.
     """
 
     packed: bool
+    early: bool
     limit: torch.Tensor | None = None
 
     def __init__(
@@ -90,7 +107,6 @@ class TensorRun:
             scan=clean, update=clean, sums=(long, (1, self.n_limbs, k, d + 1)),
             history=(rows.wide, self.shape), rows=(whole, (n,)), old=(whole, (n,)),
         )  # fmt: skip
-        self._begin(centers)
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres, an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
@@ -98,6 +114,7 @@ class TensorRun:
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
+        self._begin(centers)
 
     @property
     def pieces(self) -> list[torch.Tensor]:
@@ -157,26 +174,36 @@ class TensorRun:
         return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
-        """Queue what the first iteration finds."""
-        self.packed = False
-        rows, parts = self.rows, self.pieces
+        """Queue what the first iteration finds; that one, too, if it waits for nothing."""
+        self.packed = self.early = False
+        rows = self.rows
         if isinstance(centers, torch.Tensor):
-            start, bounds = centers, rows.measured
-            assert bounds is not None
-            parts += [start, bounds]
+            start = Start(centers, rows.measured)
+            assert start.bounds is not None
+            if rows.guess():
+                self._queue_first(start)
+                self.early = True
+                return
         else:
-            start, bounds = self.history[0], None
-            put(centers, start)
+            start = Start(self.history[0], None)
+            put(centers, start.centers)
+        planned(partial(self._queue_start, start), rows.device, self._starting(start))
 
-        def work() -> None:
+    def _queue_start(self, start: Start | None) -> None:
+        """Queue a start, if there is one."""
+        if start is not None:
             zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
             queue_start(
-                start, self.current, self.history, bounds, self.labels, zeros, rows.most_bits
-            )
+                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
+                self.rows.most_bits,
+            )  # fmt: skip
 
-        about = rows.wide, start.dtype, start.data_ptr() % 16, bounds is None, rows.most_bits
+    def _starting(self, start: Start) -> Layout:
+        """Return what the launch of a start depends on."""
+        rows, (centers, bounds) = self.rows, start
+        about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
-        planned(work, rows.device, Layout(key, parts))
+        return Layout(key, [*self.pieces, *(x for x in start if x is not None)])
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
@@ -189,7 +216,10 @@ class TensorRun:
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
-        if self.starting.times == 0:
+        if self.early:
+            self.early = False
+            left -= 1
+        elif self.starting.times == 0:
             self._first()
             left -= 1
         elif self.ahead and not self.packed:
@@ -206,25 +236,32 @@ class TensorRun:
 
     def _first(self) -> None:
         """Queue the first iteration."""
-        device = self.rows.device
         if self.rows.knows_grid and self.scanning.times == 0:
-            self.limit = self.rows.limit()
-            # All in the memory of one plan: the end of an iteration may write what a scan reads.
-            self.ahead = packs_ahead(self.shape[1], self.rows.halves.width)
-            works = self._pack, self._assign, self._update
-            scan, assignment, first, ahead = planned_steps(
-                works, device, self._iterating(), [(0, 2), (1, 2), (0, 3), (1, 3)]
-            )
-            self.scanning.did(scan)
-            self.assigning.did(assignment)
-            self.starting.did(first)
-            self.iterating.did(ahead if self.ahead else first)
-        else:
-            # The device is busy while the host waits for the grid.
-            self.assign()
-            self.limit = self.rows.limit()
-            self.updating.do(self._update, device, self._updating)
-            self.starting = self.iterating = self.scanning.then(self.updating)
+            self._queue_first(None)
+            return
+        # The device is busy while the host waits for the grid.
+        self.assign()
+        self.limit = self.rows.limit()
+        self.updating.do(self._update, self.rows.device, self._updating)
+        self.starting = self.iterating = self.scanning.then(self.updating)
+
+    def _queue_first(self, start: Start | None) -> None:
+        """Queue the first iteration by one plan, with the start unless that was queued."""
+        rows = self.rows
+        self.limit = rows.limit()
+        # All in the memory of one plan: the end of an iteration may write what a scan reads.
+        self.ahead = packs_ahead(self.shape[1], rows.halves.width)
+        works = partial(self._queue_start, start), self._pack, self._assign, self._update
+        layout = self._iterating()
+        if start is not None:
+            layout = layout.after(self._starting(start))
+        scan, assignment, first, ahead = planned_steps(
+            works, rows.device, layout, [(1, 3), (2, 3), (1, 4), (2, 4)]
+        )
+        self.scanning.did(scan)
+        self.assigning.did(assignment)
+        self.starting.did(first)
+        self.iterating.did(ahead if self.ahead else first)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
