@@ -104,6 +104,15 @@ def rest_of(p, lattice, bits, d: tl.constexpr):
 
 
 @triton.jit
+def left(p, d: tl.constexpr):
+    """Return whether any of some vectors is not 0."""
+    some = p[0] != 0
+    for f in tl.static_range(1, d):
+        some = some | (p[f] != 0)
+    return tl.max(some.to(tl.int32), 0) > 0
+
+
+@triton.jit
 def add_totals(
     found, first, lattice, sums, k, d: tl.constexpr, DIGITS: tl.constexpr,
     COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
@@ -128,6 +137,31 @@ def add_totals(
 
 
 @triton.jit
+def places(tile, n, labelled, listed_rows, listed_old, n_listed, steps, EACH: tl.constexpr):
+    """Return the rows of a tile, the clusters that they leave, if any, and which are there."""
+    entry = tl.arange(0, TILE)
+    at = tile * TILE + entry
+    i = at // LANES
+    first = tl.program_id(0) + i // EACH * tl.num_programs(0)
+    rows = (first * EACH + i % EACH) * LANES + entry % LANES
+    there = (i < steps) & (rows < n)
+    old = tl.full((TILE,), -1, tl.int32)
+    if labelled:
+        there = i < n_listed
+        rows = tl.load(listed_rows + at, mask=there, other=0)
+        old = tl.load(listed_old + at, mask=there, other=-1)
+    return rows, old, there
+
+
+@triton.jit
+def contents(X, labels, places, d: tl.constexpr):
+    """Return the clusters that the rows of a tile go to, those that they leave, and the rows."""
+    rows, old, there = places
+    new = tl.load(labels + rows, mask=there, other=-1)
+    return new, old, features(X, rows.to(tl.int64) * d, there, d)
+
+
+@triton.jit
 def sum_rows(
     X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
     bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, DIGITS: tl.constexpr,
@@ -140,25 +174,19 @@ def sum_rows(
     moved.  Returns the steps that are left.
     """
     refused = (steps <= FEW_STEPS * labelled) | (n_limbs > FEW_LIMBS)
-    entry = tl.arange(0, TILE)
-    lane = entry % LANES
-    n_listed = tl.load(counts + lane)
+    n_listed = tl.load(counts + tl.arange(0, TILE) % LANES)
     tiles = tl.where(refused, 0, tl.cdiv(steps, TILE // LANES))
     for begin in range(0, tiles, STEPS):
         found = tl.zeros((WARPS, COLUMNS, CLUSTERS), tl.float32)
         second = found
+        first = places(begin, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
+        here = contents(X, labels, first, d)
+        coming = places(begin + 1, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
         for tile in tl.range(begin, tl.minimum(begin + STEPS, tiles), num_stages=1):
-            place = tile * (TILE // LANES) + entry // LANES
-            first = tl.program_id(0) + place // EACH * tl.num_programs(0)
-            rows = (first * EACH + place % EACH) * LANES + lane
-            mask = (place < steps) & (rows < n)
-            old = tl.full((TILE,), -1, tl.int32)
-            if labelled:
-                mask = place < n_listed
-                rows = tl.load(listed_rows + tile * TILE + entry, mask=mask, other=0)
-                old = tl.load(listed_old + tile * TILE + entry, mask=mask, other=-1)
-            new = tl.load(labels + rows, mask=mask, other=-1)
-            x = features(X, rows.to(tl.int64) * d, mask, d)
+            new, old, x = here
+            # The next tile is on its way while this one is added up, and where that after it is.
+            here = contents(X, labels, coming, d)
+            coming = places(tile + 2, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
             p = ()
             for f in tl.static_range(d):
                 p = p + (x[f].to(tl.float64) * tl.load(lattice + f),)
@@ -167,8 +195,10 @@ def sum_rows(
             found = tl.dot(tl.trans(digits, (0, 2, 1)), moves, found)
             if n_limbs > 1:
                 p = rest_of(p, lattice, bits, d)
-                digits = digit_matrix(p, lattice, d, DIGITS, COLUMNS)
-                second = tl.dot(tl.trans(digits, (0, 2, 1)), moves, second)
+                # Of float32 rows mostly all of a tile leave nothing.
+                if left(p, d):
+                    digits = digit_matrix(p, lattice, d, DIGITS, COLUMNS)
+                    second = tl.dot(tl.trans(digits, (0, 2, 1)), moves, second)
         add_totals(found, True, lattice, sums, k, d, DIGITS, COLUMNS, CLUSTERS)
         if n_limbs > 1:
             add_totals(
