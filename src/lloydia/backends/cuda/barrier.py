@@ -51,10 +51,16 @@ def wait_for_all(arrivals, n_programs, passed):
 
 @triton.jit
 def leave(arrivals, n_programs):
-    """Have the last program to leave make the barrier ready for the next launch."""
-    if tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1:
+    """Have the last program to leave make the barrier ready for the next launch.
+
+    Return whether this is the last: what all have written, it sees.
+    """
+    tl.debug_barrier()
+    last = tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1
+    if last:
         tl.store(arrivals, 0)
         tl.store(arrivals + 1, 0)
+    return last
 
 
 def resident(programs: int) -> dict[str, Any]:

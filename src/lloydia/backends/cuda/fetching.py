@@ -40,24 +40,40 @@ class Seat:
         Where those of the device wait for their next use: first those that nobody has waited for.
     """
 
-    __slots__ = "address", "bytes", "device", "event", "free", "taken"
+    __slots__ = "address", "bytes", "device", "event", "free", "memory", "taken"
 
     def __init__(self, device: torch.device, free: list[Seat]) -> None:
-        memory = torch.empty(SEAT, dtype=torch.uint8, pin_memory=True)
-        self.bytes, self.address = memory.numpy(), memory.data_ptr()
+        self.memory = torch.empty(SEAT // 8, dtype=torch.int64, pin_memory=True)
+        self.bytes, self.address = self.memory.numpy().view(np.uint8), self.memory.data_ptr()
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
         self.event, self.device, self.free = event.value, device, free
-        # Whether a copy to it was queued that nobody has waited for.
+        # Whether something to be written to it was queued that nobody has waited for.
         self.taken = False
+
+    @staticmethod
+    def of(device: torch.device) -> Seat:
+        """Return one that nothing is on its way to."""
+        free = _free.setdefault(device.index, [])
+        try:
+            seat = free.pop()
+        except IndexError:
+            return Seat(device, free)
+        if seat.taken:
+            seat.wait()
+        return seat
 
     def fetch(self, source: int, size: int, stream: int) -> None:
         """Queue a copy of so many bytes from an address on the device."""
-        if self.taken:
-            self.wait()
-        library, self.taken = driver(), True
-        refuse(library.cuMemcpyDtoHAsync_v2(self.address, source, size, stream), "copy to the host")
-        refuse(library.cuEventRecord(self.event, stream), "note an event")
+        refuse(
+            driver().cuMemcpyDtoHAsync_v2(self.address, source, size, stream), "copy to the host"
+        )
+        self.note(stream)
+
+    def note(self, stream: int) -> None:
+        """Note that all that is written to it has been queued."""
+        self.taken = True
+        refuse(driver().cuEventRecord(self.event, stream), "note an event")
 
     def wait(self) -> None:
         """Wait for the copy, in any thread."""
@@ -78,8 +94,15 @@ class Seat:
 _free: dict[int, list[Seat]] = {}
 
 
+def is_here(device: torch.device) -> bool:
+    """Return whether a device is the current GPU, in whose context the driver is asked."""
+    return device.type == "cuda" and device.index == torch.cuda.current_device()
+
+
 class Fetched:
-    """A copy of a tensor, queued on the current stream; it is waited for when it is asked for.
+    """What comes to the host, queued on the current stream; it is waited for when it is asked for.
+
+    A copy of a tensor, or what kernels write to the host's memory by themselves (:meth:`written`).
 
     Parameters
     ----------
@@ -91,12 +114,15 @@ class Fetched:
     ----------
     seat : Seat, optional
         Where it comes to, if it is small; `kind` and `shape` are those of what it comes as.
+    memory : int64 tensor, optional
+        What kernels write to.
     host, come : tensor and event, optional
         Where it comes to otherwise, and what tells that it has.
     found : ndarray, optional
         It, once it was waited for.
     """
 
+    memory: torch.Tensor
     host: torch.Tensor | None = None
     come: torch.cuda.Event | None = None
     seat: Seat | None = None
@@ -107,20 +133,36 @@ class Fetched:
         last = count if last is None else last
         size = source.nbytes // max(count, 1)
         small = (last - first) * size <= SEAT and source.dtype in TYPES
-        # What is asked of the driver is asked in the context of the current device.
-        here = source.is_cuda and device.index == torch.cuda.current_device()
-        if not (small and here and source.is_contiguous()):
+        if not (small and is_here(device) and source.is_contiguous()):
             self._copy(source[first:last])
             return
         enter()
         self.kind, self.shape = TYPES[source.dtype], (last - first, *source.shape[1:])
-        free = _free.setdefault(device.index, [])
-        try:
-            self.seat = free.pop()
-        except IndexError:
-            self.seat = Seat(device, free)
+        self.seat = Seat.of(device)
         address = source.data_ptr() + first * size
         self.seat.fetch(address, (last - first) * size, stream_of(device.index))
+
+    @classmethod
+    def written(cls, count: int, device: torch.device) -> Fetched | None:
+        """Return what kernels that are queued now write to `memory`: so many int64.
+
+        None where it is too much, or the device is not the current one.
+        """
+        if 8 * count > SEAT or not (device.type == "cpu" or is_here(device)):
+            return None
+        out = cls.__new__(cls)
+        if device.type == "cpu":
+            out.host = out.memory = torch.empty(count, dtype=torch.int64)
+            return out
+        enter()
+        out.kind, out.shape, out.seat = np.int64, (count,), Seat.of(device)
+        out.memory = out.seat.memory
+        return out
+
+    def note(self) -> None:
+        """Note that those kernels were queued."""
+        if self.seat is not None:
+            self.seat.note(stream_of(self.seat.device.index))
 
     def _copy(self, source: torch.Tensor) -> None:
         """Queue a copy to memory of its own."""

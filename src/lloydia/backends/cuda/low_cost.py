@@ -116,6 +116,8 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
 
     The exponent is guessed from the first rows.  If no term passes it and all are whole numbers of
     the last place, the sum is exact, and the same on the grid of the largest term.
+
+    Return whether this program is the last to be done.
     """
     n_programs = tl.num_programs(0)
     some = tl.arange(0, BLOCK)
@@ -142,7 +144,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     if tl.program_id(0) == 0:
         tl.store(out + 3, exponent.to(tl.int64))
         tl.store(out + DONE, tl.full((), 1, tl.int64))
-    leave(arrivals, n_programs)
+    return leave(arrivals, n_programs)
 
 
 @triton.jit
@@ -153,19 +155,33 @@ def converged(report, flow, k, n_slots):
     return (iteration > 0) & (tl.load(said + CHANGED) == 0) & (tl.load(said + EMPTY) == 0)
 
 
-@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends"])
+@triton.jit
+def tell(told, n_told, host):
+    """Write what is told to the host's memory."""
+    for first in range(0, n_told, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        # From where all programs see it.
+        value = tl.load(told + at, mask=at < n_told, volatile=True)
+        tl.store(host + at, value, mask=at < n_told)
+
+
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "n_told"])
 def end_kernel(
     X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
-    d: tl.constexpr,
+    told, n_told, host, d: tl.constexpr,
 ):  # fmt: skip
     """Add up the inertia of the end of a run, if it is there: it has halted there, or it `ends`.
 
-    Once: the host may have queued this for later iterations as well.
+    Once: the host may have queued this for later iterations as well.  In any case write what is
+    told to the host's memory, if there is such.
     """
     halt = tl.load(flow + HALT)
     ended = ((ends != 0) & (halt == 0)) | (halt == ASSIGNED)
+    last = tl.program_id(0) == 0
     if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
-        add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
+        last = add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
+    if host is not None:
+        tell(told, tl.where(last, n_told, 0), host)
 
 
 @triton.jit(do_not_specialize=["n", "bits"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from weakref import proxy
 
 import numpy as np
@@ -109,11 +110,11 @@ class LowRun(LowMemory):
         self._take()
         if lattice is not None:  # Else the first launch writes them.
             self.zeros.zero_()
-        # Whether what was launched is to be read again; nothing was.  The last iteration that was
+        # Whether what was launched last is to be fetched; nothing was.  The last iteration that was
         # launched, and that was read.
         self.stale: bool | None = None
         self.last = self.known_to = 0
-        # What launches before the last have told, on its way, and up to which iterations.
+        # What launches tell, on its way, and up to which iterations.
         self.sent: list[tuple[int, Fetched]] = []
         # What was read at last, and whether the device had halted then.
         self.found: NDArray[np.int64] | None = None
@@ -144,11 +145,16 @@ class LowRun(LowMemory):
 
     def queue(self, n_iterations: int, assigns: bool, adds: bool) -> None:
         """Queue iterations, then an assignment, then the inertia if the run is at its end."""
-        self.launched = n_iterations, assigns, adds
-        planned(self._queue, self.rows.device, self._layout())
+        self.launched, device = (n_iterations, assigns, adds), self.rows.device
+        coming = Fetched.written(self.shape.edges[-1], device) if adds else None
+        host = None if coming is None else coming.memory
+        planned(partial(self._queue, host), device, self._layout(host))
+        if coming is not None:
+            coming.note()
+            self.sent.append((self.last, coming))
+        self.stale = coming is None
         if self.spread is not None:
             self.spread.done()
-        self.stale = True
 
     def repeat(self, other: LowRun) -> None:
         """Queue what another run has queued."""
@@ -156,13 +162,13 @@ class LowRun(LowMemory):
         self.last = other.last
         self.queue(self.last if n_iterations > 0 else n_iterations, assigns, adds)
 
-    def _layout(self) -> Layout:
+    def _layout(self, host: torch.Tensor | None) -> Layout:
         """Return what the next launches depend on."""
         X, weights, lattice = self.rows.X, self.rows.weights, self.lattice
         key = (
             "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
             self.launched, self.stale, self.settles, self.begun is self.current,
-            self.rows.most_bits,  # type: ignore[attr-defined]
+            self.rows.most_bits, host is None,  # type: ignore[attr-defined]
         )  # fmt: skip
         parts = [X, self.piece, self.current, self.begun, self.labels]
         if lattice is not None:
@@ -173,10 +179,10 @@ class LowRun(LowMemory):
         if self.spread is not None:
             key += "spread", self.spread.key
             parts = [*self.spread.pieces, *parts]
-        return Layout(key, parts)
+        return Layout(key, parts if host is None else [*parts, host])
 
-    def _queue(self) -> None:
-        """Queue what is to be launched."""
+    def _queue(self, host: torch.Tensor | None) -> None:
+        """Queue what is to be launched; what is told goes to the host's memory, if there is any."""
         n_iterations, assigns, adds = self.launched
         rows, lattice = self.rows, self.lattice
         n, d = rows.X.shape
@@ -189,10 +195,12 @@ class LowRun(LowMemory):
         self._iterate(kind, n_iterations, assigns)
         if adds:
             launch_known(
-                end_kernel, (*kind, rows.weights is None), (cost_programs(n, rows.device), 1, 1),
+                end_kernel, (*kind, rows.weights is None, host is None),
+                (cost_programs(n, rows.device), 1, 1),
                 rows.X, n, self.k, self.labels, self.current, rows.weights, self.cost,
                 exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.flow,
-                self.arrivals, int(assigns), d=d, **EXACT, **resident(RESIDENT),
+                self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
+                **EXACT, **resident(RESIDENT),
             )  # fmt: skip
 
     def _measure(self, kind: tuple) -> None:
@@ -244,7 +252,7 @@ class LowRun(LowMemory):
         """Wait for what was launched up to an iteration; by default, for all of it."""
         while self.sent:
             last, fetched = self.sent.pop(0)
-            if iteration <= last:
+            if iteration <= last or not (self.sent or self.stale):
                 self._adopt(fetched, last)
                 return
         if self.stale:
