@@ -10,9 +10,12 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
+from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, RECHECKED
 from lloydia.backends.cuda.reports import Reports, passed, told
+from lloydia.backends.reference import Reference
+from lloydia.loop import minimise
 from lloydia.stopping import Labels, Shift
 from table import answer, blobs
 
@@ -96,6 +99,29 @@ def test_nobody_misses_them(monkeypatch, d, tol, empty):
     slow = KMeans(6, device="cuda", **parameters).fit(X)
     assert (slow.n_distances_, slow.n_rechecked_) == (model.n_distances_, model.n_rechecked_)
     assert answer(slow) == answer(oracle)
+
+
+@pytest.mark.parametrize(("d", "n", "k", "lag"), [(2, 300, 9, 1), (2, 300, 9, 3), (12, 300, 5, 7)])
+def test_no_more_is_on_its_way_than_is_kept(monkeypatch, d, n, k, lag):
+    monkeypatch.setattr(CUDA, "lag_of", lambda self, k: lag)
+    # Of few rows the next launch waits for the last.
+    monkeypatch.setattr(beginning, "FEW_ROWS", 0)
+    X = np.random.default_rng(1).normal(size=(n, d)).astype("float32")
+    engine, ahead = choose("cuda", X, None, None), []
+    launch = engine.launch
+
+    def launched(iteration, ends):
+        launch(iteration, ends)
+        ahead.append(engine.launched - engine.reported)
+
+    monkeypatch.setattr(engine, "launch", launched)
+    options = {"rule": Shift(0.0), "max_iter": 60, "empty": "relocate", "algorithm": "lloyd"}
+    result = minimise(engine, X[:k].copy(), **options)
+    expected = minimise(Reference(X, None), X[:k].copy(), **options)
+    assert (result.n_iter, result.inertia) == (expected.n_iter, expected.inertia)
+    # More iterations than there are slots; reports of as many as are on their way are kept.
+    assert result.n_iter > lag + 4
+    assert max(ahead) <= engine.lag + 1
 
 
 @pytest.mark.parametrize("d", [2, 12])

@@ -107,9 +107,13 @@ class CUDA(Beginning):
 
     def advance(self) -> None:
         """Queue iterations on the device: several together, as many as may be on their way."""
-        while self.launched < self.max_iter and self.launched <= self.reported + self.lag:
-            self.queued = min(self.launched + self.run.together, self.max_iter)
-            self.launch(self.queued, ends=self.queued == self.max_iter)
+        most = self.reported + self.lag + 1
+        while self.launched < self.max_iter:
+            last = min(self.launched + self.run.together, self.max_iter)
+            if last > most:
+                return
+            self.queued = last
+            self.launch(last, ends=last == self.max_iter)
 
     def next_end(self, rule: Rule) -> Report:
         """Wait for the next iteration that may end the run, and return its report."""
