@@ -6,12 +6,12 @@ Where to look:
   :mod:`devices`; :mod:`flow` and :mod:`reports` (what the kernels of a run tell each other, and the
   host), :mod:`ending` (the inertia, and which labels occur), :mod:`fetching`, :mod:`recording`,
   :mod:`launching`.
-* A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`.  One
-  launch finds the grid (:mod:`low_grid`), the frame (:mod:`low_frame`) and whether the start is
-  finite, the next does all iterations that are queued (:mod:`low_kernel`: :mod:`low_scan` by
-  :mod:`low_scores` or :mod:`low_cells`, :mod:`low_sums` or :mod:`low_moves`, :mod:`low_means`,
-  :mod:`barrier`), the last adds up the inertia (:mod:`low_cost`); the host reads what they found in
-  one copy.
+* A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
+  :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
+  frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
+  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
+  :mod:`low_sums` or :mod:`low_moves`, :mod:`low_means`, :mod:`barrier`), the last adds up the
+  inertia and writes what all have found to the host's memory (:mod:`low_cost`).
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
   centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix

@@ -14,7 +14,8 @@ from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
 from lloydia.backends.cuda.half_rows import padded
-from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowEnding, LowRun
+from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowRun
+from lloydia.backends.cuda.low_told import LowEnding
 from lloydia.backends.cuda.means import MOST_LIMITED
 from lloydia.backends.cuda.own_device import anywhere
 from lloydia.backends.cuda.picks import Picks

@@ -14,7 +14,7 @@ from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.low_run import LowEnding
+from lloydia.backends.cuda.low_told import LowEnding
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term

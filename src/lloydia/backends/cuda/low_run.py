@@ -5,34 +5,28 @@ from __future__ import annotations
 from functools import partial
 from weakref import proxy
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import THREADS, resident
-from lloydia.backends.cuda.extent import bounds_of
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
 from lloydia.backends.cuda.low_cells import sides_of
-from lloydia.backends.cuda.low_cost import DONE, RESIDENT, cost_programs, end_kernel
+from lloydia.backends.cuda.low_cost import RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
-from lloydia.backends.cuda.low_memory import LowMemory
 from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
-from lloydia.backends.cuda.means import HEAD, queue_finish
+from lloydia.backends.cuda.low_told import LowEnding, LowTold
+from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
-from lloydia.backends.cuda.reports import Told, passed, told
-from lloydia.backends.cuda.spread import TOTAL, Spread
 from lloydia.backends.cuda.starting import queue_zeros
 from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.totals import join_cost
-from lloydia.backends.engine import UNLIMITED
 from lloydia.exact import sums as exact
 
-__all__ = ["LIMBS", "SPARE", "LowEnding", "LowRun"]
+__all__ = ["LIMBS", "SPARE", "LowRun"]
 
 # Centres that are tabulated together.
 CENTERS = 128
@@ -40,22 +34,8 @@ CENTERS = 128
 SPARE = 1 << 19
 
 
-class LowEnding:
-    """The inertia that a run ends with, and which labels occur, when someone asks for them."""
-
-    def __init__(self, run: LowRun) -> None:
-        self.run, self.n = run, run.rows.n_samples
-
-    def __float__(self) -> float:
-        return join_cost(self.run.last_part(2)[:4].tolist(), self.n)
-
-    def full(self) -> bool:
-        """Return whether every cluster has a row."""
-        return int(np.count_nonzero(self.run.last_part(3).view(np.int32))) == self.run.k
-
-
-class LowRun(LowMemory):
-    """Labels, sums and centres; what the kernel reads and writes, and what the host reads of it.
+class LowRun(LowTold):
+    """Labels, sums and centres: what the kernels read and write.
 
     Parameters
     ----------
@@ -72,8 +52,6 @@ class LowRun(LowMemory):
 
     Attributes
     ----------
-    spread : Spread, optional
-        By which the device ends the run.
     together : int
         Iterations that are launched together, while those before them are on their way.
     labels : int32 (n,)
@@ -81,7 +59,6 @@ class LowRun(LowMemory):
     current : (k, d)
     """
 
-    spread: Spread | None = None
     together = 1
 
     def __init__(
@@ -110,17 +87,7 @@ class LowRun(LowMemory):
         self._take()
         if lattice is not None:  # Else the first launch writes them.
             self.zeros.zero_()
-        # Whether what was launched last is to be fetched; nothing was.  The last iteration that was
-        # launched, and that was read.
-        self.stale: bool | None = None
-        self.last = self.known_to = 0
-        # What launches tell, on its way, and up to which iterations.
-        self.sent: list[tuple[int, Fetched]] = []
-        # What was read at last, and whether the device had halted then.
-        self.found: NDArray[np.int64] | None = None
-        self.halted = False
-        # The iteration that was asked for last, since then, and what was told of it.
-        self.asked, self.answered = 0, Told(0, 0, 0, 0, 0.0, 0.0)
+        self._nothing_told()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
@@ -238,101 +205,9 @@ class LowRun(LowMemory):
             DIGITS=digits, DIGIT_COLUMNS=width, CLUSTERS=clusters, **EXACT, **resident(shape.each),
         )  # fmt: skip
 
-    def slot(self, iteration: int) -> int:
-        """Return where the centres and the report of an iteration are."""
-        return iteration % self.n_slots
-
     def before(self, iteration: int) -> torch.Tensor:
         """Return the centres that rows were assigned to in an iteration."""
         return self.history[self.slot(iteration - 1)]
-
-    # -- what the host reads -----------------------------------------------------------------
-
-    def read(self, iteration: int = UNLIMITED) -> None:
-        """Wait for what was launched up to an iteration; by default, for all of it."""
-        while self.sent:
-            last, fetched = self.sent.pop(0)
-            if iteration <= last or not (self.sent or self.stale):
-                self._adopt(fetched, last)
-                return
-        if self.stale:
-            self._adopt(self._fetch(), self.last)
-            self.stale = False
-
-    def _fetch(self) -> Fetched:
-        """Queue the copy of what is told."""
-        return Fetched(self.piece, 0, 8 * self.shape.edges[-1])
-
-    def _adopt(self, fetched: Fetched, last: int) -> None:
-        """Take what launches up to an iteration have told."""
-        self.found = fetched.numpy().view(np.int64)
-        self.halted = bool(self.part(4).view(np.int32)[HALT.value])
-        self.known_to, self.asked = last, 0
-        if self.spread is not None and self.spread.memory is self.spreading:
-            self.spread.limbs = self.part(6)[:TOTAL].tolist()
-
-    def _reports(self) -> NDArray[np.int64]:
-        """Return the reports that were read at last: shape (n_slots, HEAD + k)."""
-        size = HEAD.value + self.k
-        return self.part(5)[: self.n_slots * size].reshape(self.n_slots, size)
-
-    def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
-        """Wait for an iteration; return what :func:`reports.passed` does from there on.
-
-        Of those that are known then, in slots that follow each other, and at most so many.
-        """
-        if first > self.known_to:
-            self.read(first)
-        slot = self.slot(first)
-        last = min(slot + most, slot + self.known_to + 1 - first, self.n_slots)
-        return passed(self._reports()[slot:last], self.settles, limit)
-
-    def part(self, i: int) -> NDArray[np.int64]:
-        """Return a part of what was told at last; waits for the first launch."""
-        if self.found is None:
-            self.read(1)
-        assert self.found is not None
-        edges = self.shape.edges
-        return self.found[edges[i] : edges[i + 1]]
-
-    def last_part(self, i: int) -> NDArray[np.int64]:
-        """Return a part of what is told after all that was launched; waits for that.
-
-        Where the device has halted, nothing has changed since.
-        """
-        if not self.halted:
-            self.read()
-        return self.part(i)
-
-    def needs(self) -> int:
-        """Return the limbs that the rows need, as found by the first launch; 0: not finite.
-
-        Or the start is not.
-        """
-        return int(self.part(1)[2 * self.rows.n_features])
-
-    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what :func:`lloydia.backends.cuda.extent.magnitudes` does; of the first launch."""
-        d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
-        return bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
-
-    def known(self, iteration: int) -> Told | None:
-        """Return the report of an iteration that was launched, if it was read."""
-        return None if iteration > self.known_to else self.answer(iteration)
-
-    def answer(self, iteration: int) -> Told:
-        """Wait for the report of an iteration."""
-        if iteration > self.known_to:
-            self.read(iteration)
-        # The loop and the engine ask for the same one.
-        if iteration != self.asked:
-            self.asked, self.answered = iteration, told(self._reports()[self.slot(iteration)])
-        return self.answered
-
-    @property
-    def ending(self) -> LowEnding | None:
-        """What the run ends with, if what was launched came to its end; waits for that."""
-        return LowEnding(self) if self.last_part(2)[DONE.value] else None
 
     # -- on the way --------------------------------------------------------------------------
 

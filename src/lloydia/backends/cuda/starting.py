@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -9,11 +11,25 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["queue_start", "queue_zeros"]
+__all__ = ["Start", "queue_start", "queue_zeros"]
 
 BLOCK = tl.constexpr(1024)
 # The bits of infinity in float32, and in float64.
 INFINITY, INFINITY_DOUBLE = tl.constexpr(0x7F800000), tl.constexpr(0x7FF0000000000000)
+
+
+class Start(NamedTuple):
+    """What a run begins with, on the device.
+
+    Attributes
+    ----------
+    centers : torch.Tensor of shape (k, d)
+    bounds : torch.Tensor, or None
+        Those of the rows, for centres that nobody has looked at.
+    """
+
+    centers: torch.Tensor
+    bounds: torch.Tensor | None
 
 
 @triton.jit(do_not_specialize=["size", "d", "n", "n_zeros", "most"])

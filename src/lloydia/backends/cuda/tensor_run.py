@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 import torch
@@ -22,7 +22,7 @@ from lloydia.backends.cuda.pieces import Piece
 from lloydia.backends.cuda.plans import CLEAN, Layout, Scratch, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
-from lloydia.backends.cuda.starting import queue_start
+from lloydia.backends.cuda.starting import Start, queue_start
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.upload import put
 
@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
-
-
-class Start(NamedTuple):
-    """What a run begins with, on the device.
-
-    Attributes
-    ----------
-    centers : torch.Tensor of shape (k, d)
-    bounds : torch.Tensor, or None
-        Those of the rows, for centres that nobody has looked at.
-    """
-
-    centers: torch.Tensor
-    bounds: torch.Tensor | None
 
 
 class TensorRun:
