@@ -375,7 +375,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
                 stacklevel=4,
             )
         self.cluster_centers_ = home(best.centers)
-        self._n_features_out = len(best.centers)
+        # len() of a tensor takes longer.
+        self._n_features_out = best.centers.shape[0]
         self.labels_ = home(best.labels)
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter

@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+# The largest number of each type that centres have.
+LARGEST = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float32, np.float64)}
+
+
 class InvalidParameterError(ValueError, TypeError):
     """A parameter is of the wrong type or out of range: both errors, as in scikit-learn."""
 
@@ -117,7 +121,7 @@ def check_range(
     total = engine.n_samples if weights is None else float(weights.sum())
     given = centers if isinstance(centers, np.ndarray) else ()
     # float32 data need not be looked at unless the weights are enormous.
-    largest = float(np.finfo(engine.dtype).max)
+    largest = LARGEST[engine.dtype]
     if largest <= largest_magnitude(engine.n_features, total):
         return
     check_later = getattr(engine, "check_range_later", None)
