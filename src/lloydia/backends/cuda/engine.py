@@ -127,7 +127,10 @@ class CUDA(Beginning):
             self.reported += count
             self.n_distances += count * self.n_samples * self.k
             self.n_rechecked += rechecked
-            ended = ended or self.reported + 1 == self.max_iter
+            if self.reported + 1 == self.max_iter:
+                # The last one, which may not have been queued yet.
+                self.advance()
+                ended = True
         return self.report(self.reported + 1, None)
 
     def watch(self) -> Cost:
