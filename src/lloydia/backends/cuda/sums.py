@@ -70,8 +70,8 @@ class Lattice:
     @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory of it."""
-        memory = self.memory.whole if isinstance(self.memory, Piece) else self.memory
-        return [memory] if self.weights is None else [memory, self.weights]
+        # Always the numbers themselves: plans do not ask what they lie in.
+        return [self.numbers] if self.weights is None else [self.numbers, self.weights]
 
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
