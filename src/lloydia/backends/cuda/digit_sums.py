@@ -4,8 +4,8 @@ A row's integers :math:`v_f` (a limb of :func:`lloydia.exact.sums.limbs`) are wr
 with digits :math:`-2048 \le b_{fi} < 2048`: :math:`v_f = \sum_{i<q} 4096^i b_{fi}`, and float16
 holds each.  With :math:`M_j` = 1 for the cluster that a row joins and -1 for the one it leaves,
 :math:`M^T B` are sums of whole numbers below :math:`2^{24}`: matrix units add them in float32
-without an error (:mod:`low_sums` does so for rows of few features).  Rows come as they are listed,
-whatever their clusters, and a program adds to memory once.
+without an error.  Rows come as they are listed, whatever their clusters, and a program adds to
+memory once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import SHIFT
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.low_sums import joined
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.sums import Lattice
 
@@ -51,6 +50,18 @@ def n_digits(bits: int) -> int:
 def few_sums(k: int, d: int) -> bool:
     """Return whether the sums of k clusters of d features are few enough."""
     return next_power(d, 16) * next_power(k, LEAST_CLUSTERS) <= MOST_SUMS
+
+
+@triton.jit
+def joined(columns, COUNT: tl.constexpr):
+    """Return vectors as the columns of a matrix; there are COUNT, a power of two up to 64."""
+    for level in tl.static_range(1, 7):
+        if COUNT >> level > 0:
+            before = columns
+            columns = ()
+            for i in tl.static_range(COUNT >> level):
+                columns = columns + (tl.join(before[i], before[i + (COUNT >> level)]),)
+    return columns[0]
 
 
 def few_limbs(lattice: Lattice) -> bool:

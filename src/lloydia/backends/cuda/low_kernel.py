@@ -12,7 +12,10 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import leave, wait_for_all
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.low_means import conclude, low_means, tally_of
-from lloydia.backends.cuda.low_scan import label_rows, move_rows
+from lloydia.backends.cuda.low_moves import move_rows
+from lloydia.backends.cuda.low_scan import label_rows
+from lloydia.backends.cuda.low_sums import clear
+from lloydia.backends.cuda.shared_table import own_table
 
 __all__ = ["low_kernel"]
 
@@ -27,10 +30,11 @@ def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
     current, history, n_slots, report, flow, settles, limit,
     changed_rows, changed_old, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
+    own_memory,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
-    DIGITS: tl.constexpr, DIGIT_COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
+    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Run iterations.
 
@@ -44,6 +48,8 @@ def low_kernel(
         Or -1: an assignment and its sums, but no means.
     assigns : int
         1: an assignment to the last centres follows; or 0.  Also where the limit ends iterations.
+    own_memory : int32 (WORDS,), or None
+        What a program's own table is in where there is no shared memory.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     if n_limbs == 0:
@@ -59,6 +65,10 @@ def low_kernel(
     # This program's lists: rows that change, and rows in doubt.
     listed_rows = changed_rows + program * room
     listed_old = changed_old + program * room
+    own_sums = own_memory
+    if COPIES > 0:
+        own_sums = own_table(own_memory)
+        clear(own_sums, k, PITCH, COPIES)
     tallies = (arrivals + 4).to(tl.pointer_type(tl.int64))
     iteration = tl.load(flow + ITERATION)
     running = tl.load(flow + HALT) == 0
@@ -83,8 +93,8 @@ def low_kernel(
                 tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
             move_rows(
                 X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                n_changed, weights, lattice, own, bits, n_limbs, limb_size,
-                d, WEIGHTED, RECOVER, EACH, DIGITS, DIGIT_COLUMNS, CLUSTERS,
+                n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
+                d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
             )  # fmt: skip
         running = done + 1 < n_iterations + assigns
         if done < n_iterations:

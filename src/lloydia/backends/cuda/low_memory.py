@@ -16,7 +16,7 @@ from lloydia.backends.cuda.sums import Lattice
 __all__ = ["LowMemory"]
 
 # What follows the zeros, by its number.
-LISTS, TABLE, CELLS, HISTORY = 0, 3, 4, 5
+LISTS, TABLE, CELLS, OWN, HISTORY = 0, 3, 4, 5, 6
 
 
 class LowMemory:
@@ -49,6 +49,8 @@ class LowMemory:
         See :func:`lloydia.backends.cuda.low_scores.tabulate`.
     cells : int32 or int64 (sides**d,) or None
         See :mod:`lloydia.backends.cuda.low_cells`.
+    own_memory : int32 (WORDS,) or None
+        See :mod:`lloydia.backends.cuda.shared_table`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
     """
@@ -131,6 +133,11 @@ class LowMemory:
     @cached_property
     def cells(self) -> torch.Tensor | None:
         return self._room(CELLS, cell_type(self.k)) if self.shape.sides else None
+
+    @cached_property
+    def own_memory(self) -> torch.Tensor | None:
+        own = self._room(OWN, torch.int32)
+        return own if own.numel() > 0 else None
 
     @cached_property
     def history(self) -> torch.Tensor:

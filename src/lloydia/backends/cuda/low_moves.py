@@ -1,7 +1,7 @@
 """Rows of few features move from sum to sum: a row a thread, its features in registers.
 
 The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
-any order, since the order changes nothing.
+any order, since the order changes nothing: to memory, or first to a table (:mod:`low_sums`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import product_error, whole
+from lloydia.backends.cuda.low_scores import features
+from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of, sum_rows
 
-__all__ = ["move"]
+__all__ = ["move_rows"]
+
+LANES = tl.constexpr(THREADS)
+# Memory is added to at once where a thread lists so few rows.  Limbs whose numbers float32 can
+# halve: y (low_sums.single_parts) of any is at least 2**-90.
+FEW_STEPS, MOST_SPANNED = tl.constexpr(4), tl.constexpr(3)
 
 
 @triton.jit
@@ -33,16 +41,18 @@ def add_limbs(first, to, off, mask, taken, p, quantum, inverse, bits, n_limbs, l
 @triton.jit
 def move(
     x, rows, mask, old, new, weights, lattice, sums, bits, n_limbs, limb_size,
-    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Move the products of rows, whose features are `x`, to the sums of their new clusters.
 
-    `old` is -1 for rows that had no cluster.  `rows` are asked for weights alone.
+    But for HELD limbs.  `old` is -1 for rows that had no cluster.  `rows` are asked for weights
+    alone.
     """
     m: tl.constexpr = d + 1
     to = sums + new.to(tl.int64) * m
     off = sums + old.to(tl.int64) * m
     taken = mask & (old >= 0)
+    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     if WEIGHTED:
         w = tl.load(weights + rows, mask=mask, other=0.0)
     for f in tl.static_range(m):
@@ -53,13 +63,164 @@ def move(
         value = tl.full(rows.shape, 1.0, tl.float64) if f == d else x[f].to(tl.float64)
         a = tl.where(mask, value * scale, 0.0)
         p = a * w if WEIGHTED else a
+        left = p
+        for _ in tl.static_range(HELD):
+            left = (left - whole(left * inverse) * quantum) * step
         add_limbs(
-            0, to + f, off + f, mask, taken, p, quantum, inverse, bits, n_limbs, limb_size,
+            HELD, to + f, off + f, mask, taken, left, quantum, inverse, bits, n_limbs, limb_size,
         )  # fmt: skip
         if RECOVER:
             # At most 2**-53 |p|, less than half a step of limb 0.
-            step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
             error = product_error(a, w, p) * step
             add_limbs(
                 1, to + f, off + f, mask, taken, error, quantum, inverse, bits, n_limbs, limb_size,
             )  # fmt: skip
+
+
+@triton.jit
+def number(n_listed, places, steps):
+    """Write the places of all that threads list, one after the other: threads have unequal many."""
+    lane = tl.arange(0, LANES)
+    first = tl.cumsum(n_listed, 0) - n_listed
+    # What is there is no longer read.
+    tl.debug_barrier()
+    for i in range(steps):
+        tl.store(places + first + i, lane + i * LANES, mask=i < n_listed)
+    tl.debug_barrier()
+
+
+@triton.jit
+def own_rows(i, n, EACH: tl.constexpr):
+    """Return this program's rows of step i, one a thread, and which are there."""
+    lane = tl.arange(0, LANES)
+    first = ((tl.program_id(0) + i // EACH * tl.num_programs(0)) * EACH + i % EACH) * LANES
+    return first + lane, lane < n - first
+
+
+@triton.jit
+def listed(i, n, labelled, listed_rows, listed_old, n_listed, EACH: tl.constexpr):
+    """Return the rows of all threads' step i, the clusters that they leave, and which are there.
+
+    All rows of this program; or those that threads list, if rows are `labelled`.
+    """
+    lane = tl.arange(0, LANES)
+    rows, there = own_rows(i, n, EACH)
+    old = tl.full((LANES,), -1, tl.int32)
+    if labelled:
+        there = i < n_listed
+        rows = tl.load(listed_rows + i * LANES + lane, mask=there, other=0)
+        old = tl.load(listed_old + i * LANES + lane, mask=there, other=-1)
+    return rows, old, there
+
+
+@triton.jit
+def steps_of(
+    X, labels, i, n, labelled, listed_rows, listed_old, n_listed,
+    d: tl.constexpr, EACH: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """Return what `listed` does of AHEAD steps, their labels and their features."""
+    found, new, x = (), (), ()
+    for e in tl.static_range(AHEAD):
+        step = listed(i + e, n, labelled, listed_rows, listed_old, n_listed, EACH)
+        found = found + (step,)
+    for e in tl.static_range(AHEAD):
+        rows, _, there = found[e]
+        new = new + (tl.load(labels + rows, mask=there, other=0),)
+        x = x + (features(X, rows.to(tl.int64) * d, there, d),)
+    return found, new, x
+
+
+@triton.jit
+def sum_steps(
+    X, n, k, labels, labelled, listed_rows, listed_old, n_listed, steps, lattice, sums, table,
+    bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
+    PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """Move so many rows of each thread by this program's table, unless they are few.
+
+    Returns how many are left.
+    """
+    most = most_steps(bits, COPIES)
+    scales = scales_of(lattice, bits, d)
+    few = steps <= FEW_STEPS * labelled
+    for begin in range(0, tl.where(few, 0, steps), most):
+        coming = steps_of(
+            X, labels, begin, n, labelled, listed_rows, listed_old, n_listed, d, EACH, AHEAD
+        )
+        for i in tl.range(begin, tl.minimum(begin + most, steps), AHEAD, num_stages=1):
+            found, new, x = coming
+            # The next rows are on their way while these are added.
+            coming = steps_of(
+                X, labels, i + AHEAD, n, labelled, listed_rows, listed_old, n_listed,
+                d, EACH, AHEAD,
+            )  # fmt: skip
+            left = tl.zeros((LANES,), tl.int1)
+            for e in tl.static_range(AHEAD):
+                _, old, there = found[e]
+                left = left | sum_rows(
+                    x[e], there, old, new[e], table, scales, lattice, bits, n_limbs,
+                    d, HELD, PITCH, COPIES,
+                )  # fmt: skip
+            if HELD == 1:
+                # Numbers that span so many limbs may vanish in float32's parts.
+                left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
+            if (tl.max(left.to(tl.int32), 0) > 0) & (n_limbs > HELD):
+                for step in tl.range(i, i + AHEAD, loop_unroll_factor=1):
+                    again, to, xs = steps_of(
+                        X, labels, step, n, labelled, listed_rows, listed_old, n_listed, d, EACH, 1
+                    )
+                    rows, old, there = again[0]
+                    move(
+                        xs[0], rows, there, old, to[0], None, lattice, sums, bits, n_limbs,
+                        limb_size, d, False, False, HELD,
+                    )  # fmt: skip
+        flush(table, lattice, sums, k, bits, limb_size, d, HELD, PITCH, COPIES)
+    return tl.where(few, steps, 0)
+
+
+@triton.jit
+def move_rows(
+    X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights, lattice, sums,
+    table, bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr,
+    RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
+    COPIES: tl.constexpr,
+):  # fmt: skip
+    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    # Rows of a thread that are on their way together; of many features they take long to compile.
+    AHEAD: tl.constexpr = 4 if d <= 4 else 1
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    lane = tl.arange(0, LANES)
+    total, steps = tl.sum(n_changed, 0), tl.max(n_changed, 0)
+    if labelled == 0:
+        steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
+    if COPIES > 0:
+        steps = sum_steps(
+            X, n, k, labels, labelled, listed_rows, listed_old, n_changed, steps, lattice, sums,
+            table, bits, n_limbs, limb_size, d, EACH, HELD, PITCH, COPIES, AHEAD,
+        )  # fmt: skip
+    if (labelled > 0) & (steps > 0):
+        number(n_changed, places, steps)
+        steps = tl.cdiv(total, LANES)
+    for begin in range(0, steps, AHEAD):
+        rows, old, mask = (), (), ()
+        for e in tl.static_range(AHEAD):
+            i = begin + e
+            # Where none is listed.
+            row, there = own_rows(i, n, EACH)
+            left = tl.full((LANES,), -1, tl.int32)
+            if labelled:
+                there = lane + i * LANES < total
+                at = tl.load(places + lane + i * LANES, mask=there, other=0)
+                row = tl.load(listed_rows + at, mask=there, other=0)
+                left = tl.load(listed_old + at, mask=there, other=-1)
+            rows, old, mask = rows + (row,), old + (left,), mask + (there,)
+        new, x = (), ()
+        for e in tl.static_range(AHEAD):
+            new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
+            x = x + (features(X, rows[e].to(tl.int64) * d, mask[e], d),)
+        for e in tl.static_range(AHEAD):
+            if begin + e < steps:
+                move(
+                    x[e], rows[e], mask[e], old[e], new[e], weights, lattice, sums, bits, n_limbs,
+                    limb_size, d, WEIGHTED, RECOVER, 0,
+                )  # fmt: skip

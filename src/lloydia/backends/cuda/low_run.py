@@ -187,11 +187,11 @@ class LowRun(LowTold):
         known = None if lattice is None else lattice.grid
         recover, weights = known is not None and known.recover, lattice and lattice.weights
         shape = self.shape
-        digits, width, clusters = shape.digits
+        held, pitch, copies = shape.own
         launch_known(
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.n_replicas, shape.tile,
-             shape.each, shape.group, shape.kept, digits, clusters,
+             shape.each, shape.group, shape.kept, *shape.own,
              self.cells is None or self.cells.dtype, self.spread is None),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
@@ -199,10 +199,11 @@ class LowRun(LowTold):
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
             None if self.spread is None else self.spread.limit,
             *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
-            n_iterations, int(assigns), d=d, WEIGHTED=weights is not None, RECOVER=recover,
+            n_iterations, int(assigns), self.own_memory,
+            d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            DIGITS=digits, DIGIT_COLUMNS=width, CLUSTERS=clusters, **EXACT, **resident(shape.each),
+            HELD=held, PITCH=pitch, COPIES=copies, **EXACT, **resident(shape.each),
         )  # fmt: skip
 
     def before(self, iteration: int) -> torch.Tensor:

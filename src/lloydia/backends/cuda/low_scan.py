@@ -12,7 +12,6 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS, wait_for_all
 from lloydia.backends.cuda.low_cells import fill_cells, look_up
-from lloydia.backends.cuda.low_moves import move
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
@@ -22,9 +21,8 @@ from lloydia.backends.cuda.low_scores import (
     keep,
     tabulate,
 )
-from lloydia.backends.cuda.low_sums import sum_rows
 
-__all__ = ["label_rows", "move_rows"]
+__all__ = ["label_rows"]
 
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.
@@ -139,67 +137,3 @@ def label_rows(
         n_changed += changed.to(tl.int32)
     tl.debug_barrier()
     return n_changed, n_doubts
-
-
-@triton.jit
-def number(n_listed, places, steps):
-    """Write the places of all that threads list, one after the other: threads have unequal many."""
-    lane = tl.arange(0, LANES)
-    first = tl.cumsum(n_listed, 0) - n_listed
-    # What is there is no longer read.
-    tl.debug_barrier()
-    for i in range(steps):
-        tl.store(places + first + i, lane + i * LANES, mask=i < n_listed)
-    tl.debug_barrier()
-
-
-@triton.jit
-def move_rows(
-    X, n, k, labels, labelled, listed_rows, listed_old, counts, n_changed, weights, lattice, sums,
-    bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
-    EACH: tl.constexpr, DIGITS: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
-):  # fmt: skip
-    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
-    # Rows of a thread that are on their way together; of many features they take long to compile.
-    AHEAD: tl.constexpr = 4 if d <= 4 else 1
-    program, n_programs = tl.program_id(0), tl.num_programs(0)
-    lane = tl.arange(0, LANES)
-    steps = tl.max(n_changed, 0)
-    if labelled == 0:
-        steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
-    if CLUSTERS > 0:
-        tl.store(counts + lane, n_changed)
-        tl.debug_barrier()
-        steps = sum_rows(
-            X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
-            bits, n_limbs, limb_size, d, EACH, DIGITS, COLUMNS, CLUSTERS,
-        )  # fmt: skip
-    total = tl.sum(n_changed, 0)
-    if (labelled > 0) & (steps > 0):
-        number(n_changed, counts, steps)
-        steps = tl.cdiv(total, LANES)
-    for begin in range(0, steps, AHEAD):
-        rows, old, mask = (), (), ()
-        for e in tl.static_range(AHEAD):
-            i = begin + e
-            # Where none is listed.
-            first = ((program + i // EACH * n_programs) * EACH + i % EACH) * LANES
-            there = lane < n - first
-            row = first + lane
-            left = tl.full((LANES,), -1, tl.int32)
-            if labelled:
-                there = lane + i * LANES < total
-                at = tl.load(counts + lane + i * LANES, mask=there, other=0)
-                row = tl.load(listed_rows + at, mask=there, other=0)
-                left = tl.load(listed_old + at, mask=there, other=-1)
-            rows, old, mask = rows + (row,), old + (left,), mask + (there,)
-        new, x = (), ()
-        for e in tl.static_range(AHEAD):
-            new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
-            x = x + (features(X, rows[e].to(tl.int64) * d, mask[e], d),)
-        for e in tl.static_range(AHEAD):
-            if begin + e < steps:
-                move(
-                    x[e], rows[e], mask[e], old[e], new[e], weights, lattice, sums, bits, n_limbs,
-                    limb_size, d, WEIGHTED, RECOVER,
-                )  # fmt: skip

@@ -13,9 +13,10 @@ from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, p
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_sums import digit_shape
+from lloydia.backends.cuda.low_sums import table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
+from lloydia.backends.cuda.shared_table import WORDS
 from lloydia.backends.cuda.spread import room_for
 from lloydia.backends.cuda.sums import replicas
 
@@ -46,8 +47,8 @@ class LowShape:
         Rows that a program looks at together.
     programs, room : int
         Programs, and the entries of each in a list.
-    digits : tuple of three int
-        See :func:`lloydia.backends.cuda.low_sums.digit_shape`.
+    own : tuple of three int
+        The table of a program's own sums: see :func:`lloydia.backends.cuda.low_sums.table_of`.
     n_replicas : int
         Of the sums.
     sides : int
@@ -62,15 +63,15 @@ class LowShape:
     n_zeros : int
         Numbers that begin with zeros.
     places : tuple of int
-        Where the lists, the table, the cells and the centres of iterations begin, in bytes, beyond
-        the zeros, and where they end.
+        Where the lists, the table, the cells, the interpreter's own sums and the centres of
+        iterations begin, in bytes, beyond the zeros, and where they end.
     """
 
     each: int
     block: int
     programs: int
     room: int
-    digits: tuple[int, int, int]
+    own: tuple[int, int, int]
     n_replicas: int
     sides: int
     columns: int
@@ -93,8 +94,9 @@ def shape_of(
     if sides and k > room:
         sides, each = 0, PROGRAMS
         block, programs, room = _cut(n, device, each)
-    digits = (0, 0, 0) if weighted else digit_shape(n, d, k, bits)
-    n_replicas = FEW_REPLICAS if any(digits) else replicas(n, k)
+    table = (0, 0, 0) if weighted else table_of(n, d, k, bits, itemsize)
+    has_table = table[-1] > 0
+    n_replicas = FEW_REPLICAS if has_table else replicas(n, k)
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (
@@ -104,12 +106,15 @@ def shape_of(
     # Every part begins where a vector may.
     edges = 0, *accumulate(size + size % 2 for size in told)
     cells = cell_type(k).itemsize * sides**d if sides else 0
-    parts = *[4 * programs * room] * 3, 4 * (k + 7) * columns, cells, n_slots * k * d * itemsize
+    # Compiled, programs have shared memory.
+    own = 4 * WORDS if has_table and INTERPRETED else 0
+    lists, history = 4 * programs * room, n_slots * k * d * itemsize
+    parts = *[lists] * 3, 4 * (k + 7) * columns, cells, own, history
     n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
     first, *rest = map(aligned, (8 * n_zeros, *parts))
     return LowShape(
-        each, block, programs, room, digits, n_replicas, sides, columns, group_of(k),
-        kept_of(k, d), tile, edges, n_zeros, (*accumulate(rest, initial=first),),
+        each, block, programs, room, table, n_replicas, sides, columns,
+        group_of(k), kept_of(k, d), tile, edges, n_zeros, (*accumulate(rest, initial=first),),
     )  # fmt: skip
 
 

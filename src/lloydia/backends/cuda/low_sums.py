@@ -1,10 +1,11 @@
-r"""Sums of few clusters by matrix products: digits of rows times which clusters they move between.
+r"""Sums of rows of few features, without weights: a program adds its rows up in a table of its own.
 
-A row's integers :math:`v_f` (a limb of :func:`lloydia.exact.sums.limbs`) are written in base
-256, :math:`v_f + 2^{8q-1} = \sum_{i<q} 256^i b_{fi}`.  With a column of ones there is a matrix B of
-a row's digits, and with :math:`M_j` = 1 for the cluster that a row goes to and -1 for the one it
-leaves, :math:`B^T M` are sums of whole numbers below :math:`2^{24}`: matrix units add them in
-float16 and float32 without an error, and a program adds to memory once.
+Rows of few clusters would meet at few addresses of memory; shared memory adds where it is.  It adds
+32 bits at once, so a row's integers v (the first limbs of :func:`lloydia.exact.sums.limbs`) are cut
+in two, :math:`v = 2^w h + l` with :math:`|l| < 2^w`, and an entry of the table gets at most
+:math:`2^{31-w}` parts before they go to the sums in memory.  There are copies of the table, each
+for some threads of a warp: these neither meet nor wait for the same bank.  What later limbs hold,
+mostly nothing of float32 rows, is added to memory.
 """
 
 from __future__ import annotations
@@ -14,194 +15,190 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import SHIFT, whole
-from lloydia.backends.cuda.launching import next_power
-from lloydia.backends.cuda.low_scores import features
+from lloydia.backends.cuda.shared_table import WORDS, add, add_two, read, write
 
-__all__ = ["digit_shape", "sum_rows"]
+__all__ = ["clear", "flush", "most_steps", "scales_of", "sum_rows", "table_of"]
 
-# Up to so many clusters, and columns of digits.
-FEW_CLUSTERS, DIGIT_COLUMNS = 32, 32
-# Atomic operations are faster where a thread lists so few rows, and of fewer rows in all.
-LEAST_SUMMED = 1 << 14
-FEW_LIMBS, FEW_STEPS = tl.constexpr(2), tl.constexpr(4)
-# Rows that a warp adds up together, and how often before sums may pass 2**24.
-LANES, STRIP, WARPS = tl.constexpr(THREADS), tl.constexpr(128), tl.constexpr(THREADS // 32)
-TILE = tl.constexpr(128 * THREADS // 32)
-STEPS = tl.constexpr(2**24 // 255 // 128)
+LANES = tl.constexpr(THREADS)
+# Entries that are emptied together: a divisor of WORDS.
+CLEARED = tl.constexpr(4 * THREADS)
+# What shared memory reads or writes together; a copy for each is the most.
+BANKS = tl.constexpr(32)
+# Rounds float32 numbers to whole ones; the bits of limbs whose parts it rounds.
+SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
+# Of fewer rows, and of more clusters, memory is as fast; of more features it takes long to compile.
+LEAST_ROWS, MOST_CLUSTERS, MOST_FEATURES = 1 << 14, 32, 5
+# Rows of a thread between two looks at how full the table is, at most.
+STEP = tl.constexpr(4)
 
 
-def digit_shape(n: int, d: int, k: int, bits: int) -> tuple[int, int, int]:
-    """Return q, the columns of B and those of M, or 0 where atomic operations are the way.
+def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int, int]:
+    """Return the limbs that a program's table holds, a cluster's entries, and the copies.
 
-    An integer of magnitude ``2**bits`` and its sign have q digits.
+    Of n rows without weights; `itemsize` is that of the numbers they are computed with.  No copies:
+    memory is added to.
     """
-    digits = (bits + 9) // 8
-    width, clusters = next_power(d * digits + 1, 16), next_power(k, 16)
-    if n >= LEAST_SUMMED and width <= DIGIT_COLUMNS and clusters <= FEW_CLUSTERS:
-        return digits, width, clusters
-    return 0, 0, 0
+    held = 2 if itemsize == 8 else 1
+    # Two for each limb of a number, and one that counts rows.
+    pitch = 2 * d * held + 1
+    copies = min(BANKS.value, 1 << (WORDS // (k * pitch)).bit_length() >> 1)
+    few = n < LEAST_ROWS or k > MOST_CLUSTERS or d > MOST_FEATURES
+    if itemsize < 8:
+        few |= bits > MOST_SINGLE
+    if few or copies << (31 - (bits + 2) // 2) < STEP.value * THREADS:
+        copies = 0
+    return held, pitch, copies
 
 
 @triton.jit
-def digit(v, i: tl.constexpr):
-    """Return a digit as float16."""
-    # The last bits of 1024 + b are those of b.
-    byte = (v >> (8 * i)).to(tl.int16) & 255
-    return (byte | 0x6400).to(tl.float16, bitcast=True) - 1024.0
+def lower_bits(bits):
+    """Return w for integers of magnitude ``2**bits``; then the upper part is of such, too."""
+    return (bits + 2) >> 1
 
 
 @triton.jit
-def joined(columns, COUNT: tl.constexpr):
-    """Return vectors as the columns of a matrix; there are COUNT, a power of two up to 64."""
-    for level in tl.static_range(1, 7):
-        if COUNT >> level > 0:
-            before = columns
-            columns = ()
-            for i in tl.static_range(COUNT >> level):
-                columns = columns + (tl.join(before[i], before[i + (COUNT >> level)]),)
-    return columns[0]
+def most_steps(bits, COPIES: tl.constexpr):
+    """Return how many rows of a thread the table takes, a multiple of STEP."""
+    return ((COPIES << (31 - lower_bits(bits))) // (LANES * STEP)) * STEP
 
 
 @triton.jit
-def digit_matrix(p, lattice, d: tl.constexpr, DIGITS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Return the digits of a limb of TILE rows, feature by feature, and a column of ones last.
+def clear(table, k, PITCH: tl.constexpr, COPIES: tl.constexpr):
+    """Empty the table."""
+    for first in range(0, k * PITCH * COPIES, CLEARED):
+        # Beyond the last entry there is room.
+        at = first + tl.arange(0, CLEARED)
+        write(table, at, tl.zeros((CLEARED,), tl.int32))
+    tl.debug_barrier()
 
-    `p` are their products, or what the limbs before left.
+
+@triton.jit
+def add_parts(table, to, off, low, high, mask, taken, COPIES: tl.constexpr):
+    """Add parts of integers at `to`, and take those in `taken` from the entries at `off`."""
+    add_two(table, to, to + COPIES, low, high, mask)
+    add_two(table, off, off + COPIES, -low, -high, taken)
+
+
+@triton.jit
+def single_parts(x, scale, bits):
+    """Return the parts of float32 numbers' first limb, and whether they leave anything.
+
+    All is exact: products by powers of two, and rounding by the shift, up to ``2**22``.  `scale` is
+    ``2**-w`` times the limb's unit, as two factors that float32 holds.
     """
-    half: tl.constexpr = 1 << (8 * DIGITS - 1)
-    # The last bits of a sum with the shift are those of the integer.
-    zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True) - half
-    columns = ()
+    base = tl.full((), SHIFT_SINGLE, tl.float32).to(tl.int32, bitcast=True)
+    back = ((127 + lower_bits(bits)) << 23).to(tl.float32, bitcast=True)
+    y = x * scale[0] * scale[1]
+    high = y + SHIFT_SINGLE
+    rest = (y - (high - SHIFT_SINGLE)) * back
+    low = rest + SHIFT_SINGLE
+    left = rest != low - SHIFT_SINGLE
+    return low.to(tl.int32, bitcast=True) - base, high.to(tl.int32, bitcast=True) - base, left
+
+
+@triton.jit
+def scales_of(lattice, bits, d: tl.constexpr):
+    """Return the scales of :func:`single_parts`, feature by feature."""
+    down = ((1023 - lower_bits(bits).to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    scales = ()
     for f in tl.static_range(d):
-        inverse = tl.load(lattice + 2 * (d + 1) + f)
-        v = (p[f] * inverse + SHIFT).to(tl.int64, bitcast=True) - zero
-        for i in tl.static_range(DIGITS):
-            columns = columns + (digit(v, i),)
-    for i in tl.static_range(d * DIGITS, COLUMNS):
-        columns = columns + (tl.full((TILE,), 1.0 if i == COLUMNS - 1 else 0.0, tl.float16),)
-    return joined(columns, COLUMNS).reshape(WARPS, STRIP, COLUMNS)
+        scale = tl.load(lattice + f) * tl.load(lattice + 2 * (d + 1) + f) * down
+        first = tl.minimum(scale, 2.0**100)
+        scales = scales + ((first.to(tl.float32), (scale / first).to(tl.float32)),)
+    return scales
 
 
 @triton.jit
-def move_matrix(new, old, CLUSTERS: tl.constexpr):
-    """Return 1 for the clusters that TILE rows go to, -1 for those that they leave."""
-    columns = ()
-    for j in tl.static_range(CLUSTERS):
-        off = tl.where(old == j, -1.0, 0.0).to(tl.float16)
-        columns = columns + (tl.where(new == j, 1.0, off),)
-    return joined(columns, CLUSTERS).reshape(WARPS, STRIP, CLUSTERS)
-
-
-@triton.jit
-def rest_of(p, lattice, bits, d: tl.constexpr):
-    """Return what a limb leaves of products, raised by ``2**bits``."""
-    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    rest = ()
-    for f in tl.static_range(d):
-        v = whole(p[f] * tl.load(lattice + 2 * (d + 1) + f))
-        rest = rest + ((p[f] - v * tl.load(lattice + d + 1 + f)) * step,)
-    return rest
-
-
-@triton.jit
-def left(p, d: tl.constexpr):
-    """Return whether any of some vectors is not 0."""
-    some = p[0] != 0
-    for f in tl.static_range(1, d):
-        some = some | (p[f] != 0)
-    return tl.max(some.to(tl.int32), 0) > 0
-
-
-@triton.jit
-def add_totals(
-    found, first, lattice, sums, k, d: tl.constexpr, DIGITS: tl.constexpr,
-    COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
+def sum_product(
+    table, to, off, p, quantum, inverse, bits, n_limbs, mask, taken,
+    HELD: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
-    """Add sums of digits, (WARPS, COLUMNS, CLUSTERS), to the sums of clusters.
-
-    Weights are in the `first` limb alone.
-    """
-    j = tl.arange(0, CLUSTERS)
-    column = tl.arange(0, COLUMNS)
-    place = tl.where(column < d * DIGITS, column % DIGITS, 0).to(tl.int64)
-    parts = tl.sum(found.to(tl.int32), 0).to(tl.int64) << (8 * place)[:, None]
-    count = tl.sum(tl.where((column == COLUMNS - 1)[:, None], parts, 0), 0)
-    for f in tl.static_range(d):
-        own = (column < d * DIGITS) & (column // DIGITS == f)
-        total = tl.sum(tl.where(own[:, None], parts, 0), 0) - (count << (8 * DIGITS - 1))
-        tl.atomic_add(sums + j * (d + 1) + f, total, mask=(j < k) & (total != 0), sem="relaxed")
-    if first:
-        unit = whole(tl.load(lattice + d) * tl.load(lattice + 2 * (d + 1) + d)).to(tl.int64)
-        mask = (j < k) & (count != 0)
-        tl.atomic_add(sums + j * (d + 1) + d, count * unit, mask=mask, sem="relaxed")
-
-
-@triton.jit
-def places(tile, n, labelled, listed_rows, listed_old, n_listed, steps, EACH: tl.constexpr):
-    """Return the rows of a tile, the clusters that they leave, if any, and which are there."""
-    entry = tl.arange(0, TILE)
-    at = tile * TILE + entry
-    i = at // LANES
-    first = tl.program_id(0) + i // EACH * tl.num_programs(0)
-    rows = (first * EACH + i % EACH) * LANES + entry % LANES
-    there = (i < steps) & (rows < n)
-    old = tl.full((TILE,), -1, tl.int32)
-    if labelled:
-        there = i < n_listed
-        rows = tl.load(listed_rows + at, mask=there, other=0)
-        old = tl.load(listed_old + at, mask=there, other=-1)
-    return rows, old, there
-
-
-@triton.jit
-def contents(X, labels, places, d: tl.constexpr):
-    """Return the clusters that the rows of a tile go to, those that they leave, and the rows."""
-    rows, old, there = places
-    new = tl.load(labels + rows, mask=there, other=-1)
-    return new, old, features(X, rows.to(tl.int64) * d, there, d)
+    """Add HELD limbs of products to entries; return whether they leave anything."""
+    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    # The last bits of a sum with the shift are those of the integer.
+    zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
+    w = lower_bits(bits).to(tl.int64)
+    for limb in tl.static_range(HELD):
+        if limb > 0:
+            there = tl.full((LANES,), limb, tl.int32) < n_limbs
+            mask, taken = mask & there, taken & there
+        raised = p * inverse + SHIFT
+        v = raised.to(tl.int64, bitcast=True) - zero
+        low, high = (v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32)
+        at = 2 * limb * COPIES
+        add_parts(table, to + at, off + at, low, high, mask, taken, COPIES)
+        p = (p - (raised - SHIFT) * quantum) * step
+    return p != 0
 
 
 @triton.jit
 def sum_rows(
-    X, n, k, labels, labelled, listed_rows, listed_old, counts, steps, lattice, sums,
-    bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, DIGITS: tl.constexpr,
-    COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
+    x, mask, old, new, table, scales, lattice, bits, n_limbs,
+    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
-    """Move the rows that this program's threads list, or all of its rows.
+    """Move rows, whose features are `x`, to the entries of their new clusters.
 
-    All if they are not `labelled`.  A thread lists as many as its entry of `counts` says; `steps`
-    is the most rows of a thread.  Where these are few, or sums have more than FEW_LIMBS, none is
-    moved.  Returns the steps that are left.
+    As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are.  Returns
+    whether the limbs of the table leave anything of a row.
     """
-    refused = (steps <= FEW_STEPS * labelled) | (n_limbs > FEW_LIMBS)
-    n_listed = tl.load(counts + tl.arange(0, TILE) % LANES)
-    tiles = tl.where(refused, 0, tl.cdiv(steps, TILE // LANES))
-    for begin in range(0, tiles, STEPS):
-        found = tl.zeros((WARPS, COLUMNS, CLUSTERS), tl.float32)
-        second = found
-        first = places(begin, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
-        here = contents(X, labels, first, d)
-        coming = places(begin + 1, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
-        for tile in tl.range(begin, tl.minimum(begin + STEPS, tiles), num_stages=1):
-            new, old, x = here
-            # The next tile is on its way while this one is added up, and where that after it is.
-            here = contents(X, labels, coming, d)
-            coming = places(tile + 2, n, labelled, listed_rows, listed_old, n_listed, steps, EACH)
-            p = ()
-            for f in tl.static_range(d):
-                p = p + (x[f].to(tl.float64) * tl.load(lattice + f),)
-            moves = move_matrix(new, old, CLUSTERS)
-            digits = digit_matrix(p, lattice, d, DIGITS, COLUMNS)
-            found = tl.dot(tl.trans(digits, (0, 2, 1)), moves, found)
-            if n_limbs > 1:
-                p = rest_of(p, lattice, bits, d)
-                # Of float32 rows mostly all of a tile leave nothing.
-                if left(p, d):
-                    digits = digit_matrix(p, lattice, d, DIGITS, COLUMNS)
-                    second = tl.dot(tl.trans(digits, (0, 2, 1)), moves, second)
-        add_totals(found, True, lattice, sums, k, d, DIGITS, COLUMNS, CLUSTERS)
-        if n_limbs > 1:
-            add_totals(
-                second, False, lattice, sums + limb_size, k, d, DIGITS, COLUMNS, CLUSTERS,
+    m: tl.constexpr = d + 1
+    taken = mask & (old >= 0)
+    copy = tl.arange(0, LANES) % COPIES
+    to, off = new * (PITCH * COPIES) + copy, old * (PITCH * COPIES) + copy
+    left = tl.zeros((LANES,), tl.int1)
+    for f in tl.static_range(d):
+        at = 2 * f * HELD * COPIES
+        if x[0].dtype == tl.float64:
+            more = sum_product(
+                table, to + at, off + at, x[f] * tl.load(lattice + f), tl.load(lattice + m + f),
+                tl.load(lattice + 2 * m + f), bits, n_limbs, mask, taken, HELD, COPIES,
             )  # fmt: skip
-    return tl.where(refused, steps, 0)
+        else:
+            low, high, more = single_parts(x[f].to(tl.float32), scales[f], bits)
+            add_parts(table, to + at, off + at, low, high, mask, taken, COPIES)
+        left = left | more
+    one = tl.full((LANES,), 1, tl.int32)
+    at = 2 * d * HELD * COPIES
+    add(table, to + at, one, mask)
+    add(table, off + at, -one, taken)
+    return left
+
+
+@triton.jit
+def total_of(table, at, COPIES: tl.constexpr):
+    """Return the totals of entries, one a thread, over all copies."""
+    # Threads of a warp begin with different ones: each reads another bank.
+    first = tl.arange(0, LANES) // (BANKS // COPIES)
+    total = tl.zeros((LANES,), tl.int64)
+    for i in tl.static_range(COPIES):
+        total += read(table, at + (first + i) % COPIES).to(tl.int64)
+    return total
+
+
+@triton.jit
+def flush(
+    table, lattice, sums, k, bits, limb_size,
+    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    """Add the table to the sums, and empty it."""
+    m: tl.constexpr = d + 1
+    w = lower_bits(bits).to(tl.int64)
+    unit = whole(tl.load(lattice + d) * tl.load(lattice + 2 * m + d)).to(tl.int64)
+    tl.debug_barrier()
+    for first in range(0, k * m, LANES):
+        cell = first + tl.arange(0, LANES)
+        real = cell < k * m
+        f = cell % m
+        # Of a cell that is not there, what the first cluster has.
+        at = (tl.where(real, cell // m, 0) * PITCH + 2 * HELD * f) * COPIES
+        for limb in tl.static_range(HELD):
+            parted = f < d
+            low = total_of(table, at + tl.where(parted, 2 * limb * COPIES, 0), COPIES)
+            high = total_of(table, at + tl.where(parted, (2 * limb + 1) * COPIES, 0), COPIES)
+            # Rows are counted in the first limb.
+            counted = low * unit if limb == 0 else tl.zeros((LANES,), tl.int64)
+            total = tl.where(parted, low + (high << w), counted)
+            to = sums + limb * limb_size + cell
+            tl.atomic_add(to, total, mask=real & (total != 0), sem="relaxed")
+    tl.debug_barrier()
+    clear(table, k, PITCH, COPIES)
