@@ -123,6 +123,14 @@ def test_memory_that_is_no_part_is_noticed():
         Plan([launch_in(before)], before[:2])
 
 
+def test_more_or_fewer_parts_than_it_was_made_for_are_refused():
+    before, after = memory(), memory()
+    plan = Plan([launch_in(before)], before)
+    for parts in (after[:2], [*after, torch.zeros(3)]):
+        with pytest.raises(RuntimeError, match=f"for 3 parts of memory was given {len(parts)}"):
+            plan.launches(parts)
+
+
 def test_a_plan_keeps_no_memory():
     before = memory()
     assert Plan([launch_in(before)], before).series.kept is None

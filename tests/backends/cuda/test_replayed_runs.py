@@ -10,7 +10,7 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise
-from lloydia.stopping import Shift
+from lloydia.stopping import Shift, Tolerance
 from replayed import replay
 from table import blobs, weights_of
 
@@ -27,9 +27,10 @@ def driver(monkeypatch):
     torch.use_deterministic_algorithms(False)
 
 
-def fit(engine, start, max_iter=3, shift=0.0):
+def fit(engine, start, max_iter=3, shift=0.0, tol=None):
+    rule = Shift(shift) if tol is None else Tolerance(tol, engine.spread, engine.extent)
     result = minimise(
-        engine, start, algorithm="lloyd", rule=Shift(shift), max_iter=max_iter, empty="relocate"
+        engine, start, algorithm="lloyd", rule=rule, max_iter=max_iter, empty="relocate"
     )
     labels, centers = on_host(result.labels), on_host(result.centers)
     return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
@@ -107,6 +108,16 @@ def test_runs_over_rows_that_stay_or_are_replaced(driver):
     # The second one is the first that guesses its grid.
     assert named[0] > 0
     assert named[2] == 0
+
+
+def test_a_run_begins_again_with_the_limit_of_the_one_before(driver):
+    parts = torch.from_numpy(blobs(2 * 60, D, "float32")).split(60)
+    engine = CUDA(parts[0].clone(), None, "cuda")
+    for i, rows in enumerate(parts):
+        if i:
+            engine.renew(rows)
+        start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
+        assert fit(engine, start, tol=1e-4) == fit(own, start, tol=1e-4)
 
 
 # At the start, after each return to an iteration before, and in between where they are many.

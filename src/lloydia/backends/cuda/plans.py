@@ -59,8 +59,8 @@ class Layout(NamedTuple):
     Attributes
     ----------
     key : hashable
-        Names the work, and determines all numbers and types that it launches kernels with, the
-        sizes of the parts, and which of their addresses are multiples of 16 bytes.
+        Names the work, and determines all numbers and types that it launches kernels with, how many
+        parts there are, their sizes, and which of their addresses are multiples of 16 bytes.
     parts : sequence of torch.Tensor
         The memory: each tensor that is launched with is, or is a view of, one of them.  If a part
         lies in another it does so for this key always.
@@ -136,6 +136,7 @@ class Plan:
         counts = [*accumulate((min(one.grid) > 0 for one in launches), initial=0)]
         table = found.heads.table
         self.spans = [Heads(table[counts[first] : counts[last]]) for first, last in spans]
+        self.n_parts = len(parts)
         # The same in memory that it was placed in before: the memory of fits comes back.
         self.placed: dict[tuple[int, ...], Series] = {}
         every = [*zeros, *rest, *parts]
@@ -160,6 +161,11 @@ class Plan:
 
     def launches(self, parts: Sequence[torch.Tensor], zeros: int = 0) -> Series:
         """Return the launches in other memory, with scratch of their own."""
+        if len(parts) != self.n_parts:
+            raise RuntimeError(
+                f"A plan made for {self.n_parts} parts of memory was given {len(parts)}: these are "
+                "two kinds of work and need two keys."
+            )
         begins = [part.data_ptr() for part in parts]
         kept = [*parts]
         rest = 0

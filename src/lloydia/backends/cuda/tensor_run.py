@@ -189,7 +189,9 @@ class TensorRun:
         rows, (centers, bounds) = self.rows, start
         about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
-        return Layout(key, [*self.pieces, *(x for x in start if x is not None)])
+        # Whether there is a limit makes no difference to it.
+        parts = [self.current, self.labels, self.piece.whole]
+        return Layout(key, [*parts, *(x for x in start if x is not None)])
 
     def begin_again(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
