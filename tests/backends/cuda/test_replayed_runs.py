@@ -120,6 +120,15 @@ def test_a_run_begins_again_with_the_limit_of_the_one_before(driver):
         assert fit(engine, start, tol=1e-4) == fit(own, start, tol=1e-4)
 
 
+def test_a_run_that_found_its_grid_goes_on_after_a_relocation(driver):
+    kept = []
+    for rows in torch.from_numpy(blobs(3 * 60, 2, "float32")).split(60):
+        start = rows[:K].numpy().copy()
+        start[2] = 1e3
+        kept.append(CUDA(rows, None, "cuda"))
+        assert fit(kept[-1], start, 5) == fit(Reference(rows.numpy(), None), start, 5)
+
+
 # At the start, after each return to an iteration before, and in between where they are many.
 @pytest.mark.parametrize(("case", "packings"), [("all", 1), ("rule", 2), ("empty", 3), ("many", 4)])
 def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, packings, monkeypatch):

@@ -31,7 +31,7 @@ class LowMemory:
     told : int64 (edges[-1],)
         What the host reads in one copy; its parts, between the edges, follow.
     numbers : int64 (5 (d + 1),)
-        A :class:`Lattice`'s.
+        Those of the lattice, once that is known; until then they begin where `told` does.
     bounds : int64 (2 d + 2,)
         See :func:`lloydia.backends.cuda.low_grid.measure_kernel`.
     cost : int64 (COST,)

@@ -139,7 +139,6 @@ class LowRun(LowTold):
         )  # fmt: skip
         parts = [X, self.piece, self.current, self.begun, self.labels]
         if lattice is not None:
-            # Its numbers may be this run's own: found first, they are a part by themselves.
             key += lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
             more = weights, lattice.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
@@ -224,7 +223,9 @@ class LowRun(LowTold):
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         if self.lattice is None:
+            # Plans find what a known lattice has in memory of its own, and never in this run's.
             self.lattice = Lattice.of(self.rows, self.rows.grid, None)
+            self.numbers = self.lattice.numbers
         queue_finish(sums, self.lattice, self, members=1)
         self.flow[HALT.value] = 0
         self.last, self.stale, self.halted = iteration, True, False
