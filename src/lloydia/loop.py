@@ -195,6 +195,9 @@ def steps(
         late = waiting.popleft() if until is None else until(rule)
         yield late
         report = late.result()
+        if report is None:
+            # Nothing that has come ends the run.
+            continue
         own, fixed, relocated = report.iteration, report.n_changed == 0, 0
         if report.n_empty and settles:
             engine.rewind(own)

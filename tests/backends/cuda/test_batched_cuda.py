@@ -10,6 +10,7 @@ import pytest
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
 from lloydia.backends.cuda import lanes
+from lloydia.backends.cuda.engine import CUDA
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.loop import minimise, steps
@@ -163,6 +164,29 @@ def test_what_is_waited_for_has_been_queued(d, device):
     late.begin()
     assert engine.launched == 3
     assert late.result().iteration == 1
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_run_halts_before_each_wait(d, monkeypatch):
+    # Few iterations are on their way, and then waited for.
+    monkeypatch.setattr(CUDA, "lag_of", lambda self, k: 1)
+    X = np.random.default_rng(0).normal(size=(100, d)).astype("float32")
+    engine, waits = choose("cuda", X, None, None), []
+    rule = stopping.Shift(0.0)
+    run = steps(engine, X[:5], algorithm="lloyd", rule=rule, max_iter=9, empty="relocate")
+    late, passed = next(run), engine.run.passed
+    monkeypatch.setattr(engine.run, "passed", lambda *args: waits.append(args) or passed(*args))
+    turns = 0
+    while late is not None:
+        late.begin()
+        # What comes next is on its way, and the host has waited for nothing since.
+        assert engine.launched > engine.reported
+        assert len(waits) == turns
+        late, turns = next(run), turns + 1
+    assert turns >= 4
+    oracle = KMeans(5, init=X[:5], max_iter=9, tol=0, device="reference").fit(X)
+    assert next(run, None) is None
+    assert on_host(engine.centers()).tobytes() == oracle.cluster_centers_.tobytes()
 
 
 @pytest.mark.parametrize("d", [2, 10])

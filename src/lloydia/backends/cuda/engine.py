@@ -47,7 +47,7 @@ class Queued:
 
 
 class Ended:
-    """The report of the next iteration that may end a run by a rule."""
+    """The report of the next iteration that may end a run by a rule, if it comes next."""
 
     __slots__ = "engine", "rule"
 
@@ -58,8 +58,8 @@ class Ended:
         """Queue on the device what is not there yet."""
         self.engine.advance()
 
-    def result(self) -> Report:
-        """Wait for it."""
+    def result(self) -> Report | None:
+        """Wait for what comes next; None where none of it may end the run."""
         return self.engine.next_end(self.rule)
 
 
@@ -102,7 +102,7 @@ class CUDA(Beginning):
 
     @anywhere
     def until(self, rule: Rule) -> Ended:
-        """Return the report of the next iteration that may end the run; nobody sees the others."""
+        """Return what comes next of the run: nobody sees iterations that do not end it."""
         return Ended(self, rule)
 
     def advance(self) -> None:
@@ -115,23 +115,20 @@ class CUDA(Beginning):
             self.queued = last
             self.launch(last, ends=last == self.max_iter)
 
-    def next_end(self, rule: Rule) -> Report:
-        """Wait for the next iteration that may end the run, and return its report."""
-        ended = False
-        while not ended:
-            self.advance()
-            if self.unchecked:
-                self._check()
-            first, most = self.reported + 1, self.max_iter - self.reported - 1
-            count, rechecked, ended = self.run.passed(first, most, rule.bound)
-            self.reported += count
-            self.n_distances += count * self.n_samples * self.k
-            self.n_rechecked += rechecked
-            if self.reported + 1 == self.max_iter:
-                # The last one, which may not have been queued yet.
-                self.advance()
-                ended = True
-        return self.report(self.reported + 1, None)
+    def next_end(self, rule: Rule) -> Report | None:
+        """Wait once; return the report of the first iteration that may end the run, if it came."""
+        self.advance()
+        if self.unchecked:
+            self._check()
+        first, most = self.reported + 1, self.max_iter - self.reported - 1
+        count, rechecked, ended = self.run.passed(first, most, rule.bound)
+        self.reported += count
+        self.n_distances += count * self.n_samples * self.k
+        self.n_rechecked += rechecked
+        # The last one is reported in any case: once queued, it mostly comes with those before.
+        if ended or (count == most and self.launched == self.max_iter):
+            return self.report(self.reported + 1, None)
+        return None
 
     def watch(self) -> Cost:
         """Return the inertia of the iteration that was queued last, which is launched with it."""
