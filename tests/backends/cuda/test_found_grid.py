@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from lloydia import KMeans
+from lloydia.backends import choose
 from lloydia.backends.cuda import tensor_run
 from lloydia.backends.cuda.extent import queue_bounds
 from lloydia.backends.cuda.found_grid import queue_grid, remember_limbs
+from lloydia.data.arrays import on_host
 from lloydia.exact import sums as exact
 from lloydia.stopping import Inertia
 from table import answer, blobs
@@ -84,6 +86,27 @@ def test_a_start_on_the_device_is_that_of_the_host(guess, apart, device, monkeyp
     # Now the grid is known, and the host asked for nothing.
     monkeypatch.setattr(tensor_run, "put", None)
     assert answer(model.fit(there)) == expected
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-4])
+@pytest.mark.parametrize("guess", [1, 2])
+def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, tol, device):
+    X = blobs(100, 12, "float32")
+    X[::7] *= np.float32(1e-6)
+    there = torch.as_tensor(X, device=device)
+    remember_limbs(there, guess)
+    engine, oracle = choose("cuda", there, None, None), choose("reference", X, None, None)
+    for one, start in (engine, there[:5].clone()), (oracle, X[:5]):
+        one.tolerance = tol
+        one.start(start, "lloyd", True, 3)
+    # The first iteration is queued with the start, and launched for the loop later.
+    assert engine.run.early
+    assert engine.launched == 0
+    assert engine.spread() == oracle.spread()
+    assert engine.queue_spread().n_limbs == engine.grid.n_limbs
+    reports = [[one.iterate(False).result() for _ in range(3)] for one in (engine, oracle)]
+    assert reports[0] == reports[1]
+    assert on_host(engine.centers()).tobytes() == oracle.centers().tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

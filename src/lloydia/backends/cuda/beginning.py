@@ -156,7 +156,8 @@ class Beginning(Picks):
         ends = run.ending is not None
         del run
         self._build(start, settles)
-        self.run.launch(1, self.launched, ends)
+        if self.launched:
+            self.run.launch(1, self.launched, ends)
 
     @property
     def expected(self) -> int | None:

@@ -84,7 +84,8 @@ class CUDA(Beginning):
 
     def spread(self) -> float:
         self.extent()  # refuses NaN
-        if self.unchecked and self.launched:
+        # Of more features, what is queued with the start may be by a guess, too.
+        if self.unchecked and (self.launched or not self.low):
             self._check()
         return float(self.queue_spread())
 
