@@ -104,6 +104,12 @@ def test_a_seat_that_nobody_waited_for_is_waited_for(driver):
     assert not driver.noted
 
 
+def test_what_kernels_may_still_write_to_is_waited_for(driver):
+    dropped = Fetched.written(8, Device.device)
+    del dropped
+    assert [seat.taken for seat in fetching._free[0]] == [True]
+
+
 def test_seats_that_nobody_waited_for_are_taken_last(driver):
     kept, dropped = Fetched(there(np.arange(8))), Fetched(there(np.arange(8)))
     kept.numpy()

@@ -200,6 +200,20 @@ def test_memory_may_hold_anything_before(poisoned, case, tol):
     assert answer(model) == answer(oracle)
 
 
+def test_what_an_error_leaves_behind_is_noted(monkeypatch):
+    engine, noted = begun(blobs(60, 2, "float32")), []
+
+    def planned(work, *about):
+        work()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(low_run, "planned", planned)
+    monkeypatch.setattr(low_run.Fetched, "note", lambda coming: noted.append(coming))
+    with pytest.raises(KeyboardInterrupt):
+        engine.run.end()
+    assert len(noted) == 1
+
+
 def test_the_last_run_is_given_back_before_the_next(monkeypatch):
     X = blobs(3000, 2, "float32")
     engine = choose("cuda", X, None, None)

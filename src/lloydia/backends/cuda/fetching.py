@@ -48,7 +48,7 @@ class Seat:
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
         self.event, self.device, self.free = event.value, device, free
-        # Whether something to be written to it was queued that nobody has waited for.
+        # Whether something that nobody has waited for was queued, or is being, that writes to it.
         self.taken = False
 
     @staticmethod
@@ -76,10 +76,10 @@ class Seat:
         refuse(driver().cuEventRecord(self.event, stream), "note an event")
 
     def wait(self) -> None:
-        """Wait for the copy, in any thread."""
+        """Wait for all that was noted, in any thread."""
         with current(self.device):
             enter()
-            refuse(driver().cuEventSynchronize(self.event), "wait for a copy to the host")
+            refuse(driver().cuEventSynchronize(self.event), "wait for what the host is told")
         self.taken = False
 
     def leave(self) -> None:
@@ -156,11 +156,11 @@ class Fetched:
             return out
         enter()
         out.kind, out.shape, out.seat = np.int64, (count,), Seat.of(device)
-        out.memory = out.seat.memory
+        out.memory, out.seat.taken = out.seat.memory, True
         return out
 
     def note(self) -> None:
-        """Note that those kernels were queued."""
+        """Note that those kernels were queued, or those before an error."""
         if self.seat is not None:
             self.seat.note(stream_of(self.seat.device.index))
 

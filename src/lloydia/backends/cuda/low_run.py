@@ -115,9 +115,12 @@ class LowRun(LowTold):
         self.launched, device = (n_iterations, assigns, adds), self.rows.device
         coming = Fetched.written(self.shape.edges[-1], device) if adds else None
         host = None if coming is None else coming.memory
-        planned(partial(self._queue, host), device, self._layout(host))
+        try:
+            planned(partial(self._queue, host), device, self._layout(host))
+        finally:
+            if coming is not None:
+                coming.note()
         if coming is not None:
-            coming.note()
             self.sent.append((self.last, coming))
         self.stale = coming is None
         if self.spread is not None:
