@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.beginning import Beginning
 from lloydia.backends.cuda.distances import distances, own_distances
-from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.low_told import LowEnding
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.reports import Told
 from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
@@ -29,9 +27,6 @@ class Queued:
     """The report of an iteration that was queued."""
 
     __slots__ = "engine", "inertia", "iteration"
-
-    # The end of the run, once it is queued.
-    ending: LowEnding | Ending | None
 
     def __init__(self, engine: CUDA, iteration: int, inertia: SupportsFloat | None) -> None:
         self.engine, self.iteration, self.inertia = engine, iteration, inertia
