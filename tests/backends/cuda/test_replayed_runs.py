@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,11 +11,12 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise
-from lloydia.stopping import Shift, Tolerance
+from lloydia.stopping import Labels, Shift, Tolerance
 from replayed import replay
 from table import blobs, weights_of
 
 N, D, K = 200, 12, 5
+FEW = 60
 
 
 @pytest.fixture
@@ -27,10 +29,11 @@ def driver(monkeypatch):
     torch.use_deterministic_algorithms(False)
 
 
-def fit(engine, start, max_iter=3, shift=0.0, tol=None):
-    rule = Shift(shift) if tol is None else Tolerance(tol, engine.spread, engine.extent)
+def fit(engine, start, max_iter=3, shift=0.0, tol=None, rule=None, empty="relocate"):
+    if tol is not None:
+        rule = Tolerance(tol, engine.spread, engine.extent)
     result = minimise(
-        engine, start, algorithm="lloyd", rule=rule, max_iter=max_iter, empty="relocate"
+        engine, start, algorithm="lloyd", rule=rule or Shift(shift), max_iter=max_iter, empty=empty
     )
     labels, centers = on_host(result.labels), on_host(result.centers)
     return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
@@ -111,7 +114,7 @@ def test_runs_over_rows_that_stay_or_are_replaced(driver):
 
 
 def test_a_run_begins_again_with_the_limit_of_the_one_before(driver):
-    parts = torch.from_numpy(blobs(2 * 60, D, "float32")).split(60)
+    parts = torch.from_numpy(blobs(2 * FEW, D, "float32")).split(FEW)
     engine = CUDA(parts[0].clone(), None, "cuda")
     for i, rows in enumerate(parts):
         if i:
@@ -122,11 +125,62 @@ def test_a_run_begins_again_with_the_limit_of_the_one_before(driver):
 
 def test_a_run_that_found_its_grid_goes_on_after_a_relocation(driver):
     kept = []
-    for rows in torch.from_numpy(blobs(3 * 60, 2, "float32")).split(60):
+    for rows in torch.from_numpy(blobs(3 * FEW, 2, "float32")).split(FEW):
         start = rows[:K].numpy().copy()
         start[2] = 1e3
         kept.append(CUDA(rows, None, "cuda"))
         assert fit(kept[-1], start, 5) == fit(Reference(rows.numpy(), None), start, 5)
+
+
+def test_a_tolerance_ends_runs_where_the_grid_is_found_guessed_and_guessed_wrongly(driver):
+    every = torch.from_numpy(blobs(3 * FEW, 16, "float32"))
+    # Sums of these need more limbs.
+    every[2 * FEW :: 7] *= 1e-6
+    limbs, named, kept = [], [], []
+    for rows in every.split(FEW):
+        before = driver.by_name
+        kept.append(CUDA(rows, None, "cuda"))
+        found = fit(kept[-1], rows[:K].clone(), 20, tol=1e-4)
+        named.append(driver.by_name - before)
+        assert found == fit(Reference(rows.numpy(), None), rows[:K].numpy(), 20, tol=1e-4)
+        assert found[3] < 20
+        limbs.append(kept[-1].grid.n_limbs)
+    assert limbs[0] == limbs[1] < limbs[2]
+    assert driver.by_number > 0
+    assert named[1] < named[0]
+
+
+# Those in which runs meet the plans of others that relocated rows, or were renewed.
+@pytest.mark.parametrize("seed", [7, 12, 13, 14])
+def test_runs_of_all_kinds_one_after_the_other(driver, seed):
+    draw = np.random.default_rng(seed)
+    d, dtype = (2, 12)[seed % 2], ("float32", "float64")[seed // 2 % 2]
+    # Few kinds, so that some meet plans of their own.
+    ends, counts = draw.choice(4, 2, replace=False), draw.choice([1, 2, 5, 9], 2)
+    engine, kept = None, []
+    for _ in range(20 if d == 2 else 6):
+        X, weights = blobs(FEW, d, dtype, seed=int(draw.integers(5))), None
+        kind, mode = draw.random(), draw.choice(["new", "new", "same", "renewed", "renewed"])
+        if kind < 0.25:
+            X[3] *= 1e12 if kind < 0.15 else 2.0**-60
+        elif kind < 0.4:
+            mode, weights = "new", weights_of("some", FEW)
+        if mode == "new" or engine is None or engine.weights is not None:
+            engine, rows = CUDA(torch.from_numpy(X.copy()), weights, "cuda"), X
+        elif mode == "renewed":
+            engine.renew(torch.from_numpy(X))
+            rows = X
+        start, own = rows[:K].copy(), Reference(rows, weights)
+        if draw.random() < 0.4:
+            start[2] = 1e3
+        options = [{}, {"rule": Labels()}, {"tol": 1e-4}, {"tol": 0.1}][draw.choice(ends)]
+        options["max_iter"] = int(draw.choice(counts))
+        options["empty"] = "keep" if draw.random() < 0.2 else "relocate"
+        there = draw.random() < 0.5 and engine._extent is None
+        begun = torch.from_numpy(start.copy()) if there else start
+        assert fit(engine, begun, **options) == fit(own, start, **options)
+        # All of them stay: memory of its own for each.
+        kept += [engine, engine.labels(), begun]
 
 
 # At the start, after each return to an iteration before, and in between where they are many.
@@ -135,7 +189,7 @@ def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, pac
     kept = []
     if case == "many":
         monkeypatch.setattr(half_centers, "MOST_AHEAD", K - 1)
-    for rows in torch.from_numpy(blobs(3 * 60, D, "float32")).split(60):
+    for rows in torch.from_numpy(blobs(3 * FEW, D, "float32")).split(FEW):
         start = rows[:K].numpy().copy()
         options = {"max_iter": 3} if case in ("all", "many") else {"max_iter": 5, "shift": 30.0}
         if case == "empty":
