@@ -7,35 +7,72 @@ import pytest
 
 from lloydia.backends import choose
 from lloydia.backends.cuda import low_sums
+from lloydia.backends.cuda.low_moves import FEW_STEPS
 from lloydia.backends.cuda.low_shape import shape_of
 from lloydia.exact import sums
 
 # Of fewer rows float32 numbers are not halved.
 MANY = 66_000
-CASES = [
-    (1, 3, "float64", 0, 3000, True), (3, 5, "float64", 70, 3000, True),
-    (5, 20, "float64", 0, 3000, True), (2, 20, "float32", 20, MANY, True),
-    (1, 3, "float32", 120, MANY, True), (2, 20, "float32", 20, 3000, False),
-    (3, 5, "float64", 70, 3000, False),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("d", "k", "dtype", "power", "n", "tables"), CASES)
-def test_sums_after_every_iteration_are_those_of_the_host(
-    d, k, dtype, power, n, tables, monkeypatch
-):
-    rng = np.random.default_rng(d)
-    X = np.rint(rng.normal(scale=50, size=(n, d))) * 2.0 ** -rng.integers(0, power + 1, (n, 1))
-    X = X.astype(dtype)
-    monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if tables else n + 1)
+@pytest.fixture
+def tables(monkeypatch):
+    """Return what says whether there are tables."""
+
+    def choose_them(there):
+        monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if there else 1 << 62)
+        shape_of.cache_clear()
+
+    yield choose_them
     shape_of.cache_clear()
+
+
+def rows_of(kind, n, d, dtype):
+    rng = np.random.default_rng(d)
+    if kind == "some left":
+        # Numbers of all bits; few leave something for limbs that tables do not hold.
+        X = rng.normal(scale=50, size=(n, d))
+        X[::700] *= 2.0 ** (-40 if dtype == "float32" else -70)
+    elif kind == "largest":
+        # Parts that are as large as can be, nearly all of one cluster.
+        bits = sums.bits_a_limb(n)
+        X = np.full((n, d), (2.0**bits - 1) / 2.0 ** (bits - 1))
+        if dtype == "float32":
+            X = np.full((n, d), 2 - 2.0**-23)
+        X[1] = -1.0
+    elif kind == "vanishing":
+        X = np.rint(rng.normal(scale=50, size=(n, d))) * 2.0**115
+        X[7000] = 2.0**-60
+    else:
+        X = rng.normal(scale=50, size=(n, d))
+        X[X == 0] = 1
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize(("kind", "d", "k", "dtype", "n", "there"), [
+    ("some left", 3, 2, "float64", 3000, True), ("some left", 1, 2, "float32", MANY, True),
+    ("largest", 1, 2, "float64", 3000, True), ("largest", 1, 2, "float32", MANY, True),
+    ("vanishing", 1, 2, "float32", MANY, True), ("normal", 5, 20, "float64", 3000, True),
+    ("normal", 1, 20, "float16", MANY, True), ("some left", 2, 20, "float32", 3000, False),
+    ("some left", 3, 5, "float64", 3000, False),
+])  # fmt: skip
+def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, there, tables):
+    tables(there)
+    X = rows_of(kind, n, d, dtype)
     engine = choose("cuda", X, None, None)
-    engine.start(X[:k].copy(), "lloyd")
-    assert (engine.run.shape.own[-1] > 0) == tables
+    engine.start(X[:k].astype("float64" if dtype == "float64" else "float32"), "lloyd")
+    held, _, copies = engine.run.shape.own
+    assert (copies > 0) == there
     limbs = sums.limbs(X, None, sums.Grid.choose(sums.Extent.of(X), X.dtype))
-    for _ in range(2):
+    assert (limbs[held:] != 0).any() == (kind in ("some left", "vanishing")) or not there
+    before = np.full(n, -1)
+    for iteration in range(2 if n < MANY else 1):
         engine.iterate(False).result()
-        labels = engine.labels().numpy()
+        labels = engine.labels().numpy().copy()
         expected = np.zeros((len(limbs), k, d + 1), dtype=np.int64)
         np.add.at(expected, (slice(None), labels), limbs)
         assert (engine.run.sums.numpy().sum(axis=0) == expected).all()
+        if iteration and k > 2 and there:
+            # Rows are taken from the table, too.
+            assert np.count_nonzero(labels != before) > FEW_STEPS.value * low_sums.THREADS
+        before = labels

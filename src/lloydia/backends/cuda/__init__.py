@@ -10,8 +10,9 @@ Where to look:
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
-  :mod:`low_sums` or :mod:`low_moves`, :mod:`low_means`, :mod:`barrier`), the last adds up the
-  inertia and writes what all have found to the host's memory (:mod:`low_cost`).
+  :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
+  :mod:`low_means`, :mod:`barrier`), the last adds up the inertia and writes what all have found to
+  the host's memory (:mod:`low_cost`).
 * A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
   and centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
   centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix

@@ -158,8 +158,7 @@ def sum_steps(
             for e in tl.static_range(AHEAD):
                 _, old, there = found[e]
                 left = left | sum_rows(
-                    x[e], there, old, new[e], table, scales, lattice, bits, n_limbs,
-                    d, HELD, PITCH, COPIES,
+                    x[e], there, old, new[e], table, scales, lattice, bits, d, HELD, PITCH, COPIES
                 )  # fmt: skip
             if HELD == 1:
                 # Numbers that span so many limbs may vanish in float32's parts.

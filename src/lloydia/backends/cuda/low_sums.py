@@ -3,9 +3,9 @@ r"""Sums of rows of few features, without weights: a program adds its rows up in
 Rows of few clusters would meet at few addresses of memory; shared memory adds where it is.  It adds
 32 bits at once, so a row's integers v (the first limbs of :func:`lloydia.exact.sums.limbs`) are cut
 in two, :math:`v = 2^w h + l` with :math:`|l| < 2^w`, and an entry of the table gets at most
-:math:`2^{31-w}` parts before they go to the sums in memory.  There are copies of the table, each
-for some threads of a warp: these neither meet nor wait for the same bank.  What later limbs hold,
-mostly nothing of float32 rows, is added to memory.
+:math:`2^{31-w}` parts before they go to the sums in memory.  There are copies of the table, if
+there is room one for each thread of a warp: these then neither meet nor wait for the same bank.
+What later limbs hold, mostly nothing of float32 rows, is added to memory.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int
     few = n < LEAST_ROWS or k > MOST_CLUSTERS or d > MOST_FEATURES
     if itemsize < 8:
         few |= bits > MOST_SINGLE
+    # The table takes STEP rows of each thread (most_steps).
     if few or copies << (31 - (bits + 2) // 2) < STEP.value * THREADS:
         copies = 0
     return held, pitch, copies
@@ -110,18 +111,17 @@ def scales_of(lattice, bits, d: tl.constexpr):
 
 @triton.jit
 def sum_product(
-    table, to, off, p, quantum, inverse, bits, n_limbs, mask, taken,
-    HELD: tl.constexpr, COPIES: tl.constexpr,
+    table, to, off, p, quantum, inverse, bits, mask, taken, HELD: tl.constexpr, COPIES: tl.constexpr
 ):  # fmt: skip
-    """Add HELD limbs of products to entries; return whether they leave anything."""
+    """Add HELD limbs of float64 products to entries; return whether they leave anything.
+
+    Sums of float64 rows have that many, at least.
+    """
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     # The last bits of a sum with the shift are those of the integer.
     zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
     w = lower_bits(bits).to(tl.int64)
     for limb in tl.static_range(HELD):
-        if limb > 0:
-            there = tl.full((LANES,), limb, tl.int32) < n_limbs
-            mask, taken = mask & there, taken & there
         raised = p * inverse + SHIFT
         v = raised.to(tl.int64, bitcast=True) - zero
         low, high = (v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32)
@@ -133,7 +133,7 @@ def sum_product(
 
 @triton.jit
 def sum_rows(
-    x, mask, old, new, table, scales, lattice, bits, n_limbs,
+    x, mask, old, new, table, scales, lattice, bits,
     d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Move rows, whose features are `x`, to the entries of their new clusters.
@@ -151,7 +151,7 @@ def sum_rows(
         if x[0].dtype == tl.float64:
             more = sum_product(
                 table, to + at, off + at, x[f] * tl.load(lattice + f), tl.load(lattice + m + f),
-                tl.load(lattice + 2 * m + f), bits, n_limbs, mask, taken, HELD, COPIES,
+                tl.load(lattice + 2 * m + f), bits, mask, taken, HELD, COPIES,
             )  # fmt: skip
         else:
             low, high, more = single_parts(x[f].to(tl.float32), scales[f], bits)
@@ -167,7 +167,7 @@ def sum_rows(
 @triton.jit
 def total_of(table, at, COPIES: tl.constexpr):
     """Return the totals of entries, one a thread, over all copies."""
-    # Threads of a warp begin with different ones: each reads another bank.
+    # Threads of a warp begin with different ones, so that most read other banks.
     first = tl.arange(0, LANES) // (BANKS // COPIES)
     total = tl.zeros((LANES,), tl.int64)
     for i in tl.static_range(COPIES):

@@ -1,7 +1,8 @@
 """A table of 32-bit integers that a program has to itself: shared memory, which adds at once.
 
-All threads of a program reach it, and no other.  The interpreter, which knows no shared memory,
-takes memory that it is given.
+All threads of a program reach it, and no other.  Vectors of places have an entry for each thread, or
+several: what several threads held would be added by each.  The interpreter, which knows no shared
+memory, takes memory that it is given.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from lloydia.backends.cuda.launching import INTERPRETED
 
 __all__ = ["WORDS", "add", "add_two", "own_table", "read", "write"]
 
-# What holds a table; programs that have one each share a multiprocessor's memory.
-WORDS = 8192
+# What holds a table: two programs that have one fit into 64 KiB with what else they need.
+WORDS = 7168
 
 COMPILED = tl.constexpr(not INTERPRETED)
 RESERVE = tl.constexpr(
