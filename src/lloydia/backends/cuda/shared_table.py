@@ -1,8 +1,8 @@
 """A table of 32-bit integers that a program has to itself: shared memory, which adds at once.
 
-All threads of a program reach it, and no other.  Vectors of places have an entry for each thread, or
-several: what several threads held would be added by each.  The interpreter, which knows no shared
-memory, takes memory that it is given.
+All threads of a program reach it, and no other.  Vectors of places have an entry for each thread,
+or several: what several threads held would be added by each.  The interpreter, which knows no
+shared memory, takes memory that it is given.
 """
 
 from __future__ import annotations
