@@ -398,6 +398,19 @@ def test_the_functions():
         lloydia.kmeans_plusplus(X, 151)
 
 
+@pytest.mark.parametrize("name", ["init", "centers", "X"])
+def test_what_is_not_finite_is_named(name):
+    bad = X[:4].copy()
+    bad[1, 2] = np.nan
+    calls = {
+        "init": lambda: KMeans(4, init=bad).fit(X),
+        "centers": lambda: lloydia.assign(X, bad),
+        "X": lambda: lloydia.assign(bad, X[:2]),
+    }
+    with pytest.raises(ValueError, match=f"Input {name} contains NaN"):
+        calls[name]()
+
+
 def test_centres_that_were_set_by_hand_are_enough_to_predict():
     model = KMeans(2)
     model.cluster_centers_ = np.array([[0.0, 0.0], [4.0, 4.0]])

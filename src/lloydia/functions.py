@@ -149,7 +149,7 @@ def assign(
     """
     home = home_of(X)
     X = _check_rows(X)
-    centers = check_array(on_host(centers), dtype=center_dtype(X), order="C")
+    centers = check_array(on_host(centers), dtype=center_dtype(X), order="C", input_name="centers")
     if centers.shape[1] != X.shape[1]:
         raise ValueError(
             f"X has {X.shape[1]} features and the centers have {centers.shape[1]}: they must agree."
@@ -164,4 +164,4 @@ def assign(
 def _check_rows(X: Any) -> Any:
     if on_cluster(X):
         return load("lloydia.backends.cluster.partitions").place(X)
-    return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS)
+    return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS, input_name="X")
