@@ -60,6 +60,21 @@ def test_ours_is_judged_first_and_then_nobody_has_a_time(measure):
     assert "ms" not in rows["right"]
 
 
+def test_where_ours_fails_on_the_way_nobody_has_a_time(measure, monkeypatch):
+    timed = Contest._timed
+
+    def fails(contest, entry, keep):
+        if entry is contest.entries[0] and entry.turns:
+            raise Failed("a reason")
+        return timed(contest, entry, keep)
+
+    monkeypatch.setattr(Contest, "_timed", fails)
+    rows = measure("right")
+    assert rows["Lloydia lloyd"]["status"] == "failed"
+    assert "ms" not in rows["right"]
+    assert "ratio" not in rows["right"]
+
+
 def test_a_case_that_has_converged_has_no_iterations_to_time(measure):
     rows = measure("right", case=replace(TINY, k=1, iterations=(50, 60)))
     assert rows["Lloydia lloyd"]["status"] == "differs"

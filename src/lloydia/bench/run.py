@@ -123,7 +123,8 @@ def _result(entry: Entry, ours: Entry) -> Row:
         "inertia_ratio": _ratio(entry.inertia, ours.inertia),
         "checked": entry.checked,
     }
-    if not entry.turns:
+    # Others' times are compared with ours, which may have failed on the way.
+    if not entry.turns or not ours.turns:
         return row
     seconds = entry.seconds()
     last = entry.turns[-1]
