@@ -20,7 +20,7 @@ demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
 	$(BIN)/lloydia demo $(ARGS)
 
 test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --pdb": one by one)
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
 
 gpu-tests: $(KERNELS) ## run the tests that need a GPU
 	$(BIN)/python -m pytest tests/gpu $(ARGS)
