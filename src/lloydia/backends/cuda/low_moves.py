@@ -78,6 +78,15 @@ def move(
 
 
 @triton.jit
+def one_of(each, f: tl.constexpr, e):
+    """Return entry e of a tuple, or of each entry's part f: what handles it is compiled once."""
+    found = each[0] if f is None else each[0][f]
+    for i in tl.static_range(1, len(each)):
+        found = tl.where(e == i, each[i] if f is None else each[i][f], found)
+    return found
+
+
+@triton.jit
 def number(n_listed, places, steps):
     """Write the places of all that threads list, one after the other: threads have unequal many."""
     lane = tl.arange(0, LANES)
@@ -93,6 +102,7 @@ def number(n_listed, places, steps):
 def own_rows(i, n, EACH: tl.constexpr):
     """Return this program's rows of step i, one a thread, and which are there."""
     lane = tl.arange(0, LANES)
+    # Steps ahead of the last are within 32 bits, too: there is room for them (placed.MOST_ROWS).
     first = ((tl.program_id(0) + i // EACH * tl.num_programs(0)) * EACH + i % EACH) * LANES
     return first + lane, lane < n - first
 
@@ -115,64 +125,77 @@ def listed(i, n, labelled, listed_rows, listed_old, n_listed, EACH: tl.constexpr
 
 @triton.jit
 def steps_of(
-    X, labels, i, n, labelled, listed_rows, listed_old, n_listed,
-    d: tl.constexpr, EACH: tl.constexpr, AHEAD: tl.constexpr,
+    i, n, labelled, listed_rows, listed_old, n_listed, EACH: tl.constexpr, AHEAD: tl.constexpr
 ):  # fmt: skip
-    """Return what `listed` does of AHEAD steps, their labels and their features."""
-    found, new, x = (), (), ()
+    """Return what `listed` does of AHEAD steps."""
+    found = ()
     for e in tl.static_range(AHEAD):
-        step = listed(i + e, n, labelled, listed_rows, listed_old, n_listed, EACH)
-        found = found + (step,)
-    for e in tl.static_range(AHEAD):
+        found = found + (listed(i + e, n, labelled, listed_rows, listed_old, n_listed, EACH),)
+    return found
+
+
+@triton.jit
+def fetch(X, labels, found, d: tl.constexpr):
+    """Return the labels and the features of rows that `steps_of` found."""
+    new, x = (), ()
+    for e in tl.static_range(len(found)):
         rows, _, there = found[e]
         new = new + (tl.load(labels + rows, mask=there, other=0),)
         x = x + (features(X, rows.to(tl.int64) * d, there, d),)
-    return found, new, x
+    return new, x
 
 
 @triton.jit
 def sum_steps(
-    X, n, k, labels, labelled, listed_rows, listed_old, n_listed, steps, lattice, sums, table,
-    bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
+    X, n, k, labels, labelled, listed_rows, listed_old, places, n_listed, steps, lattice, sums,
+    table, bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
     PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Move so many rows of each thread by this program's table, unless they are few.
 
     Returns how many are left.
     """
+    lane = tl.arange(0, LANES)
     most = most_steps(bits, COPIES)
     scales = scales_of(lattice, bits, d)
+    # Numbers that span so many limbs may vanish in float32's parts.
+    spanned = tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs
+    more = tl.full((LANES,), HELD, tl.int32) < n_limbs
     few = steps <= FEW_STEPS * labelled
     for begin in range(0, tl.where(few, 0, steps), most):
-        coming = steps_of(
-            X, labels, begin, n, labelled, listed_rows, listed_old, n_listed, d, EACH, AHEAD
+        found = steps_of(begin, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
+        coming = fetch(X, labels, found, d)
+        following = steps_of(
+            begin + AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
         )
+        n_left = tl.zeros((LANES,), tl.int32)
         for i in tl.range(begin, tl.minimum(begin + most, steps), AHEAD, num_stages=1):
-            found, new, x = coming
-            # The next rows are on their way while these are added.
-            coming = steps_of(
-                X, labels, i + AHEAD, n, labelled, listed_rows, listed_old, n_listed,
-                d, EACH, AHEAD,
-            )  # fmt: skip
-            left = tl.zeros((LANES,), tl.int1)
+            new, x = coming
+            here, found = found, following
+            # The next rows are on their way while these are added, and the names of those after.
+            coming = fetch(X, labels, found, d)
+            following = steps_of(
+                i + 2 * AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
+            )
             for e in tl.static_range(AHEAD):
-                _, old, there = found[e]
-                left = left | sum_rows(
+                _, old, there = here[e]
+                left = sum_rows(
                     x[e], there, old, new[e], table, scales, lattice, bits, d, HELD, PITCH, COPIES
                 )  # fmt: skip
-            if HELD == 1:
-                # Numbers that span so many limbs may vanish in float32's parts.
-                left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
-            if (tl.max(left.to(tl.int32), 0) > 0) & (n_limbs > HELD):
-                for step in tl.range(i, i + AHEAD, loop_unroll_factor=1):
-                    again, to, xs = steps_of(
-                        X, labels, step, n, labelled, listed_rows, listed_old, n_listed, d, EACH, 1
-                    )
-                    rows, old, there = again[0]
-                    move(
-                        xs[0], rows, there, old, to[0], None, lattice, sums, bits, n_limbs,
-                        limb_size, d, False, False, HELD,
-                    )  # fmt: skip
+                if HELD == 1:
+                    left = left | spanned
+                left = left & there & more
+                tl.store(places + n_left * LANES + lane, i + e, mask=left)
+                n_left += left.to(tl.int32)
+        for i in range(tl.max(n_left, 0)):
+            some = i < n_left
+            step = tl.load(places + i * LANES + lane, mask=some, other=0)
+            rows, old, _ = listed(step, n, labelled, listed_rows, listed_old, n_listed, EACH)
+            new = tl.load(labels + rows, mask=some, other=0)
+            move(
+                features(X, rows.to(tl.int64) * d, some, d), rows, some, old, new, None, lattice,
+                sums, bits, n_limbs, limb_size, d, False, False, HELD,
+            )  # fmt: skip
         flush(table, lattice, sums, k, bits, limb_size, d, HELD, PITCH, COPIES)
     return tl.where(few, steps, 0)
 
@@ -194,8 +217,8 @@ def move_rows(
         steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
     if COPIES > 0:
         steps = sum_steps(
-            X, n, k, labels, labelled, listed_rows, listed_old, n_changed, steps, lattice, sums,
-            table, bits, n_limbs, limb_size, d, EACH, HELD, PITCH, COPIES, AHEAD,
+            X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, steps, lattice,
+            sums, table, bits, n_limbs, limb_size, d, EACH, HELD, PITCH, COPIES, AHEAD,
         )  # fmt: skip
     if (labelled > 0) & (steps > 0):
         number(n_changed, places, steps)
@@ -217,9 +240,12 @@ def move_rows(
         for e in tl.static_range(AHEAD):
             new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
             x = x + (features(X, rows[e].to(tl.int64) * d, mask[e], d),)
-        for e in tl.static_range(AHEAD):
-            if begin + e < steps:
-                move(
-                    x[e], rows[e], mask[e], old[e], new[e], weights, lattice, sums, bits, n_limbs,
-                    limb_size, d, WEIGHTED, RECOVER, 0,
-                )  # fmt: skip
+        for e in tl.range(0, tl.minimum(steps - begin, AHEAD), loop_unroll_factor=1):
+            here = ()
+            for f in tl.static_range(d):
+                here = here + (one_of(x, f, e),)
+            move(
+                here, one_of(rows, None, e), one_of(mask, None, e), one_of(old, None, e),
+                one_of(new, None, e), weights, lattice, sums, bits, n_limbs, limb_size,
+                d, WEIGHTED, RECOVER, 0,
+            )  # fmt: skip

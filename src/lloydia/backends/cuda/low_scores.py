@@ -243,9 +243,12 @@ def approximate_few(
                 found = score(y, kept[j + i], d)
                 top = found if i == 0 else tl.maximum(top, found)
                 tops = tops + ((found if j == 0 else tl.maximum(before[i], found)),)
-            best, second, label = contest(best, second, label, top, j)
-        top, behind, column = none, none, tl.zeros(none.shape, tl.int32)
-        for i in tl.static_range(GROUP):
+            if j == 0:
+                best = top
+            else:
+                best, second, label = contest(best, second, label, top, j)
+        top, behind, column = tops[0], none, tl.zeros(none.shape, tl.int32)
+        for i in tl.static_range(1, GROUP):
             top, behind, column = contest(top, behind, column, tops[i], i)
         sure = sure + (settled(y, best, tl.maximum(second, behind), line, d),)
         names = names + (label + column,)
