@@ -1,0 +1,134 @@
+"""Several programs label their rows and move them: without cells none waits for another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda import low_sums
+from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
+from lloydia.backends.cuda.low_frame import frame_of
+from lloydia.backends.cuda.low_moves import move_rows
+from lloydia.backends.cuda.low_scan import label_rows
+from lloydia.backends.cuda.low_scores import group_of, kept_of
+from lloydia.backends.cuda.low_sums import clear, table_of
+from lloydia.backends.cuda.shared_table import WORDS
+from lloydia.exact import sums
+
+pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")
+
+POISON = -(1 << 30)
+# Entries behind a list that nobody may write to.
+GUARD = 256
+
+
+@triton.jit(do_not_specialize=["n", "k", "labelled", "n_limbs", "bits", "room"])
+def label_and_move(
+    X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, changed_rows, changed_old,
+    doubts, room, table, own, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
+    GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
+    COPIES: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    lattice = numbers.to(tl.pointer_type(tl.float64))
+    kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
+    frame = ()
+    for f in tl.static_range(d + 1):
+        frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)  # noqa: RUF005
+    if COPIES > 0:
+        clear(own, k, PITCH, COPIES)
+    rows, old = changed_rows + program * room, changed_old + program * room
+    n_changed, _ = label_rows(
+        X, n, k, labels, labelled, current, frame, table, rows, old, doubts + program * room,
+        None, 0, None, 0, d, EACH, 128, GROUP, KEPT, COLUMNS,
+    )  # fmt: skip
+    tl.store(counts + program, tl.sum(n_changed, 0))
+    move_rows(
+        X, n, k, labels, labelled, rows, old, doubts + program * room, n_changed, None, lattice,
+        sums, own, bits, n_limbs, k.to(tl.int64) * (d + 1), d, False, False, EACH, HELD, PITCH,
+        COPIES,
+    )  # fmt: skip
+
+
+def nearest(X, centers):
+    D = np.zeros((len(X), len(centers)))
+    for x, c in zip(X.T.astype(np.float64), centers.T.astype(np.float64)):
+        D += (x[:, None] - c) ** 2
+    return D.argmin(axis=1)
+
+
+def rows_of(kind, n, d):
+    X = np.random.default_rng(n).normal(scale=5, size=(n, d))
+    if kind == "ties":
+        return np.rint(X)
+    if kind != "normal":
+        # Numbers that span more limbs than a table holds, and than float32 can halve.
+        X[::5] *= 2.0 ** (-45 if kind == "wide" else -60)
+        X[1::7] *= 2.0 ** (25 if kind == "wide" else 112)
+    return X
+
+
+@pytest.mark.parametrize(("kind", "n", "d", "k", "dtype", "each", "programs", "bits"), [
+    # One row; less than a block; a block and one row more.
+    ("normal", 1, 1, 1, "float32", 1, 1, 45), ("ties", 130, 2, 3, "float32", 4, 3, 45),
+    ("ties", 513, 3, 5, "float32", 4, 2, 45),
+    # Programs with one block and with two, three and four.
+    ("normal", 2900, 3, 16, "float32", 4, 5, 45), ("ties", 3700, 2, 5, "float16", 4, 3, 40),
+    ("normal", 3700, 3, 7, "bfloat16", 4, 2, 45), ("normal", 1100, 8, 12, "float64", 4, 2, 45),
+    # Tables that are full before all rows were added, more than once; rows that leave limbs.
+    ("wide", 4700, 5, 32, "float32", 4, 1, 45), ("vast", 3000, 2, 2, "float32", 4, 2, 45),
+    ("wide", 2500, 3, 3, "float64", 4, 2, 51), ("vast", 2100, 2, 4, "float64", 4, 1, 51),
+    # No tables.
+    ("wide", 2100, 2, 40, "float32", 4, 3, 50), ("vast", 2100, 6, 3, "float64", 1, 3, 50),
+])  # fmt: skip
+def test_labels_and_sums_are_those_of_the_host(
+    kind, n, d, k, dtype, each, programs, bits, monkeypatch
+):
+    monkeypatch.setattr(low_sums, "LEAST_ROWS", 0)
+    rows = torch.from_numpy(rows_of(kind, n, d)).to(getattr(torch, dtype))
+    X = rows.to(torch.float64 if dtype == "float64" else torch.float32).numpy()
+    extent = sums.Extent.of(X)
+    span = int(sums.span_of(extent.largest, extent.smallest))
+    exponents = sums.Grid.choose(extent, X.dtype).exponents
+    grid = sums.Grid(bits, int(sums.limbs_for(span, bits, X.dtype)), exponents, 0, False)
+    held, pitch, copies = table_of(n, d, k, bits, X.itemsize)
+    assert (copies > 0) == (k <= low_sums.MOST_CLUSTERS and d <= low_sums.MOST_FEATURES)
+    blocks = ceil_div(n, each * THREADS)
+    programs = min(programs, blocks)
+    room = ceil_div(blocks, programs) * each * THREADS
+    numbers = torch.zeros(5 * (d + 1), dtype=torch.int64)
+    floats = numbers.view(torch.float64)
+    floats[: 3 * (d + 1)] = torch.from_numpy(grid.columns)
+    floats[3 * (d + 1) : 4 * (d + 1)] = torch.from_numpy(frame_of(rows, extent.largest, X.dtype))
+    labels = torch.full((n + GUARD,), POISON, dtype=torch.int32)
+    lists = [torch.full((programs * room + GUARD,), POISON, dtype=torch.int32) for _ in range(3)]
+    table = torch.full(((k + 7) * next_power(d + 1),), float("nan"))
+    own = torch.full((WORDS,), 7, dtype=torch.int32)
+    found = torch.zeros((grid.n_limbs, k, d + 1), dtype=torch.int64)
+    counts = torch.zeros(programs, dtype=torch.int32)
+    limbs = sums.limbs(X, None, grid)
+    rng = np.random.default_rng(0)
+    centers = X[rng.choice(n, k, replace=False)].copy()
+    before = np.full(n, -1)
+    # All rows move; few do; many do.
+    for iteration, moved in enumerate((0.05, 3.0, 0.0)):
+        label_and_move[(programs,)](
+            rows, n, k, numbers, labels, min(iteration, 1), found, grid.n_limbs, bits,
+            torch.from_numpy(centers), *lists, room, table, own, counts, d=d, EACH=each,
+            COLUMNS=next_power(d + 1), GROUP=group_of(k), KEPT=kept_of(k, d), HELD=held,
+            PITCH=pitch, COPIES=copies,
+        )  # fmt: skip
+        expected = nearest(X, centers)
+        assert (labels[:n].numpy() == expected).all()
+        totals = np.zeros(found.shape, dtype=np.int64)
+        np.add.at(totals, (slice(None), expected), limbs)
+        assert (found.numpy() == totals).all()
+        assert counts.sum() == np.count_nonzero(expected != before)
+        for part, size in ((labels, n), *((one, programs * room) for one in lists)):
+            assert (part[size:] == POISON).all()
+        before = expected
+        centers = (centers + rng.normal(scale=moved, size=centers.shape)).astype(X.dtype)
