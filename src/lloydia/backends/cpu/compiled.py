@@ -23,6 +23,7 @@ __all__ = [
     "LEAN",
     "OVERLOAD",
     "floats",
+    "hold",
     "integers",
     "kernel",
     "local",
@@ -139,6 +140,19 @@ def _array_at(context, builder, array, data, shape):
     out = context.make_array(array)(context, builder)
     populate_array(out, data, shape, strides, itemsize, meminfo=None)
     return out._getvalue()
+
+
+@intrinsic
+def hold(typingctx, array):
+    """Keep the memory of an array that a kernel made until here.
+
+    It is given back after the array's last use, whoever still has its address.
+    """
+
+    def codegen(context, builder, sig, args):
+        return context.get_dummy_value()
+
+    return types.none(array), codegen
 
 
 @intrinsic

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.bounds import raised
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.compiled import hold, kernel
 from lloydia.backends.cpu.differences import difference, squared_differences
 from lloydia.backends.cpu.micro import LANES, MR
 from lloydia.backends.cpu.panels import collect, keep_all, scores_of_one
@@ -120,6 +120,9 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
                 upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
             nearest[i] = kept(rival, passed, padding)
             fresh[at + p] = j
+    # Of these the loop has the addresses alone.
+    hold(addresses)
+    hold(scores)
     return rechecked
 
 
