@@ -6,19 +6,34 @@ What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, and th
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.exact_numbers import power_of_two
-from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.flow import HALT, MOST_FEATURES
+from lloydia.backends.cuda.launching import INTERPRETED, stream_of
 from lloydia.backends.cuda.low_frame import write_frame
 from lloydia.backends.cuda.low_scores import tile_of
 from lloydia.backends.cuda.totals import exponent_of
 from lloydia.exact import sums as exact
 
-__all__ = ["measure_kernel"]
+__all__ = ["desk_of", "measure_kernel"]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
+
+# Of each device and stream: what is queued there takes turns.
+_desks: dict[tuple[int, int], torch.Tensor] = {}
+
+
+def desk_of(device: torch.device) -> torch.Tensor:
+    """Return where launches on the current stream meet: it is 0 between them."""
+    where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
+    desk = _desks.get(where)
+    if desk is None:
+        size = 2 * MOST_FEATURES + 1
+        desk = _desks[where] = torch.zeros(size, dtype=torch.int64, device=device)
+    return desk
 
 
 @triton.jit
@@ -116,22 +131,38 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
     return tl.where(finite, n_limbs, 0)
 
 
-@triton.jit(do_not_specialize=["n", "bits", "room", "k", "most"])
+@triton.jit
+def clean(zeros, n_zeros, ROWS: tl.constexpr):
+    """Write this program's share of what a run begins with as zeros."""
+    lane = tl.arange(0, ROWS)
+    for first in range(tl.program_id(0) * ROWS, n_zeros, tl.num_programs(0) * ROWS):
+        tl.store(zeros + first + lane, tl.zeros((ROWS,), tl.int64), mask=lane < n_zeros - first)
+
+
+@triton.jit(do_not_specialize=["n", "n_zeros", "bits", "room", "k", "most"])
 def measure_kernel(
-    X, n, bounds, bits, numbers, room, flow, start, current, k, most,
+    X, n, desk, zeros, n_zeros, bounds, bits, numbers, room, flow, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
-    `bounds` are 2 d + 2 integers, 0 before: the extent, the limbs that the rows need, and a ticket.
-    Where there is no room for so many, or a row is not finite, or the start not below
-    `most`, the run is halted before it begins.
+    All of it is found at a desk of 2 d + 1 integers, which are 0 before and after: the extent, and
+    a ticket.  Of the `zeros`, all but `bounds`, `numbers` and `flow` are 0 then.  `bounds` are 2 d
+    + 1 integers: the extent, and the limbs that the rows need.  Where there is no room for so many,
+    or a row is not finite, or the start not below `most`, the run is halted before it begins.
     """
-    measure(X, n, bounds, d, ROWS)
-    adopt(start, current, k * d, most, bounds, ROWS)
+    clean(zeros, n_zeros, ROWS)
+    measure(X, n, desk, d, ROWS)
+    adopt(start, current, k * d, most, desk, ROWS)
     tl.debug_barrier()
-    # The last program to come here knows what all have found.
-    if tl.atomic_add(bounds + 2 * d + 1, 1, sem="acq_rel") == tl.num_programs(0) - 1:
-        needed = fix(X, n, bounds, bits, numbers, d)
+    # The last program to come here knows what all have found, and writes over what they cleaned.
+    if tl.atomic_add(desk + 2 * d, 1, sem="acq_rel") == tl.num_programs(0) - 1:
+        for i in tl.static_range(2 * d):
+            tl.store(bounds + i, tl.load(desk + i, volatile=True))
+        needed = fix(X, n, desk, bits, numbers, d)
         tl.store(bounds + 2 * d, needed.to(tl.int64))
         tl.store(flow + HALT, ((needed == 0) | (needed > room)).to(tl.int32))
+        # All threads have read what was found.
+        tl.debug_barrier()
+        for i in tl.static_range(2 * d + 1):
+            tl.store(desk + i, tl.zeros((), tl.int64))

@@ -32,7 +32,7 @@ class LowMemory:
         What the host reads in one copy; its parts, between the edges, follow.
     numbers : int64 (5 (d + 1),)
         Those of the lattice, once that is known; until then they begin where `told` does.
-    bounds : int64 (2 d + 2,)
+    bounds : int64 (2 d + 1,)
         See :func:`lloydia.backends.cuda.low_grid.measure_kernel`.
     cost : int64 (COST,)
         The inertia that the run ends with.

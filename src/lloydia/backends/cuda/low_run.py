@@ -15,14 +15,13 @@ from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
 from lloydia.backends.cuda.low_cells import sides_of
 from lloydia.backends.cuda.low_cost import RESIDENT, cost_programs, end_kernel
-from lloydia.backends.cuda.low_grid import measure_kernel
+from lloydia.backends.cuda.low_grid import desk_of, measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
 from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, planned
-from lloydia.backends.cuda.starting import queue_zeros
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
 
@@ -141,6 +140,8 @@ class LowRun(LowTold):
             self.rows.most_bits, host is None,  # type: ignore[attr-defined]
         )  # fmt: skip
         parts = [X, self.piece, self.current, self.begun, self.labels]
+        if self._measures():
+            parts = [desk_of(self.rows.device), *parts]
         if lattice is not None:
             key += lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
             more = weights, lattice.weights
@@ -156,8 +157,7 @@ class LowRun(LowTold):
         rows, lattice = self.rows, self.lattice
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
-        if lattice is None and self.stale is None:
-            queue_zeros(self.zeros)
+        if self._measures():
             self._measure((*kind, self.begun.data_ptr() % 16))
         if self.spread is not None and not self.spread.queued:
             self.spread.queue(self.rows)
@@ -172,13 +172,18 @@ class LowRun(LowTold):
                 **EXACT, **resident(RESIDENT),
             )  # fmt: skip
 
+    def _measures(self) -> bool:
+        """Return whether what is launched next begins with the measurement."""
+        return self.lattice is None and self.stale is None
+
     def _measure(self, kind: tuple) -> None:
         """Queue the measurement of the rows, and of the start."""
         n, d = self.rows.X.shape
         programs = min(ceil_div(n, ROWS), 2 * RESIDENT * processors(self.rows.device))
         launch_known(
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
-            self.rows.X, n, self.bounds, exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
+            self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
+            exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
             self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,  # type: ignore[attr-defined]
         )  # fmt: skip
 

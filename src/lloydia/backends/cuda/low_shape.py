@@ -100,7 +100,7 @@ def shape_of(
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (
-        5 * (d + 1), 2 * d + 2, COST, ceil_div(k, 2), FLOW, n_slots * (HEAD.value + k),
+        5 * (d + 1), 2 * d + 1, COST, ceil_div(k, 2), FLOW, n_slots * (HEAD.value + k),
         room_for(d, LIMBS),
     )  # fmt: skip
     # Every part begins where a vector may.

@@ -70,8 +70,8 @@ class Spread:
     lattice : Lattice
         Of the rows without weights; or one that will be known to the device when this is queued.
     tol : float
-    bounds : int64 tensor of shape (2 d + 2,), optional
-        How many limbs the sums have, in its last place but one, if the lattice has room for more.
+    bounds : int64 tensor of shape (2 d + 1,), optional
+        How many limbs the sums have, in its last place, if the lattice has room for more.
     memory : int64 tensor of :func:`room_for` zeros, optional
 
     Attributes

@@ -1,4 +1,4 @@
-"""What runs begin with: their centres, which nobody waits to look at, and memory to begin in."""
+"""What runs begin with: their centres, which nobody waits to look at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import ceil_div
 from lloydia.backends.cuda.recording import launch
 
-__all__ = ["Start", "queue_start", "queue_zeros"]
+__all__ = ["Start", "queue_start"]
 
 BLOCK = tl.constexpr(1024)
 # The bits of infinity in float32, and in float64.
@@ -83,14 +83,3 @@ def queue_start(
         start_kernel, (ceil_div(max(k * d, n, n_zeros), BLOCK.value), 1, start.numel() // (k * d)),
         start, current, before, bounds, k * d, d, most, labels, n, zeros, n_zeros,
     )  # fmt: skip
-
-
-@triton.jit(do_not_specialize=["size"])
-def zero_kernel(out, size):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + at, tl.zeros((BLOCK,), tl.int64), mask=at < size)
-
-
-def queue_zeros(out: torch.Tensor) -> None:
-    """Queue that integers of 64 bits become 0: as part of other launches, not by itself."""
-    launch(zero_kernel, (ceil_div(len(out), BLOCK.value),), out, len(out))
