@@ -239,6 +239,13 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"tol": "small"}, "tol='small'"),
         ({"algorithm": "full"}, "algorithm='full' must be one of 'auto', 'lloyd'"),
         ({"init": "kmeans"}, "init='kmeans' must be one of 'k-means\\+\\+'"),
+        ({"init": None}, "init=None must be one of 'k-means.*, an array or a callable"),
+        ({"init": 3}, "init=3 must be one of"),
+        ({"init": b"random"}, "init=b'random' must be one of"),
+        ({"init": [[1, 2, 3, 4], [5]]}, "init holds rows of different lengths"),
+        ({"init": X[0]}, r"init gives an array of shape \(4,\) and must give .* \(3, 4\)"),
+        ({"init": X[None, :3]}, r"init gives an array of shape \(1, 3, 4\) and must give"),
+        ({"init": lambda X, k, random_state: X[0]}, r"init gives an array of shape \(4,\)"),
         ({"empty": "ignore"}, "empty='ignore'"),
         ({"stop": 1e-4}, "stop=0.0001 must be None or a rule"),
         ({"device": "tpu"}, "Unknown device 'tpu': use 'auto', 'cpu'"),
@@ -257,6 +264,21 @@ def test_bad_parameters_get_one_sentence(changes, message):
 def test_a_bad_parameter_is_a_type_error_too_as_in_scikit_learn():
     with pytest.raises(TypeError, match="n_clusters='3'"):
         KMeans("3").fit(X)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda: KMeans(3, init=None).fit(X),
+        lambda: MiniBatchKMeans(3, init=None).fit(X),
+        lambda: MiniBatchKMeans(3, init=None).partial_fit(X),
+        lambda: lloydia.k_means(X, 3, init=None),
+        lambda: lloydia.k_means_batched(X[None], 3, init=None),
+    ],
+)
+def test_a_start_has_to_be_given(fit):
+    with pytest.raises(InvalidParameterError, match="init=None must be one of 'k-means"):
+        fit()
 
 
 def test_a_failed_fit_leaves_the_old_one():

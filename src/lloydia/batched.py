@@ -28,7 +28,7 @@ from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_g
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
 from lloydia.loop import Result, Run, steps
-from lloydia.parameters import check_parameters, check_range
+from lloydia.parameters import check_init, check_parameters, check_range
 from lloydia.seeding.given import checked
 
 __all__ = ["in_step", "interleave", "k_means_batched"]
@@ -93,6 +93,7 @@ def k_means_batched(
     >>> inertia
     array([0.5, 0.5])
     """
+    check_init(init)
     given = not (isinstance(init, str) or callable(init))
     model = KMeans(
         n_clusters, init="first" if given else init, n_init=1, max_iter=max_iter, tol=tol,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
 from lloydia.backends.engine import Engine
+from lloydia.data.device_arrays import on_gpu
 from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding import SEEDINGS
@@ -21,6 +22,7 @@ from lloydia.stopping import Rule
 __all__ = [
     "InvalidParameterError",
     "check_choice",
+    "check_init",
     "check_int",
     "check_mini_batches",
     "check_parameters",
@@ -96,8 +98,7 @@ def _check_shared(estimator: Any) -> None:
             f"random_state={seed!r} must be None, an integer from 0 to 2**32 - 1, or a "
             "numpy.random.RandomState."
         )
-    if isinstance(estimator.init, str):
-        check_choice("init", estimator.init, SEEDINGS, ", an array or a callable")
+    check_init(estimator.init)
 
 
 def _check_least_0(name: str, value: Any) -> None:
@@ -145,6 +146,23 @@ def check_threads(n_threads: Any) -> None:
     """Refuse what is neither None nor an integer of at least 1."""
     if n_threads is not None:
         check_int("n_threads", n_threads, "None or ")
+
+
+def check_init(init: Any) -> None:
+    """Refuse what is neither the name of a seeding, nor an array, nor a callable.
+
+    An array's shape and values are checked beside the data, by :mod:`lloydia.seeding.given`.
+    """
+    if callable(init) or on_gpu(init):
+        return
+    try:
+        given = not isinstance(init, str) and np.ndim(init) > 0
+    except ValueError:
+        raise InvalidParameterError(
+            "init holds rows of different lengths: give each centre as many features as X has."
+        ) from None
+    if not given:
+        check_choice("init", init, SEEDINGS, ", an array or a callable")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], alternative: str = "") -> None:

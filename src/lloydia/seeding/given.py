@@ -47,6 +47,11 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
         centers = centers.toarray()
     there, dtype = on_gpu(centers), center_dtype(X)
     centers = on_host(centers)
+    if np.ndim(centers) != 2:
+        raise ValueError(
+            f"init gives an array of shape {np.shape(centers)} and must give one of shape "
+            f"{(n_clusters, X.shape[1])}: a row of features for each cluster."
+        )
     if _plain(centers, dtype):
         # What comes from a GPU is a copy.
         centers = np.ascontiguousarray(centers) if there else centers.copy(order="C")
