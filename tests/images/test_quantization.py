@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -198,6 +200,8 @@ BAD = {
     "space": ((PHOTO, 2), {"space": "CIE"}, "unknown colour space 'CIE': use one of RGB"),
     "dither": ((PHOTO, 2), {"dither": "bayer"}, "dither='bayer' must be one of 'none'"),
     "a table": ((np.zeros((3, 4, 5), np.uint8), 2), {}, r"shape \(3, 4, 5\) is no picture"),
+    "a name": (("photo.jpg", 3), {}, "^'photo.jpg' is a path: give the pixels, np.asarray"),
+    "a path": ((Path("photo.jpg"), 3), {}, "^'photo.jpg' is a path: give the pixels"),
     "no pixels": ((np.zeros((0, 4, 3), np.uint8), 2), {}, "is no picture"),
     "integers": ((PHOTO.astype(int), 2), {}, "type int64"),
     "beyond 1": ((PHOTO.astype(float), 2), {}, "scale them to"),

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,14 @@ def space(name: str) -> Space:
 def levels(dtype: np.dtype) -> float:
     """Return the stored value of full light: 255, 65535, or 1.0 for floating types."""
     return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
+
+
+def refuse_path(pixels: Any) -> None:
+    """Raise an error for the name of a picture's file where its pixels are asked for."""
+    if isinstance(pixels, str | Path):
+        raise ValueError(
+            f"{str(pixels)!r} is a path: give the pixels, np.asarray(Image.open(path))."
+        )
 
 
 def checked(pixels: Any) -> NDArray:

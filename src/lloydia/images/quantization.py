@@ -23,7 +23,7 @@ from lloydia.backends.cpu.pool import default_threads
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.functions import assign
-from lloydia.images.color import Space, checked
+from lloydia.images.color import Space, checked, refuse_path
 from lloydia.images.color import space as space_of
 from lloydia.images.histogram import Histogram, histogram, points
 from lloydia.images.palettes import Palette
@@ -104,6 +104,7 @@ def quantize(
     check_int("k", k)
     check_threads(n_threads)
     check_choice("dither", dither, DITHERS)
+    refuse_path(image)
     chosen, home = space_of(space), home_of(image)
     pixels = np.asarray(on_host(image))
     counted = histogram(*_parted(pixels), n_threads or default_threads())

@@ -18,7 +18,6 @@ import time
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -243,10 +242,7 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
 
 def _flat(pixels: Any) -> tuple[Any, Any]:
     """Return the picture as an ndarray or a tensor on a GPU, and its pixels, one a row."""
-    if isinstance(pixels, str | Path):
-        raise ValueError(
-            f"{str(pixels)!r} is a path: give the pixels, np.asarray(Image.open(path))."
-        )
+    color.refuse_path(pixels)
     pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
     shape = tuple(pixels.shape)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
