@@ -111,6 +111,23 @@ def test_an_error_says_which_member_it_is_about():
     assert caught.value.__notes__ == ["This is member 2 of the batch."]
 
 
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_a_member_that_is_not_finite_is_named(device, value, name):
+    rows = X.copy()
+    rows[1, 5, 2] = value
+    with pytest.raises(ValueError, match=rf"Input X\[1\] contains {name}") as caught:
+        k_means_batched(rows, K, device=device)
+    assert caught.value.__notes__ == ["This is member 1 of the batch."]
+
+
+def test_members_whose_values_add_up_to_infinity_are_finite():
+    rows = X.astype(np.float32)
+    rows[:, ::2] *= np.float32(1e36)
+    rows[:, 0] = np.float32(3e38)
+    agree(rows, range(SIZE), random_state=0)
+
+
 def test_work_of_several_lanes_takes_turns():
     seen = []
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import Lane, choose, lanes, together
 from lloydia.backends.engine import Engine, Late
@@ -306,14 +306,28 @@ def _check_batch(X: Any) -> Any:
     X = as_tensor(X) if there else on_host(X)
     if not there:
         X = check_array(
-            X, dtype=ROWS["dtype"], allow_nd=True, ensure_2d=False, ensure_min_samples=0
-        )
+            X, dtype=ROWS["dtype"], allow_nd=True, ensure_2d=False, ensure_min_samples=0,
+            ensure_all_finite=False,
+        )  # fmt: skip
     if X.ndim != 3 or 0 in X.shape:
         raise ValueError(
             f"X has shape {tuple(X.shape)} and must be (n_members, n_samples, n_features), none of "
             "them 0: for one data set use k_means, or X[None]."
         )
-    return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2]) if there else X
+    if there:
+        return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2])
+    _refuse_non_finite(X)
+    return X
+
+
+def _refuse_non_finite(X: NDArray) -> None:
+    """Raise scikit-learn's error about the first member that holds NaN or infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    for b, rows in enumerate(X):
+        with about(b):
+            assert_all_finite(rows, input_name=f"X[{b}]")
 
 
 def _starts(init: Any, X: Any, n_clusters: int) -> Any:

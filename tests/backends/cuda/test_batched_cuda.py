@@ -105,6 +105,18 @@ def test_starts_on_the_device_and_empty_clusters(device):
     assert caught.value.__notes__ == ["This is member 1 of the batch."]
 
 
+@pytest.mark.parametrize("d", [2, 10])
+@pytest.mark.parametrize("lone", [False, True])
+def test_a_member_that_is_not_finite_is_named(d, lone, device):
+    X = batch(3, 24, d, "float32")
+    X[1, 5, 1] = np.nan
+    # Members with weights are fitted one by one.
+    weights = np.ones((3, 24)) if lone else None
+    with pytest.raises(ValueError, match="contains NaN") as caught:
+        k_means_batched(torch.as_tensor(X, device=device), 3, sample_weight=weights)
+    assert caught.value.__notes__ == ["This is member 1 of the batch."]
+
+
 def test_a_member_with_empty_clusters_begins_where_it_began(device):
     X = batch(2, 10, 9, "float32")
     # Drawn rows are alike: clusters are empty, and each member is fitted again, by itself.
