@@ -101,6 +101,26 @@ def test_command_and_report(small, tmp_path, monkeypatch, capsys):
     assert lines.with_suffix(".png").exists()
 
 
+def test_sides_that_are_not_installed_are_named(small, tmp_path, monkeypatch, capsys):
+    from lloydia.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    absent = [Side(name, "no-such-package", None) for name in ("OpenCV kmeans", "libimagequant")]
+    monkeypatch.setattr(sides, "SIDES", (absent[0], *SIDES[:3], absent[1]))
+    few = ["--photographs", "china", "--sizes", "2", "--rounds", "1"]
+    assert main(["bench", "images", *few, "--out", "kept", "--pictures", "pictures"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("OpenCV") == shown.count("libimagequant") == 1
+    assert "\nnot installed: OpenCV kmeans, libimagequant.\n" in shown
+    (lines,) = (tmp_path / "kept").glob("*/images.jsonl")
+    statuses = [json.loads(line)["status"] for line in lines.read_text().splitlines()]
+    assert statuses == ["ok"] * 3 + ["not installed"] * 2
+    assert main(["bench", "report", str(lines)]) == 0
+    report = lines.with_suffix(".md").read_text()
+    assert "- not installed: OpenCV kmeans, libimagequant." in report
+    assert "None" not in report
+
+
 @pytest.mark.parametrize("size", ["1", "257"])
 def test_sizes(size, capsys):
     from lloydia.cli import main

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Sheet", "best_peer", "by_case", "milliseconds", "ours", "remarks", "sheets"]
+__all__ = ["Sheet", "best_peer", "by_case", "milliseconds", "missing", "ours", "remarks", "sheets"]
 
 Row = dict[str, Any]
 
@@ -195,11 +195,16 @@ def _cell(row: Row) -> str:
     return "-" if row["status"] in ("unsupported", "not installed") else row["status"]
 
 
+def missing(rows: Iterable[Row]) -> list[str]:
+    """Say which peers are not installed, if there are any."""
+    names = dict.fromkeys(row["peer"] for row in rows if row["status"] == "not installed")
+    return [f"not installed: {', '.join(names)}."] if names else []
+
+
 def remarks(cases: dict[str, list[Row]]) -> list[str]:
-    """Say who is missing, whose result differs, who failed."""
+    """Say who is not installed, whose result differs, who failed."""
     every = [row for rows in cases.values() for row in rows]
-    missing = {row["peer"]: None for row in every if row["status"] == "not installed"}
-    remarks = [f"not installed: {', '.join(missing)}."] if missing else []
+    remarks = missing(every)
     for name, rows in cases.items():
         told = [
             f"{row['peer']} {'' if row['status'] == 'ok' else row['status'] + ': '}{row['reason']}"

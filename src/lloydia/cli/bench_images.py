@@ -36,7 +36,8 @@ def images(
 ) -> None:
     """Reduce photographs to k colours beside Pillow, scikit-learn, OpenCV and libimagequant.
 
-    Those that are installed.  The photographs come with scikit-learn and scikit-image.
+    Those that are installed; the tables say which are not.  The photographs come with
+    scikit-learn and scikit-image.
 
     Example: lloydia bench images --photographs china --peers Pillow libimagequant --sizes 16
     """
@@ -83,7 +84,7 @@ def _draw(rows: list[dict], names: list[str], folder: Path) -> None:
     from lloydia.data.outputs import writing
 
     folder.mkdir(parents=True, exist_ok=True)
-    present = {row["peer"] for row in rows}
+    present = {row["peer"] for row in rows if row["status"] != "not installed"}
     pixels, part = photograph(names[0]), (slice(10, 190), slice(70, 320))
     sides = [side for side in SIDES if side.name in present]
     with ExitStack() as renames:

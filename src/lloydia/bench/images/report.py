@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from lloydia.bench.sheets import Sheet
+from lloydia.bench.sheets import Sheet, missing
 
 __all__ = ["draw", "image_sheets", "write_images"]
 
@@ -29,7 +29,7 @@ LOOKS = {
 
 def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
     """Return a table over all photographs, and one of each photograph."""
-    rows = list(rows)
+    absent, rows = _apart(rows)
     sizes = sorted({row["k"] for row in rows})
     cases = list(dict.fromkeys(row["case"] for row in rows))
     heads = ["", *(f"k = {k}" for k in sizes)]
@@ -40,6 +40,7 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
         "PSNR in dB and SSIM are means over the photographs, times medians.",
         f"{first['threads']} thread{'s' * (first['threads'] > 1)}; no dithering; pixels in memory.",
         *sorted({f"{r['case']}: {r['peer']}: {r['reason']}." for r in rows if r["reason"]}),
+        *missing(absent),
     ]
     found = [
         Sheet(
@@ -55,6 +56,13 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
         lines = [[peer, *(_mean(_of(some, peer=peer, k=k)) for k in sizes)] for peer in peers]
         found.append(Sheet(title, heads, lines))
     return found
+
+
+def _apart(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of sides that are not installed, and the others."""
+    rows = list(rows)
+    there = [row for row in rows if row["status"] != "not installed"]
+    return _of(rows, status="not installed"), there
 
 
 def _of(rows: Iterable[Row], **wanted: Any) -> list[Row]:
@@ -87,7 +95,8 @@ def write_images(rows: list[Row], stem: Path) -> list[Path]:
 
     markdown, picture = stem.with_suffix(".md"), stem.with_suffix(".png")
     first = rows[0]
-    versions = ", ".join(dict.fromkeys(f"{_library(row)} {row['version']}" for row in rows))
+    there = _apart(rows)[1]
+    versions = ", ".join(dict.fromkeys(f"{_library(row)} {row['version']}" for row in there))
     text = [
         f"# Colour quantisation: {first['cpu']}",
         "",

@@ -53,7 +53,8 @@ def run(
     Yields
     ------
     list of dict
-        The rows of one photograph at one size, one a side.
+        The rows of one photograph at one size, one a side; of a side that is not installed with
+        that as its status, and no time.
     """
     facts = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -76,6 +77,8 @@ def _contest(
     pixels: NDArray[np.uint8], k: int, sides: Sequence[Side], threads: int, rounds: int
 ) -> list[Row]:
     """Let the sides take turns, the first round uncounted, and judge what they return."""
+    absent = [side for side in sides if not side.version()]
+    sides = [side for side in sides if side not in absent]
     images = [side.reduce(pixels, k, threads) for side in sides]
     seconds: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
@@ -87,6 +90,9 @@ def _contest(
     return [
         {"peer": side.name, "version": side.version(), **_judged(pixels, image, k, taken)}
         for side, image, taken in zip(sides, images, seconds)
+    ] + [
+        {"peer": side.name, "version": None, "status": "not installed", "reason": ""}
+        for side in absent
     ]
 
 

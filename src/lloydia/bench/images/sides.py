@@ -114,17 +114,17 @@ SIDES = (
 def choose(names: Sequence[str] | None) -> list[Side]:
     """Return the sides whose names, or first words of them, are given, and always ours.
 
-    Without names: those that are installed.
+    Without names: all, installed or not.
 
     Raises
     ------
     ValueError
         For a name that no side has.
     ImportError
-        For a side that is not installed.
+        For a side that is named and not installed.
     """
     if not names:
-        return [side for side in SIDES if side.version()]
+        return list(SIDES)
     wanted = [side for side in SIDES if side.package == "lloydia"]
     for name in names:
         meant = [side for side in SIDES if side.name.startswith(name)]
