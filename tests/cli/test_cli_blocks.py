@@ -45,6 +45,25 @@ def test_fit_and_predict_give_what_they_give_in_memory(run, parts):
     np.testing.assert_array_equal(labels("p.parquet"), labels("l.parquet"))
 
 
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_help_says_what_a_folder_is(run, command):
+    shown = " ".join(run(command, "--help").out.replace("│", " ").split())
+    assert "or a folder: all .parquet files in it, read as one table" in shown
+
+
+@pytest.mark.parametrize("more", [(), ("--memory", "1GB")])
+@pytest.mark.parametrize("name", ["a.csv", "_a.parquet"])
+def test_a_folder_without_tables_says_what_a_folder_is(run, folder, name, more):
+    (folder / "parts").mkdir()
+    (folder / "parts" / name).touch()
+    ran = run("fit", "parts", "-k", 2, *more)
+    assert ran.status == 2
+    assert ran.err == (
+        "lloydia: parts is a folder without .parquet files, and a folder is read as one table of "
+        "all those in it: give a file, or another folder.\n"
+    )
+
+
 def test_predict_matches_columns_by_name(run, parts):
     options = ("--labels", "l.parquet")
     run("fit", "parts", "-k", 3, "--columns", "b,a", "--model", "m.npz", *options)

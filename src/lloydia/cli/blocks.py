@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks
     from lloydia.data.files import Table
 
+TableOrFolder = Annotated[
+    str,
+    Parameter(
+        help="Text (.csv, .tsv, .txt), .npy, .npz, .parquet, .zarr or .h5, or a folder: all "
+        ".parquet files in it, read as one table; - is standard input."
+    ),
+]
+
 Memory = Annotated[
     str | None,
     Parameter(
@@ -44,16 +52,18 @@ def by_blocks(data: str, memory: str | None) -> bool:
 
     Raises
     ------
-    ValueError
+    DataError
         It is a folder of nothing that is read.
     """
     path = Path(data)
     if memory is not None or path.suffix.lower() in ALWAYS:
         return True
-    folder = data != "" and path.is_dir()
-    if folder and not any(path.rglob("*.parquet")):
-        raise ValueError(f"{data} is a folder without .parquet files: give a file, or another.")
-    return folder
+    if data == "" or not path.is_dir():
+        return False
+    from lloydia.data.chunks.parquet import files_of
+
+    files_of(path)
+    return True
 
 
 def read_by_blocks(

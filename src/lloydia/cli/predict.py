@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import FILE, OUTPUT, Data, Json, Reading
+from lloydia.cli.blocks import Memory, TableOrFolder, announce, by_blocks, read_by_blocks
+from lloydia.cli.options import FILE, OUTPUT, Json, Reading
 from lloydia.cli.progress import spinner
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[str, Parameter(help="A model that lloydia fit --model wrote.")],
-    data: Data,
+    data: TableOrFolder,
     /,
     *,
     reading: Reading = Reading(),  # noqa: B008 - frozen

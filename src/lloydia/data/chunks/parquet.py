@@ -163,7 +163,10 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.rglob("*.parquet") if is_read(file, path))
     if not found:
-        raise DataError(f"{path} is a folder without .parquet files: give a file, or another.")
+        raise DataError(
+            f"{path} is a folder without .parquet files, and a folder is read as one table of all "
+            "those in it: give a file, or another folder."
+        )
     return found
 
 
