@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning, low_run, own_device
+from lloydia.backends.cuda import beginning, low_grid, low_run, own_device
 from lloydia.exact import sums
 from lloydia.stopping import Shift
 from table import answer, blobs
@@ -245,3 +245,32 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
     assert late.result().iteration == 6
     assert there
     assert set(there) == {engine.device}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_desk_is_left_as_it_was_found(dtype):
+    X, desk = blobs(300, 8, dtype), low_grid.desk_of(torch.device("cpu"))
+    refused = X.copy()
+    refused[7, 5] = np.nan
+    for rows in (X, refused, X):
+        with pytest.raises(ValueError, match="NaN") if rows is refused else nullcontext():
+            KMeans(3, device="cuda", init=X[:3]).fit(rows)
+        assert low_grid.desk_of(torch.device("cpu")) is desk
+        assert not desk.any()
+
+
+def test_what_does_not_take_turns_meets_at_desks_of_its_own(monkeypatch):
+    streams = {0: 5, 1: 5}
+    monkeypatch.setattr(low_grid, "INTERPRETED", False)
+    monkeypatch.setattr(low_grid, "stream_of", streams.get)
+    monkeypatch.setattr(low_grid, "_desks", {})
+    monkeypatch.setattr(torch, "zeros", lambda size, **about: size)
+
+    def desks():
+        return [low_grid.desk_of(torch.device("cuda", number)) for number in (0, 1, 0)]
+
+    assert desks() == [17, 17, 17]
+    assert list(low_grid._desks) == [(0, 5), (1, 5)]
+    streams[0] = 6
+    desks()
+    assert list(low_grid._desks) == [(0, 5), (1, 5), (0, 6)]
