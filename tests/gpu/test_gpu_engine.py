@@ -13,6 +13,7 @@ from lloydia.algorithms import ALGORITHMS
 from lloydia.backends import choose
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
+from lloydia.exact import sums
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 from table import INITS, answer, blobs, start_of, weights_of
@@ -210,6 +211,19 @@ def test_seeds_are_the_cpus(weighting):
 def test_very_many_clusters():
     rows, X = both(blobs(200_000, 16, "float32"), "float32")
     agree(rows, X, 20_000, init=X[:20_000], max_iter=3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tables_that_are_full_more_than_once_and_limbs_beside_them(dtype):
+    # No multiple of the rows that programs look at together; magnitudes that span many limbs.
+    n, k = 20_000_001, 32
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 4)).astype(dtype)
+    X += 5 * rng.integers(0, k, size=(n, 1)).astype(dtype)
+    X[::1000] *= 2.0 ** rng.integers(-90, 0, size=(len(X[::1000]), 1)).astype(dtype)
+    rows = torch.from_numpy(X).cuda()
+    agree(rows, X, k, init=X[1 : k + 1], max_iter=4, tol=0)
+    assert sums.Grid.choose(sums.Extent.of(X), X.dtype).n_limbs >= 4
 
 
 def test_more_values_than_32_bits_count():
