@@ -242,7 +242,7 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"init": None}, "init=None must be one of 'k-means.*, an array or a callable"),
         ({"init": 3}, "init=3 must be one of"),
         ({"init": b"random"}, "init=b'random' must be one of"),
-        ({"init": [[1, 2, 3, 4], [5]]}, "init holds rows of different lengths"),
+        ({"init": [[1, 2, 3, 4], [5]]}, "init holds 2 rows that make no array"),
         ({"init": X[0]}, r"init gives an array of shape \(4,\) and must give .* \(3, 4\)"),
         ({"init": X[None, :3]}, r"init gives an array of shape \(1, 3, 4\) and must give"),
         ({"init": lambda X, k, random_state: X[0]}, r"init gives an array of shape \(4,\)"),

@@ -153,15 +153,9 @@ def check_init(init: Any) -> None:
 
     An array's shape and values are checked beside the data, by :mod:`lloydia.seeding.given`.
     """
-    if callable(init) or on_gpu(init):
+    if callable(init) or on_gpu(init) or (isinstance(init, list | tuple) and init):
         return
-    try:
-        given = not isinstance(init, str) and np.ndim(init) > 0
-    except ValueError:
-        raise InvalidParameterError(
-            "init holds rows of different lengths: give each centre as many features as X has."
-        ) from None
-    if not given:
+    if isinstance(init, str) or np.ndim(init) == 0 or isinstance(init, list | tuple):
         check_choice("init", init, SEEDINGS, ", an array or a callable")
 
 

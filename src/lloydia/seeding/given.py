@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
         centers = centers.toarray()
     there, dtype = on_gpu(centers), center_dtype(X)
     centers = on_host(centers)
+    if isinstance(centers, list | tuple):
+        centers = _joined(centers)
     if np.ndim(centers) != 2:
         raise ValueError(
             f"init gives an array of shape {np.shape(centers)} and must give one of shape "
@@ -66,6 +69,17 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
                 f"{name} {expected}."
             )
     return centers
+
+
+def _joined(centers: Sequence) -> NDArray:
+    """Return rows as an array."""
+    try:
+        return np.asarray(centers)
+    except ValueError as error:
+        raise ValueError(
+            f"init holds {len(centers)} rows that make no array: give each centre as many features "
+            "as X has."
+        ) from error
 
 
 def _plain(centers: Any, dtype: np.dtype) -> bool:
