@@ -57,6 +57,31 @@ def test_a_thread_whose_first_act_is_a_launch(d):
         assert (on_host(engine.labels()) == expected).all()
 
 
+def test_streams_and_threads_that_fit_at_once():
+    rows = blobs(40_000, 2, "float32")
+    there, refused = torch.as_tensor(rows).cuda(), torch.as_tensor(rows).cuda()
+    refused[-1, 1] = torch.nan
+    start, found = rows[:7].copy(), []
+    expected = answer(KMeans(7, init=start, max_iter=20).fit(rows))
+    torch.cuda.synchronize()
+
+    def fits(stream):
+        with torch.cuda.stream(stream):
+            for _ in range(20):
+                with pytest.raises(ValueError, match="NaN"):
+                    KMeans(7, init=start).fit(refused)
+                found.append(answer(KMeans(7, init=start, max_iter=20).fit(there)))
+
+    shared = torch.cuda.Stream()
+    streams = shared, shared, torch.cuda.Stream(), torch.cuda.default_stream()
+    threads = [Thread(target=fits, args=(stream,)) for stream in streams]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 80
+
+
 def test_nothing_waits_for_the_collector():
     X = torch.as_tensor(blobs(20000, 12, "float32")).cuda()
     gc.collect()

@@ -259,18 +259,69 @@ def test_a_desk_is_left_as_it_was_found(dtype):
         assert not desk.any()
 
 
-def test_what_does_not_take_turns_meets_at_desks_of_its_own(monkeypatch):
-    streams = {0: 5, 1: 5}
+@pytest.fixture
+def streams(monkeypatch):
+    """Give the current streams of two GPUs, which there need not be."""
+    current = {0: 5, 1: 5}
     monkeypatch.setattr(low_grid, "INTERPRETED", False)
-    monkeypatch.setattr(low_grid, "stream_of", streams.get)
+    monkeypatch.setattr(low_grid, "stream_of", current.get)
     monkeypatch.setattr(low_grid, "_desks", {})
-    monkeypatch.setattr(torch, "zeros", lambda size, **about: size)
+    monkeypatch.setattr(torch, "zeros", lambda size, **about: np.zeros(size))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    return current
 
+
+def test_what_does_not_take_turns_meets_at_desks_of_its_own(streams):
     def desks():
         return [low_grid.desk_of(torch.device("cuda", number)) for number in (0, 1, 0)]
 
-    assert desks() == [17, 17, 17]
-    assert list(low_grid._desks) == [(0, 5), (1, 5)]
+    first, second, again = desks()
+    assert first is again
+    assert first is not second
     streams[0] = 6
-    desks()
-    assert list(low_grid._desks) == [(0, 5), (1, 5), (0, 6)]
+    third, *_ = desks()
+    assert third is not first
+    streams[0] = 5
+    assert desks()[0] is first
+
+
+def test_two_threads_meet_at_one_desk(streams, monkeypatch):
+    device, quicker = torch.device("cuda", 0), []
+
+    def zeros(size, **about):
+        if not quicker:  # While one makes a desk, another does.
+            quicker.append(None)
+            quicker[0] = low_grid.desk_of(device)
+        return np.zeros(size)
+
+    monkeypatch.setattr(torch, "zeros", zeros)
+    assert low_grid.desk_of(device) is quicker[0]
+
+
+def test_no_desk_is_made_while_a_graph_is_captured(streams, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(RuntimeError, match="cannot be captured in a CUDA graph"):
+        low_grid.desk_of(torch.device("cuda", 0))
+    assert not low_grid._desks
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+@pytest.mark.parametrize("n_zeros", [150, 7 * 512, 20 * 512 + 13])
+def test_any_programs_measure_the_same_and_clean_all_but_that(n_zeros, d):
+    X = torch.from_numpy(blobs(3000, d, "float64"))
+    m, desk, found = d + 1, torch.zeros(17, dtype=torch.int64), []
+    bounds, flow = slice(5 * m, 7 * m), slice(8 * m, 8 * m + 4)
+    for programs in (1, 2, 7):
+        memory, current = torch.full((n_zeros + 8,), -1), torch.empty_like(X[:4])
+        low_grid.measure_kernel[(programs, 1, 1)](
+            X, len(X), desk, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
+            memory[: 5 * m], 3, memory[flow].view(torch.int32), X[:4].clone(), current, 4,
+            beginning.INFINITE, d=d, ROWS=512,
+        )  # fmt: skip
+        assert not desk.any()
+        assert (current == X[:4]).all()
+        assert (memory[n_zeros:] == -1).all()
+        assert not memory[flow.start : n_zeros].any()
+        found.append(memory[: flow.start].tolist())
+    assert found[0] == found[1] == found[2]
+    assert found[0][bounds][2 * d] > 0

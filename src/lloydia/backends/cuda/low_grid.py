@@ -22,7 +22,7 @@ __all__ = ["desk_of", "measure_kernel"]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
 
-# Of each device and stream: what is queued there takes turns.
+# Of each device and stream, by its handle: what is queued there takes turns.
 _desks: dict[tuple[int, int], torch.Tensor] = {}
 
 
@@ -31,8 +31,14 @@ def desk_of(device: torch.device) -> torch.Tensor:
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
     desk = _desks.get(where)
     if desk is None:
-        size = 2 * MOST_FEATURES + 1
-        desk = _desks[where] = torch.zeros(size, dtype=torch.int64, device=device)
+        if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            # Its zeros would be written when the graph is launched, if ever.
+            raise RuntimeError(
+                "A fit on a GPU waits for it, and cannot be captured in a CUDA graph: fit outside."
+            )
+        zeros = torch.zeros(2 * MOST_FEATURES + 1, dtype=torch.int64, device=device)
+        # Another thread may have been quicker.
+        desk = _desks.setdefault(where, zeros)
     return desk
 
 
@@ -135,7 +141,8 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
 def clean(zeros, n_zeros, ROWS: tl.constexpr):
     """Write this program's share of what a run begins with as zeros."""
     lane = tl.arange(0, ROWS)
-    for first in range(tl.program_id(0) * ROWS, n_zeros, tl.num_programs(0) * ROWS):
+    for block in range(tl.program_id(0), tl.cdiv(n_zeros, ROWS), tl.num_programs(0)):
+        first = tl.full((), ROWS, tl.int64) * block
         tl.store(zeros + first + lane, tl.zeros((ROWS,), tl.int64), mask=lane < n_zeros - first)
 
 

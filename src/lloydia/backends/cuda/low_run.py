@@ -154,7 +154,7 @@ class LowRun(LowTold):
     def _queue(self, host: torch.Tensor | None) -> None:
         """Queue what is to be launched; what is told goes to the host's memory, if there is any."""
         n_iterations, assigns, adds = self.launched
-        rows, lattice = self.rows, self.lattice
+        rows = self.rows
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
         if self._measures():
