@@ -245,7 +245,11 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"init": [[1, 2, 3, 4], [5]]}, "init holds 2 rows that make no array"),
         ({"init": X[0]}, r"init gives an array of shape \(4,\) and must give .* \(3, 4\)"),
         ({"init": X[None, :3]}, r"init gives an array of shape \(1, 3, 4\) and must give"),
-        ({"init": lambda X, k, random_state: X[0]}, r"init gives an array of shape \(4,\)"),
+        pytest.param(
+            {"init": lambda X, k, random_state: X[0]},
+            r"init gives an array of shape \(4,\)",
+            id="init returns a row",
+        ),
         ({"empty": "ignore"}, "empty='ignore'"),
         ({"stop": 1e-4}, "stop=0.0001 must be None or a rule"),
         ({"device": "tpu"}, "Unknown device 'tpu': use 'auto', 'cpu'"),
