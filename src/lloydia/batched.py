@@ -1,17 +1,13 @@
 """Batches: many data sets of one shape, each of which gets the bits of its own fit.
 
 On a GPU the iterations of all members are the same launches, where that can be
-(:func:`lloydia.backends.together`).  Other members overlap.  There are a few lanes (streams), in
-each of which members follow one another through the memory of one engine; a run
-(:func:`lloydia.loop.steps`) halts where it would wait, and the host queues the work of the other
-lanes meanwhile.
+(:func:`lloydia.backends.together`).  Other members overlap: there are a few lanes (streams), in
+each of which members follow one another through the memory of one engine.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -21,8 +17,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 
-from lloydia.backends import Lane, choose, lanes, together
-from lloydia.backends.engine import Engine, Late
+from lloydia.backends import choose, lanes, together
+from lloydia.backends.engine import Engine
 from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -30,11 +26,9 @@ from lloydia.kmeans import KMeans
 from lloydia.loop import Result, Run, steps
 from lloydia.parameters import check_init, check_parameters, check_range
 from lloydia.seeding.given import checked
+from lloydia.turns import Turns, about, in_step, interleave, outcome
 
-__all__ = ["in_step", "interleave", "k_means_batched"]
-
-# Gives what it waits for next, as a run does; where results go is its own affair.
-Turns = Generator[Late | None, None, None]
+__all__ = ["k_means_batched"]
 
 
 def k_means_batched(
@@ -240,64 +234,6 @@ def put(place: Any, values: dict[int, Any]) -> None:
         load_torch().stack(parts, out=place)
     else:
         place[where] = load_torch().stack(parts)
-
-
-def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
-    """Do runs that wait for the same iterations; return those that ended, but for their results.
-
-    With `settles`, a run goes no further than an iteration with empty clusters.
-    """
-    going, ended = dict(runs), {}
-    while going:
-        late: dict[int, Late] = {}
-        for b, run in runs.items():
-            if b in going:
-                with about(b):
-                    waits_for = next(run)
-                if waits_for is None:
-                    ended[b] = going.pop(b)
-                else:
-                    late[b] = waits_for
-        for report in late.values():
-            report.begin()
-        for b, report in late.items():
-            if settles and report.result().n_empty:
-                going.pop(b).close()
-    return dict(sorted(ended.items()))
-
-
-def outcome(run: Run) -> Result:
-    """Return the result of a run that waits for nothing more."""
-    try:
-        next(run)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("The run goes on after its end.")
-
-
-@contextmanager
-def about(member: int) -> Iterator[None]:
-    """Say which member of the batch an error is about."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"This is member {member} of the batch.")
-        raise
-
-
-def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
-    """Do work of several lanes; while that of one would wait, that of the others goes on."""
-    going = deque(work)
-    while going:
-        lane, turns = going.popleft()
-        with lane():
-            try:
-                late = next(turns)
-            except StopIteration:
-                continue
-            if late is not None:
-                late.begin()
-        going.append((lane, turns))
 
 
 def _check_batch(X: Any) -> Any:
