@@ -33,6 +33,7 @@ from lloydia.images.colors import CHANNELS, Colors, distinct, each
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import InvalidParameterError, check_choice, check_int, check_threads
+from lloydia.seeding.given import joined
 
 __all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
 
@@ -234,7 +235,7 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
     check_threads(n_threads)
     if not isinstance(xy, Real) or not 0 <= float(xy) < math.inf:
         raise InvalidParameterError(f"xy={xy!r} must be a number >= 0.")
-    if isinstance(init, str):
+    if not isinstance(init, list | tuple) and np.ndim(init) == 0:
         check_choice("init", init, SEEDINGS, ", or an array of colours")
     elif xy:
         raise ValueError("init gives colours and xy needs places too: use the name of a seeding.")
@@ -298,13 +299,13 @@ def _at_most(k: int, n_colors: int) -> int:
 
 def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
     """Return the points of starting colours."""
-    given = np.asarray(on_host(init))
+    given = joined(on_host(init))
     if given.dtype != values.dtype:
         raise ValueError(
             f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "
             "the picture."
         )
-    given = given.reshape(len(given), -1)
+    given = given.reshape(len(given), math.prod(given.shape[1:]))
     if given.shape != (k, values.shape[1]):
         raise ValueError(
             f"init holds {len(given)} colours of {given.shape[1]} channels: {k} of "

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu
 
-__all__ = ["checked", "fits"]
+__all__ = ["checked", "fits", "joined"]
 
 
 def fits(centers: Any, X: Any, n_clusters: int) -> bool:
@@ -49,7 +49,7 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
     there, dtype = on_gpu(centers), center_dtype(X)
     centers = on_host(centers)
     if isinstance(centers, list | tuple):
-        centers = _joined(centers)
+        centers = joined(centers)
     if np.ndim(centers) != 2:
         raise ValueError(
             f"init gives an array of shape {np.shape(centers)} and must give one of shape "
@@ -71,14 +71,14 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
     return centers
 
 
-def _joined(centers: Sequence) -> NDArray:
+def joined(centers: Sequence) -> NDArray:
     """Return rows as an array."""
     try:
         return np.asarray(centers)
     except ValueError as error:
         raise ValueError(
-            f"init holds {len(centers)} rows that make no array: give each centre as many features "
-            "as X has."
+            f"init holds {len(centers)} rows that make no array: give each as many numbers as the "
+            "data have."
         ) from error
 
 
