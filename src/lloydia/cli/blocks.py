@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks
     from lloydia.data.files import Table
 
-TableOrFolder = Annotated[
-    str,
-    Parameter(
-        help="Text (.csv, .tsv, .txt), .npy, .npz, .parquet, .zarr or .h5, or a folder: all "
-        ".parquet files in it, read as one table; - is standard input."
-    ),
-]
-
 Memory = Annotated[
     str | None,
     Parameter(
@@ -48,22 +40,10 @@ ALWAYS = (".zarr", ".h5", ".hdf5")
 
 
 def by_blocks(data: str, memory: str | None) -> bool:
-    """Return whether DATA is to be read by blocks.
-
-    Raises
-    ------
-    DataError
-        It is a folder of nothing that is read.
-    """
+    """Return whether DATA is to be read by blocks."""
     path = Path(data)
-    if memory is not None or path.suffix.lower() in ALWAYS:
-        return True
-    if data == "" or not path.is_dir():
-        return False
-    from lloydia.data.chunks.parquet import files_of
-
-    files_of(path)
-    return True
+    by_kind = path.suffix.lower() in ALWAYS or (data != "" and path.is_dir())
+    return memory is not None or by_kind
 
 
 def read_by_blocks(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from lloydia.cli.blocks import Memory, Spill, TableOrFolder, announce, by_blocks, read_by_blocks
+from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading, TableOrFolder
 from lloydia.cli.progress import fit_progress
 from lloydia.cli.report import flush, print_clusters, sizes
 

@@ -62,6 +62,14 @@ Data = Annotated[
     Parameter(help="Text (.csv, .tsv, .txt), .npy, .npz or .parquet; - is standard input."),
 ]
 
+TableOrFolder = Annotated[
+    str,
+    Parameter(
+        help="Text (.csv, .tsv, .txt), .npy, .npz, .parquet, .zarr or .h5, or a folder: all "
+        ".parquet files in it, read as one table; - is standard input."
+    ),
+]
+
 
 @Parameter(name="*", group=READING)
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lloydia.cli.blocks import Memory, TableOrFolder, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import FILE, OUTPUT, Json, Reading
+from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
+from lloydia.cli.options import FILE, OUTPUT, Json, Reading, TableOrFolder
 from lloydia.cli.progress import spinner
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -59,14 +59,15 @@ def predict(
     fitted = load_model(model)
     k, d = fitted.centers.shape
     dtype = str(fitted.centers.dtype)
-    if by_blocks(data, memory):
+    blocks = by_blocks(data, memory)
+    if blocks:
         source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=fitted.names)
     else:
         table = reading.table(data, dtype=dtype, names=fitted.names)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
     estimator = fitted.estimator().set_params(device=device)
-    if by_blocks(data, memory):
+    if blocks:
         _predict_blocks(estimator, source, labels, json)
         return
     check_squares(table, len(table.X))
