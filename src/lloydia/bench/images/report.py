@@ -29,7 +29,8 @@ LOOKS = {
 
 def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
     """Return a table over all photographs, and one of each photograph."""
-    absent, rows = _apart(rows)
+    every = list(rows)
+    rows = _installed(every)
     sizes = sorted({row["k"] for row in rows})
     cases = list(dict.fromkeys(row["case"] for row in rows))
     heads = ["", *(f"k = {k}" for k in sizes)]
@@ -40,7 +41,7 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
         "PSNR in dB and SSIM are means over the photographs, times medians.",
         f"{first['threads']} thread{'s' * (first['threads'] > 1)}; no dithering; pixels in memory.",
         *sorted({f"{r['case']}: {r['peer']}: {r['reason']}." for r in rows if r["reason"]}),
-        *missing(absent),
+        *missing(every),
     ]
     found = [
         Sheet(
@@ -58,11 +59,9 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
     return found
 
 
-def _apart(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of sides that are not installed, and the others."""
-    rows = list(rows)
-    there = [row for row in rows if row["status"] != "not installed"]
-    return _of(rows, status="not installed"), there
+def _installed(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of sides that are installed."""
+    return [row for row in rows if row["status"] != "not installed"]
 
 
 def _of(rows: Iterable[Row], **wanted: Any) -> list[Row]:
@@ -95,7 +94,7 @@ def write_images(rows: list[Row], stem: Path) -> list[Path]:
 
     markdown, picture = stem.with_suffix(".md"), stem.with_suffix(".png")
     first = rows[0]
-    there = _apart(rows)[1]
+    there = _installed(rows)
     versions = ", ".join(dict.fromkeys(f"{_library(row)} {row['version']}" for row in there))
     text = [
         f"# Colour quantisation: {first['cpu']}",
