@@ -19,7 +19,7 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import choose, lanes, together
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, check_weights, home_of, on_host
+from lloydia.data.arrays import ROWS, array_of, check_weights, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
@@ -259,11 +259,10 @@ def _check_batch(X: Any) -> Any:
 def _refuse_non_finite(X: NDArray) -> None:
     """Raise scikit-learn's error about the first member that holds NaN or infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
-    for b, rows in enumerate(X):
+        doubtful = np.flatnonzero(~np.isfinite(X.sum(axis=(1, 2))))
+    for b in doubtful.tolist():
         with about(b):
-            assert_all_finite(rows, input_name=f"X[{b}]")
+            assert_all_finite(X[b], input_name=f"X[{b}]")
 
 
 def _starts(init: Any, X: Any, n_clusters: int) -> Any:
@@ -285,7 +284,7 @@ def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:
     """Return an array with a part for each member, on the host, or None where there is none."""
     if values is None:
         return None
-    array = np.asarray(on_host(values))
+    array = array_of(name, on_host(values))
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape} and must have {shape}.")
     return array

@@ -28,6 +28,7 @@ __all__ = [
     "check_parameters",
     "check_range",
     "check_threads",
+    "is_name",
 ]
 
 
@@ -153,10 +154,14 @@ def check_init(init: Any) -> None:
 
     An array's shape and values are checked beside the data, by :mod:`lloydia.seeding.given`.
     """
-    if callable(init) or on_gpu(init) or (isinstance(init, list | tuple) and init):
-        return
-    if isinstance(init, str) or np.ndim(init) == 0 or isinstance(init, list | tuple):
+    if not callable(init) and is_name(init):
         check_choice("init", init, SEEDINGS, ", an array or a callable")
+
+
+def is_name(init: Any) -> bool:
+    """Return whether a start is no array, but one thing: mostly the name of a seeding."""
+    # Lists are not asked: they may hold rows of unequal lengths.
+    return not (on_gpu(init) or isinstance(init, list | tuple)) and np.ndim(init) == 0
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], alternative: str = "") -> None:

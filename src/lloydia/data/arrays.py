@@ -17,6 +17,7 @@ from lloydia.data.device_arrays import as_tensor, on_gpu, returning
 __all__ = [
     "ROWS",
     "acceptable",
+    "array_of",
     "check_weights",
     "home_of",
     "is_sound",
@@ -63,6 +64,22 @@ def on_host(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def array_of(name: str, values: Any) -> NDArray:
+    """Return what a parameter of this name has on the host as an array.
+
+    Raises
+    ------
+    ValueError
+        They are rows of unequal lengths.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} holds {len(values)} rows that make no array: give all the same length."
+        ) from error
 
 
 def refuse_masked(X: Any, where: str = "") -> None:

@@ -26,14 +26,19 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse.csgraph import connected_components
 
-from lloydia.data.arrays import home_of, on_host
+from lloydia.data.arrays import array_of, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
 from lloydia.images import color
 from lloydia.images.colors import CHANNELS, Colors, distinct, each
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
-from lloydia.parameters import InvalidParameterError, check_choice, check_int, check_threads
-from lloydia.seeding.given import joined
+from lloydia.parameters import (
+    InvalidParameterError,
+    check_choice,
+    check_int,
+    check_threads,
+    is_name,
+)
 
 __all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
 
@@ -235,7 +240,7 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
     check_threads(n_threads)
     if not isinstance(xy, Real) or not 0 <= float(xy) < math.inf:
         raise InvalidParameterError(f"xy={xy!r} must be a number >= 0.")
-    if not isinstance(init, list | tuple) and np.ndim(init) == 0:
+    if is_name(init):
         check_choice("init", init, SEEDINGS, ", or an array of colours")
     elif xy:
         raise ValueError("init gives colours and xy needs places too: use the name of a seeding.")
@@ -299,7 +304,7 @@ def _at_most(k: int, n_colors: int) -> int:
 
 def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
     """Return the points of starting colours."""
-    given = joined(on_host(init))
+    given = array_of("init", on_host(init))
     if given.dtype != values.dtype:
         raise ValueError(
             f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from lloydia.data.arrays import on_host
+from lloydia.data.arrays import array_of, on_host
 from lloydia.data.device_arrays import center_dtype, on_gpu
 
-__all__ = ["checked", "fits", "joined"]
+__all__ = ["checked", "fits"]
 
 
 def fits(centers: Any, X: Any, n_clusters: int) -> bool:
@@ -49,7 +48,7 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
     there, dtype = on_gpu(centers), center_dtype(X)
     centers = on_host(centers)
     if isinstance(centers, list | tuple):
-        centers = joined(centers)
+        centers = array_of("init", centers)
     if np.ndim(centers) != 2:
         raise ValueError(
             f"init gives an array of shape {np.shape(centers)} and must give one of shape "
@@ -69,17 +68,6 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
                 f"{name} {expected}."
             )
     return centers
-
-
-def joined(centers: Sequence) -> NDArray:
-    """Return rows as an array."""
-    try:
-        return np.asarray(centers)
-    except ValueError as error:
-        raise ValueError(
-            f"init holds {len(centers)} rows that make no array: give each as many numbers as the "
-            "data have."
-        ) from error
 
 
 def _plain(centers: Any, dtype: np.dtype) -> bool:
