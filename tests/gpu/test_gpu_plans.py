@@ -57,6 +57,26 @@ def test_a_thread_whose_first_act_is_a_launch(d):
         assert (on_host(engine.labels()) == expected).all()
 
 
+@pytest.mark.parametrize("warmed", [False, True])
+@pytest.mark.parametrize("d", [2, 12])
+def test_no_fit_is_captured_and_those_after_it_are_sound(d, warmed):
+    rows = blobs(3000, d, "float32")
+    there, model = torch.as_tensor(rows).cuda(), KMeans(5, init=rows[:5].copy(), max_iter=20)
+    expected = answer(model.fit(rows))
+    stream = torch.cuda.Stream()
+    if warmed:
+        with torch.cuda.stream(stream):
+            assert answer(model.fit(there)) == expected
+    with (
+        torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream),
+        pytest.raises(RuntimeError, match="cannot be captured in a CUDA graph"),
+    ):
+        model.fit(there)
+    with torch.cuda.stream(stream):
+        assert answer(model.fit(there)) == expected
+    assert answer(model.fit(there)) == expected
+
+
 def test_streams_and_threads_that_fit_at_once():
     rows = blobs(40_000, 2, "float32")
     there, refused = torch.as_tensor(rows).cuda(), torch.as_tensor(rows).cuda()

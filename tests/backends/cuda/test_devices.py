@@ -32,6 +32,18 @@ def test_a_gpu_that_is_not_there(device, count, message, monkeypatch):
         KMeans(2, device=device).fit(X)
 
 
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:all", "cuda:0,1"])
+def test_nothing_is_done_while_a_graph_is_captured(device, monkeypatch):
+    monkeypatch.setattr(devices, "_count", lambda: 2)
+    monkeypatch.setattr(devices, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    message = f"^device='{device}' is waited for, which cannot be captured in a CUDA graph"
+    with pytest.raises(RuntimeError, match=message):
+        KMeans(2, device=device).fit(X)
+    with pytest.raises(RuntimeError, match=message):
+        lloydia.k_means_batched(X[None], 2, device=device)
+
+
 def test_rows_on_another_gpu(monkeypatch):
     monkeypatch.setattr(devices, "_count", lambda: 2)
     rows = torch.empty(1)

@@ -47,6 +47,8 @@ def find(device: str, X: Any) -> str:
     ------
     ValueError
         If there is no such GPU, or `X` lives on another one.
+    RuntimeError
+        While a CUDA graph is captured.
     """
     asked = number_of(device)
     _check_there(device, asked or 0)
@@ -86,7 +88,7 @@ def find_several(device: str, X: Any) -> list[str]:
 
 
 def _check_there(device: str, number: int) -> None:
-    """Refuse a device that needs the GPU of this number where it is not there."""
+    """Refuse a device that needs the GPU of this number where it is not there, or only records."""
     count = _count()
     if count == 0:
         raise ValueError(
@@ -98,6 +100,11 @@ def _check_there(device: str, number: int) -> None:
         raise ValueError(
             f"device={device!r} is not there: this machine has {names}; use one of them or "
             "device='cpu'."
+        )
+    if not INTERPRETED and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            f"device={device!r} is waited for, which cannot be captured in a CUDA graph: call "
+            "Lloydia outside of the capture."
         )
 
 

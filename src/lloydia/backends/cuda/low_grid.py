@@ -31,11 +31,6 @@ def desk_of(device: torch.device) -> torch.Tensor:
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
     desk = _desks.get(where)
     if desk is None:
-        if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-            # Its zeros would be written when the graph is launched, if ever.
-            raise RuntimeError(
-                "A fit on a GPU waits for it, and cannot be captured in a CUDA graph: fit outside."
-            )
         zeros = torch.zeros(2 * MOST_FEATURES + 1, dtype=torch.int64, device=device)
         # Another thread may have been quicker.
         desk = _desks.setdefault(where, zeros)
