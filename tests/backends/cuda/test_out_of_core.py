@@ -19,7 +19,7 @@ from lloydia.backends.cuda import (
     out_of_core,
     room,
     sending,
-    tensor_run,
+    tensor_memory,
 )
 from lloydia.backends.cuda.narrow import narrowest
 from lloydia.backends.parts import Parts
@@ -375,7 +375,7 @@ def test_blocks_share_what_a_scan_needs(memory, monkeypatch):
             super().__init__(*args)
 
     monkeypatch.setattr(blocks, "TensorScan", Counted)
-    monkeypatch.setattr(tensor_run, "TensorScan", Counted)
+    monkeypatch.setattr(tensor_memory, "TensorScan", Counted)
     agree(X, 4, init=X[:4], max_iter=2)
     # One for each of the blocks under way, at most two, not for all six.
     assert 1 <= len(made) <= 2

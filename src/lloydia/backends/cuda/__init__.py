@@ -13,14 +13,14 @@ Where to look:
   :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
   :mod:`low_means`, :mod:`barrier`), the last adds up the inertia and writes what all have found to
   the host's memory (:mod:`low_cost`).
-* A run over more features: :mod:`tensor_run`.  :mod:`half_rows` and :mod:`half_centers` store rows
-  and centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
-  centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
-  units by :mod:`two_least` (of few centres :mod:`resident_scan`, by :mod:`grid_least`),
-  :mod:`limits` says what the scores prove.  Which centre a row in doubt has,
-  :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
-  names the few that it can have, :mod:`duel` decides between them, :mod:`settle` is for the rest;
-  :mod:`row_lists`.
+* A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`. :mod:`half_rows` and
+  :mod:`half_centers` store rows and centres in half precision, in a frame that :mod:`half_frame`
+  chooses (:mod:`packing`: of few centres the end of an iteration does it for the next),
+  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least` (of few centres
+  :mod:`resident_scan`, by :mod:`grid_least`), :mod:`limits` says what the scores prove. Which
+  centre a row in doubt has, :mod:`contest` decides by D to all, where all take little memory;
+  otherwise :mod:`candidates` names the few that it can have, :mod:`duel` decides between them,
+  :mod:`settle` is for the rest; :mod:`row_lists`.
 * Centres: :mod:`entries` sorts what changed and :mod:`moves` adds it, or for few clusters
   :mod:`digit_sums` adds it unsorted; :mod:`sums` has the grid; :mod:`means` divides;
   :mod:`exact_numbers`.

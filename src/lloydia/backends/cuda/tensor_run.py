@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.entries import Entries
-from lloydia.backends.cuda.flow import HALT, ITERATION, SIZE
+from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
-from lloydia.backends.cuda.means import HEAD, NOT_PACKED, queue_finish
+from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.pieces import Piece
-from lloydia.backends.cuda.plans import CLEAN, Layout, Scratch, planned, planned_steps
+from lloydia.backends.cuda.plans import Layout, Scratch, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.starting import Start, queue_start
-from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.tensor_memory import TensorMemory
 from lloydia.backends.cuda.upload import put
 
 if TYPE_CHECKING:
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["TensorRun"]
 
 
-class TensorRun:
-    """Labels, sums and centres, and the kernels of an iteration, which are recorded.
+class TensorRun(TensorMemory):
+    """What a run is made of: the kernels of a start, an iteration and an end, which are recorded.
 
     Parameters
     ----------
@@ -49,50 +47,27 @@ class TensorRun:
 
     Attributes
     ----------
-    labels : int32 (n,)
-        -1 before the first assignment.
-    changed_rows, changed_old : int32 (n,)
-        The rows that changed in an iteration, and their old labels.
-    current : (k, d)
-    history : (n_slots, k, d)
-        The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
-    report : int64 (n_slots, HEAD + k)
-    flow : int32 (SIZE,)
-        See :mod:`lloydia.backends.cuda.flow`.
     ahead : bool
         Whether iterations end with the packing of the next one's centres.
     packed : bool
         Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
         nothing either: so what changes `current` between iterations, or ends a halt, makes it
         false.
-    limit : float64 (1,), or None
-        The sum of squares of movements that the run ends at, once it is on its way.
     early : bool
         Whether the next iteration is the first one and was queued with the start.
     """
 
     packed: bool
     early: bool
-    limit: torch.Tensor | None = None
 
     def __init__(
         self, rows: CUDA, centers: NDArray | torch.Tensor, lag: int, settles: bool
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
-        self.rows, self.settles, n_slots = proxy(rows), int(settles), lag + 4
-        device, n, (k, d) = rows.device, rows.n_samples, centers.shape
-        self.shape = n_slots, k, d
-        # For which there is room.
+        self.rows, self.settles = proxy(rows), int(settles)
+        self.shape = lag + 4, *centers.shape
         self.n_limbs = rows.expected or 0
-        whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
-        # What outlives a run, and the rest: up to the history it begins with zeros.
-        self.current = torch.empty((k, d), dtype=rows.wide, device=device)
-        self.labels = torch.empty(n, dtype=whole, device=device)
-        self.piece = Piece(
-            device, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
-            scan=clean, update=clean, sums=(long, (1, self.n_limbs, k, d + 1)),
-            history=(rows.wide, self.shape), rows=(whole, (n,)), old=(whole, (n,)),
-        )  # fmt: skip
+        self._take()
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres, an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
@@ -101,32 +76,6 @@ class TensorRun:
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
         self._begin(centers)
-
-    @property
-    def pieces(self) -> list[torch.Tensor]:
-        """All memory that recordings need, but for what follows."""
-        limit = [] if self.limit is None else [self.limit]
-        return [self.current, self.labels, self.piece.whole, *limit]
-
-    @cached_property
-    def changed_rows(self) -> torch.Tensor:
-        return self.piece.rows
-
-    @cached_property
-    def changed_old(self) -> torch.Tensor:
-        return self.piece.old
-
-    @cached_property
-    def history(self) -> torch.Tensor:
-        return self.piece.history
-
-    @cached_property
-    def report(self) -> torch.Tensor:
-        return self.piece.report
-
-    @cached_property
-    def flow(self) -> torch.Tensor:
-        return self.piece.flow
 
     @cached_property
     def reports(self) -> Reports:
@@ -137,27 +86,6 @@ class TensorRun:
     def by_digits(self) -> bool:
         """Whether matrix units add what changed; waits for the grid where they may."""
         return few_sums(*self.current.shape) and few_limbs(self.rows.lattice)
-
-    # What plans have memory of their own for.
-
-    @cached_property
-    def scan(self) -> TensorScan:
-        """What assigns rows."""
-        return TensorScan(self.rows, self.shape[1])
-
-    @cached_property
-    def entries(self) -> Entries:
-        """The entries of the rows that changed."""
-        return Entries(self.rows.n_samples, self.shape[1], self.rows.device)
-
-    @cached_property
-    def sums(self) -> torch.Tensor:
-        """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
-        n_limbs = self.rows.lattice.grid.n_limbs
-        if self.n_limbs == n_limbs:
-            return self.piece.sums
-        _, k, d = self.shape
-        return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""
@@ -238,6 +166,7 @@ class TensorRun:
         rows = self.rows
         self.limit = rows.limit()
         # All in the memory of one plan: the end of an iteration may write what a scan reads.
+        assert rows.halves is not None
         self.ahead = packs_ahead(self.shape[1], rows.halves.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self._update
         layout = self._iterating()
@@ -374,14 +303,6 @@ class TensorRun:
     def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
         """Wait for an iteration; return what :func:`reports.passed` does from there on."""
         return self.reports.passed(first, most, self.settles, limit)
-
-    def slot(self, iteration: int) -> int:
-        """Return where the centres and the report of an iteration are."""
-        return iteration % self.shape[0]
-
-    def before(self, iteration: int) -> torch.Tensor:
-        """Return the centres that rows were assigned to in an iteration."""
-        return self.history[self.slot(iteration - 1)]
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it."""
