@@ -37,6 +37,7 @@ Spill = Annotated[
 ]
 
 ALWAYS = (".zarr", ".h5", ".hdf5")
+TEXTS = (".csv", ".tsv", ".txt")
 
 
 def by_blocks(data: str, memory: str | None) -> bool:
@@ -84,12 +85,17 @@ def read_by_blocks(
 
     if reading.pairs or reading.header is not None:
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
+    if Path(data).suffix.lower() in TEXTS:
+        raise ValueError(
+            f"{data} is not read by blocks, as no text is: leave out --memory, or make a .parquet "
+            "of it."
+        )
     if spill is not None and not spill.is_dir():
         raise ValueError(f"--spill {spill} is no folder: make it, or name another.")
-    own = reading.columns if names is None or reading.columns is not None else names
-    source = chunks(data, columns=own, memory=memory, spill=spill)
-    if names is not None and source.columns.names is not None and own is not names:
-        in_order_of(names, source.columns, data)
+    source = chunks(data, columns=reading.columns, memory=memory, spill=spill)
+    if names is not None and source.columns.names is not None:
+        if reading.columns is not None:
+            in_order_of(names, source.columns, data)
         source = chunks(data, columns=names, memory=memory, spill=spill)
     source = source if dtype is None else source.astype(dtype)
     # They have what commands ask of rows: a shape and a type.

@@ -236,6 +236,19 @@ def test_what_cannot_be_read_is_refused(made, message, tmp_path):
         lloydia.chunks(made(tmp_path), memory="2GB")
 
 
+@pytest.mark.parametrize("columns", [["a"], [1, 2], (0, 1), np.array([1, 2]), []], ids=repr)
+@pytest.mark.parametrize("made", [lambda f: X, lambda f: blocks, npy], ids=["X", "blocks", "npy"])
+def test_names_are_refused_where_there_are_none(made, columns, tmp_path):
+    message = "has no names of columns, and columns=.* must be a text of numbers"
+    with pytest.raises(DataError, match=message):
+        lloydia.chunks(made(tmp_path), columns=columns, memory="2GB")
+
+
+def test_what_is_no_choice_of_columns_is_refused(tmp_path):
+    with pytest.raises(DataError, match="columns=5 must be a text such as 'a,b,3-5', or a seq"):
+        lloydia.chunks(npy(tmp_path), columns=5, memory="2GB")
+
+
 def test_an_iterator_that_is_the_same_each_time_is_refused():
     blocks = iter([X[:600], X[600:]])
     source = lloydia.chunks(lambda: blocks, memory="2GB")

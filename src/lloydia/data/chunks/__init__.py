@@ -48,7 +48,7 @@ def chunks(
           walked through once at once, to count the rows;
         - a dask array or data frame, whose partitions are computed one after the other.
     columns : str or sequence of str, optional
-        Columns to use: ``"a,b,3-5"`` (names, numbers from 1, ranges), or names.
+        Columns to use: ``"a,b,3-5"`` (names, numbers from 1, ranges), or names, of what has them.
     memory : int or str, optional
         Most bytes that a process may take that does nothing else: ``"2GB"``, ``"500 MiB"``.  It
         covers the interpreter and the libraries (about 0.45 GB), what is kept of each row (mostly
@@ -81,12 +81,29 @@ def chunks(
     if spill is not None and not Path(spill).is_dir():
         raise ValueError(f"spill={str(spill)!r} is no folder: make it, or name another.")
     limit = int(SHARE * available()) if memory is None else parse_bytes(memory)
-    source = _opened(what, columns)
+    source = _opened(what, _names(columns))
+    if source.columns.names is None and not (columns is None or isinstance(columns, str)):
+        raise DataError(
+            f"{source.where} has no names of columns, and columns={columns!r} must be a text of "
+            "numbers (from 1) such as '1,3-5'."
+        )
     if 0 in source.shape:
         raise DataError(f"{source.where} is empty: its shape is {source.shape}.")
     source.memory, source.block = limit, block
     source.spill = None if spill is None else Path(spill)
     return source
+
+
+def _names(columns: Any) -> str | list | None:
+    """Return a choice of columns as a text or a list."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    try:
+        return list(columns)
+    except TypeError:
+        raise DataError(
+            f"columns={columns!r} must be a text such as 'a,b,3-5', or a sequence of names."
+        ) from None
 
 
 def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:

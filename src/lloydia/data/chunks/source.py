@@ -180,7 +180,7 @@ class Chunks(ABC):
         MemoryError
             `memory` is too small; the sentence names what is needed.
         """
-        n_threads = n_threads or load("lloydia.backends.cpu.pool").default_threads()
+        n_threads = load("lloydia.backends.cpu.pool").threads_of(n_threads)
         return Plan.of(self, self.purpose, weighted, n_threads)
 
     def rows_from(self, start: int) -> Iterator[NDArray[Any]]:
