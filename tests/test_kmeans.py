@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,6 +284,27 @@ def test_a_bad_parameter_is_a_type_error_too_as_in_scikit_learn():
 def test_a_start_has_to_be_given(fit):
     with pytest.raises(InvalidParameterError, match="init=None must be one of 'k-means"):
         fit()
+
+
+@pytest.mark.parametrize("rows", ["rows.csv", Path("rows.csv")])
+def test_the_name_of_a_file_is_no_rows(rows):
+    model = KMeans(3).fit(X)
+    for use in (model.fit, model.predict, MiniBatchKMeans(3).fit):
+        with pytest.raises(ValueError, match=r"^X='rows.csv' is a text: .* lloydia.chunks.path"):
+            use(rows)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(len(X), 1 + 1j), "sample_weight holds complex128, and weights are real"),
+        ([[1.0], [2.0, 3.0]], "sample_weight holds 2 rows that make no array"),
+    ],
+    ids=["complex", "ragged"],
+)
+def test_weights_that_are_no_numbers(weights, message):
+    with pytest.raises(ValueError, match=message):
+        KMeans(3).fit(X, sample_weight=weights)
 
 
 def test_a_failed_fit_leaves_the_old_one():

@@ -24,7 +24,7 @@ from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_g
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
 from lloydia.loop import Result, Run, steps
-from lloydia.parameters import check_init, check_parameters, check_range
+from lloydia.parameters import check_init, check_parameters, check_range, check_seed
 from lloydia.seeding.given import checked
 from lloydia.turns import Turns, about, in_step, interleave, outcome
 
@@ -293,13 +293,21 @@ def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:
 def _states(random_state: Any, size: int) -> list[RandomState]:
     """Return what each member draws from."""
     if isinstance(random_state, Integral):
+        if not 0 <= random_state <= 2**32 - size:  # type: ignore[operator]
+            raise ValueError(
+                f"random_state={random_state!r} must be from 0 to 2**32 - {size}: it seeds {size} "
+                "members, each with one more than the one before."
+            )
         return [check_random_state(int(random_state) + b) for b in range(size)]
     if isinstance(random_state, list | tuple | np.ndarray):
         if len(random_state) != size:
             raise ValueError(
                 f"random_state has {len(random_state)} seeds for {size} members: give one each."
             )
+        for b, seed in enumerate(random_state):
+            check_seed(f"random_state[{b}]", seed)
         return [check_random_state(seed) for seed in random_state]
+    check_seed("random_state", random_state)
     return [check_random_state(random_state)] * size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
             return check_rows(X, self, reset)
+        if isinstance(X, str | Path):
+            raise ValueError(
+                f"X={str(X)!r} is a text: if it is a path, read the rows (numpy.load, "
+                "pandas.read_csv), or give lloydia.chunks(path)."
+            )
         if is_sound(X) and not hasattr(self, "feature_names_in_"):
             if reset:
                 self.n_features_in_ = X.shape[1]

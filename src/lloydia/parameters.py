@@ -27,6 +27,7 @@ __all__ = [
     "check_mini_batches",
     "check_parameters",
     "check_range",
+    "check_seed",
     "check_threads",
     "is_name",
 ]
@@ -93,12 +94,7 @@ def _check_shared(estimator: Any) -> None:
     if not isinstance(estimator.verbose, int | Integral | np.bool_) or estimator.verbose < 0:
         raise InvalidParameterError(f"verbose={estimator.verbose!r} must be an integer >= 0.")
     _check_least_0("tol", estimator.tol)
-    seed = estimator.random_state
-    if not (seed is None or is_seed(seed) or isinstance(seed, RandomState) or seed is np.random):
-        raise InvalidParameterError(
-            f"random_state={seed!r} must be None, an integer from 0 to 2**32 - 1, or a "
-            "numpy.random.RandomState."
-        )
+    check_seed("random_state", estimator.random_state)
     check_init(estimator.init)
 
 
@@ -147,6 +143,15 @@ def check_threads(n_threads: Any) -> None:
     """Refuse what is neither None nor an integer of at least 1."""
     if n_threads is not None:
         check_int("n_threads", n_threads, "None or ")
+
+
+def check_seed(name: str, seed: Any) -> None:
+    """Refuse what no random numbers are drawn from."""
+    if not (seed is None or is_seed(seed) or isinstance(seed, RandomState) or seed is np.random):
+        raise InvalidParameterError(
+            f"{name}={seed!r} must be None, an integer from 0 to 2**32 - 1, or a "
+            "numpy.random.RandomState."
+        )
 
 
 def check_init(init: Any) -> None:

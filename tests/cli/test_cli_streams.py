@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from lloydia.cli import main
+from lloydia.cli import _sentence, main
 
 
 @pytest.fixture
@@ -84,3 +84,10 @@ def test_a_bug_is_one_line_and_its_traceback_is_to_be_had(monkeypatch, table, ca
     monkeypatch.setenv("LLOYDIA_TRACEBACK", "1")
     with pytest.raises(KeyError):
         main(["fit", str(table), "-k", "2"])
+
+
+def test_names_keep_their_capitals_in_a_sentence_of_several():
+    message = "Input X contains NaN.\nKMeans does not take it. Use X without.  X is small"
+    assert _sentence(message) == (
+        "Input X contains NaN; KMeans does not take it; use X without; X is small."
+    )

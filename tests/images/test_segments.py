@@ -277,6 +277,7 @@ def test_every_colour_of_the_cube_has_its_place():
         (np.eye(4), {"init": [[1.0], [2.0, 3.0]]}, "init holds 2 rows that make no array"),
         (np.eye(4), {"init": []}, "init holds 0 colours of 1 channels: 2 of 1 are needed"),
         (np.eye(4), {"xy": -1.0}, r"xy=-1.0 must be a number >= 0"),
+        (np.eye(4), {"xy": 1e31}, r"xy=1e\+31 must be a number >= 0, at most 1e\+30"),
         (np.eye(4), {"xy": float("nan")}, "xy=nan must be a number >= 0"),
         (np.eye(4), {"init": np.zeros((2, 3))}, "init holds 2 colours of 3 channels: 2 of 1 are"),
         (np.eye(4), {"init": np.zeros(2, np.uint8)}, "init holds uint8 and the picture float64"),

@@ -127,8 +127,15 @@ def _pipe_closed() -> int:
 def _sentence(text: str) -> str:
     """Make one line and one sentence of a message that may have several."""
     parts = re.split(r"(?<=[^.])\.\s+(?=[A-Z])", " ".join(text.split()))
-    joined = "; ".join([parts[0], *(part[:1].lower() + part[1:] for part in parts[1:])])
+    joined = "; ".join([parts[0], *map(_continued, parts[1:])])
     return joined if joined.endswith((".", "?", "!")) else joined + "."
+
+
+def _continued(sentence: str) -> str:
+    """Return a sentence that goes on after another: names keep their capitals."""
+    word = sentence.split(maxsplit=1)[0]
+    name = len(word) == 1 or word != word.capitalize()
+    return sentence if name else sentence[:1].lower() + sentence[1:]
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -241,7 +241,9 @@ def _target(path: Path, base: Path, out: Path | None, film: Animation | None) ->
     if out is None:
         return base.with_name(base.name + (".gif" if film else ".png"))
     if film and out.suffix.lower() == ".png":
-        raise DataError(f"{path} is an animation of {len(film.pixels)} frames: name {out} .gif.")
+        raise DataError(
+            f"{path} is an animation of {len(film.pixels)} frames: name a .gif instead of {out}."
+        )
     return out
 
 

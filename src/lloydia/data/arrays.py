@@ -126,7 +126,10 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
     """
     if sample_weight is None:
         return None
-    weights = np.array(on_host(sample_weight), dtype=np.float64)
+    given = array_of("sample_weight", on_host(sample_weight))
+    if given.dtype.kind == "c":
+        raise ValueError(f"sample_weight holds {given.dtype}, and weights are real numbers.")
+    weights = given.astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
     if weights.ndim != 1:

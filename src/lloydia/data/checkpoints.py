@@ -68,7 +68,10 @@ def load_snapshot(path: str | Path) -> Snapshot:
     DataError
         There is no such file, it is not a checkpoint, it is damaged, or of another format.
     """
-    stranger = f"{path} is not a checkpoint; lloydia.callbacks.Checkpoint writes one."
+    stranger = (
+        f"{path} is not a checkpoint: name one that lloydia.callbacks.Checkpoint wrote, or "
+        "lloydia fit --checkpoint."
+    )
     with open_input(path) as (stream, _):
         if not stream.read(2).startswith(b"PK"):
             raise DataError(stranger)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.pool import default_threads, run
+from lloydia.backends.cpu.pool import run, threads_of
 
 __all__ = ["TAPS", "psnr", "shown", "ssim"]
 
@@ -69,7 +69,7 @@ def ssim(original: NDArray, other: NDArray, n_threads: int | None = None) -> flo
         def add(_: int, start: int, stop: int, x: NDArray = x, y: NDArray = y, c: int = c) -> None:
             similarities(x, y, window, *constants, sums[c], start, stop)
 
-        run(add, sums.shape[1], ROWS, n_threads or default_threads())
+        run(add, sums.shape[1], ROWS, threads_of(n_threads))
     return float(sums.mean() / (width - TAPS + 1))
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.pool import default_threads
+from lloydia.backends.cpu.pool import threads_of
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.functions import assign
@@ -107,7 +107,7 @@ def quantize(
     refuse_path(image)
     chosen, home = space_of(space), home_of(image)
     pixels = np.asarray(on_host(image))
-    counted = histogram(*_parted(pixels), n_threads or default_threads())
+    counted = histogram(*_parted(pixels), threads_of(n_threads))
     room = k - counted.hidden
     if room < 1 and len(counted.colors):
         raise ValueError("k=1 leaves no colour beside the transparent one: use 2 or more.")

@@ -44,6 +44,8 @@ __all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
 
 # Those of KMeans that do not go by the order of rows.
 SEEDINGS = ("k-means++", "random", "farthest", "k-means||")
+# Places weighed by it are float32 numbers.
+MOST_XY = 1e30
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def segment(
     chosen, home = color.space(space), home_of(pixels)
     pixels, flat = _flat(pixels)
     load("lloydia.images.cube")  # no part of the time
-    threads = n_threads or load("lloydia.backends.cpu.pool").default_threads()
+    threads = load("lloydia.backends.cpu.pool").threads_of(n_threads)
 
     clock = [time.perf_counter()]
     colors = distinct(flat, threads)
@@ -238,8 +240,8 @@ def without_specks(labels: Any, least: int) -> NDArray[np.int32]:
 def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
     check_int("k", k)
     check_threads(n_threads)
-    if not isinstance(xy, Real) or not 0 <= float(xy) < math.inf:
-        raise InvalidParameterError(f"xy={xy!r} must be a number >= 0.")
+    if not isinstance(xy, Real) or not 0 <= float(xy) <= MOST_XY:
+        raise InvalidParameterError(f"xy={xy!r} must be a number >= 0, at most {MOST_XY:g}.")
     if is_name(init):
         check_choice("init", init, SEEDINGS, ", or an array of colours")
     elif xy:

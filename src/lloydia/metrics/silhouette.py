@@ -12,6 +12,7 @@ from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 from lloydia.metrics.partition import Partition, partition
+from lloydia.parameters import check_threads
 
 __all__ = ["silhouette_samples", "silhouette_score"]
 
@@ -169,10 +170,7 @@ def _check_metric(metric: str) -> None:
 
 
 def _threads(n_threads: int | None) -> int:
-    if n_threads is None:
-        from lloydia.backends.cpu.pool import default_threads
+    from lloydia.backends.cpu.pool import threads_of
 
-        return default_threads()
-    if not isinstance(n_threads, Integral) or n_threads < 1:
-        raise ValueError(f"n_threads={n_threads!r} must be None or an integer >= 1.")
-    return int(n_threads)
+    check_threads(n_threads)
+    return threads_of(n_threads)

@@ -72,7 +72,7 @@ def test_a_forked_child_can_fit():
 def test_threads_follow_the_environment(monkeypatch):
     available = pool.available_threads()
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert pool.default_threads() == available
+    assert pool.default_threads() == pool.threads_of(None) == available
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert pool.default_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "100000")
@@ -94,3 +94,10 @@ def test_the_last_blocks_are_the_smallest(n, size, least, n_threads):
 
 def test_blocks_are_equal_where_none_may_be_smaller():
     assert pool.blocks(10, 4, 4, 2) == [(0, 4), (4, 8), (8, 10)]
+
+
+def test_of_very_many_threads_some_are_used(monkeypatch):
+    for available, used in ((2, 64), (100, 100)):
+        monkeypatch.setattr(pool, "available_threads", lambda count=available: count)
+        assert pool.threads_of(10**30) == used
+    assert [pool.threads_of(count) for count in (1, 3, 64, 99)] == [1, 3, 64, 99]

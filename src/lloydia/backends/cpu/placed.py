@@ -51,7 +51,7 @@ class Placed:
         self.sparse = sp.issparse(X)
         self.X = (X.data, X.indices, X.indptr) if self.sparse else X
         self.weights = NONE if weights is None else weights
-        self.n_threads = n_threads or pool.default_threads()
+        self.n_threads = pool.threads_of(n_threads)
         # Values in a row: what the cost of a pass over the rows is made of.
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
         self._grid: exact.Grid | None = None

@@ -13,13 +13,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["available_threads", "blocks", "default_threads", "run"]
+__all__ = ["available_threads", "blocks", "default_threads", "run", "threads_of"]
 
 # Of as many workers as were ever asked for at once.  A smaller one before it ends with its last
 # user, when it is collected.
 _pool: ThreadPoolExecutor | None = None
 _workers = 0
 _lock = threading.Lock()
+
+# Threads that are used if they are asked for, whatever the processors.
+MOST = 64
 
 # Seconds that a thread looks whether others are ready, before it sleeps until they are.
 PATIENCE = 200e-6
@@ -40,6 +43,17 @@ def default_threads() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     available = available_threads()
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+def threads_of(n_threads: int | None) -> int:
+    """Return how many threads to use where the caller wants so many, or leaves it to us.
+
+    Each has memory of its own, and more than there are processors are no faster: of the rest of
+    very many nothing would be seen.
+    """
+    if n_threads is None:
+        return default_threads()
+    return min(int(n_threads), max(MOST, available_threads()))
 
 
 def blocks(n: int, size: int, least: int, n_threads: int) -> list[tuple[int, int]]:
