@@ -254,6 +254,8 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"empty": "ignore"}, "empty='ignore'"),
         ({"stop": 1e-4}, "stop=0.0001 must be None or a rule"),
         ({"device": "tpu"}, "Unknown device 'tpu': use 'auto', 'cpu'"),
+        ({"init": X[:0]}, r"shape of the initial centers \(0, 4\) does not match"),
+        ({"init": [[], [], []]}, r"shape of the initial centers \(3, 0\) does not match"),
         ({"init": X[:4]}, r"shape of the initial centers \(4, 4\) does not match"),
         ({"init": X[:3, :2]}, r"shape of the initial centers \(3, 2\) does not match"),
         ({"init": X[:3] * 1e160}, "rescale the data"),
@@ -289,7 +291,11 @@ def test_a_start_has_to_be_given(fit):
 @pytest.mark.parametrize("rows", ["rows.csv", Path("rows.csv")])
 def test_the_name_of_a_file_is_no_rows(rows):
     model = KMeans(3).fit(X)
-    for use in (model.fit, model.predict, MiniBatchKMeans(3).fit):
+    functions = (
+        lambda X: lloydia.assign(X, model.cluster_centers_),
+        lambda X: lloydia.kmeans_plusplus(X, 3),
+    )
+    for use in (model.fit, model.predict, MiniBatchKMeans(3).fit, *functions):
         with pytest.raises(ValueError, match=r"^X='rows.csv' is a text: .* lloydia.chunks.path"):
             use(rows)
 
@@ -305,6 +311,12 @@ def test_the_name_of_a_file_is_no_rows(rows):
 def test_weights_that_are_no_numbers(weights, message):
     with pytest.raises(ValueError, match=message):
         KMeans(3).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("centers", [3, None, X[0], [[[1.0]]]], ids=["3", "None", "a row", "3-D"])
+def test_centers_that_are_no_table_are_refused_by_name(centers):
+    with pytest.raises(ValueError, match=r"^centers has shape .* and must be \(n_clusters, n_feat"):
+        lloydia.assign(X, centers)
 
 
 def test_a_failed_fit_leaves_the_old_one():

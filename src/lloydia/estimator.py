@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, check_weights, home_of, is_sound, on_host
+from lloydia.data.arrays import ROWS, check_weights, home_of, is_sound, on_host, refuse_path
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
@@ -140,11 +139,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
             return check_rows(X, self, reset)
-        if isinstance(X, str | Path):
-            raise ValueError(
-                f"X={str(X)!r} is a text: if it is a path, read the rows (numpy.load, "
-                "pandas.read_csv), or give lloydia.chunks(path)."
-            )
+        refuse_path(X)
         if is_sound(X) and not hasattr(self, "feature_names_in_"):
             if reset:
                 self.n_features_in_ = X.shape[1]

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils import check_array
 
 from lloydia.backends import choose
-from lloydia.data.arrays import ROWS, home_of, on_host
+from lloydia.data.arrays import ROWS, array_of, home_of, on_host, refuse_path
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -149,7 +149,13 @@ def assign(
     """
     home = home_of(X)
     X = _check_rows(X)
-    centers = check_array(on_host(centers), dtype=center_dtype(X), order="C", input_name="centers")
+    centers = array_of("centers", on_host(centers))
+    if centers.ndim != 2:
+        raise ValueError(
+            f"centers has shape {centers.shape} and must be (n_clusters, n_features): a row of "
+            "features for each."
+        )
+    centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")
     if centers.shape[1] != X.shape[1]:
         raise ValueError(
             f"X has {X.shape[1]} features and the centers have {centers.shape[1]}: they must agree."
@@ -164,4 +170,5 @@ def assign(
 def _check_rows(X: Any) -> Any:
     if on_cluster(X):
         return load("lloydia.backends.cluster.partitions").place(X)
+    refuse_path(X)
     return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS, input_name="X")

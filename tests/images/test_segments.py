@@ -100,6 +100,17 @@ def test_the_reference_and_threads_agree(photo):
         assert found.centers.tobytes() == answers[0].centers.tobytes()
 
 
+def test_starting_colours_are_written_as_they_are_in_the_picture(photo):
+    colors = [[10, 20, 30], [200, 210, 220]]
+    expected = segment(photo, 2, init=np.array(colors, np.uint8))
+    assert (segment(photo, 2, init=colors).labels == expected.labels).all()
+    for wrong in ([[10, 20, 300], [0, 0, 0]], [[0.5, 0, 0], [0, 0, 0]]):
+        with pytest.raises(ValueError, match="and the picture uint8: give colours as they are"):
+            segment(photo, 2, init=wrong)
+    with pytest.raises(ValueError, match="init holds uint16 and the picture uint8"):
+        segment(photo, 2, init=np.array(colors, np.uint16))
+
+
 @pytest.mark.parametrize("init", ["k-means++", "random", "farthest", "k-means||"])
 def test_a_turned_picture_has_the_same_segments(photo, init):
     upright = segment(photo, 5, init=init, random_state=3)

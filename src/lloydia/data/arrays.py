@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "is_sound",
     "on_host",
     "refuse_masked",
+    "refuse_path",
     "refuse_range",
     "refuse_weight",
 ]
@@ -92,6 +94,15 @@ def refuse_masked(X: Any, where: str = "") -> None:
         raise ValueError(
             f"{where}{count:,} {values} masked, and masked values have no distance: fill them "
             "(numpy.ma.filled), or leave out their rows."
+        )
+
+
+def refuse_path(X: Any) -> None:
+    """Raise an error for the name of a file where rows are asked for."""
+    if isinstance(X, str | Path):
+        raise ValueError(
+            f"X={str(X)!r} is a text: if it is a path, read the rows (numpy.load, "
+            "pandas.read_csv), or give KMeans lloydia.chunks(path)."
         )
 
 

@@ -307,6 +307,9 @@ def _at_most(k: int, n_colors: int) -> int:
 def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
     """Return the points of starting colours."""
     given = array_of("init", on_host(init))
+    # Plain numbers have no type of their own.
+    if isinstance(init, list | tuple) and (given.astype(values.dtype) == given).all():
+        given = given.astype(values.dtype)
     if given.dtype != values.dtype:
         raise ValueError(
             f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "

@@ -58,7 +58,10 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
         # What comes from a GPU is a copy.
         centers = np.ascontiguousarray(centers) if there else centers.copy(order="C")
     else:
-        centers = check_array(centers, dtype=dtype, copy=True, order="C", input_name="init")
+        centers = check_array(
+            centers, dtype=dtype, copy=True, order="C", input_name="init", ensure_min_samples=0,
+            ensure_min_features=0,
+        )  # fmt: skip
     for axis, (name, expected) in enumerate(
         (("clusters", n_clusters), ("features of the data", X.shape[1]))
     ):

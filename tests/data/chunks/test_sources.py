@@ -218,6 +218,8 @@ OPENING = [
     (other_columns, "part-3.parquet has no column 'b', and .*part-0.parquet has one"),
     (lambda f: f, "is a folder without .parquet files"),
     (lambda f: f / "gone.npy", "no such file"),
+    (lambda f: "", "'' is no path: name a file or a folder"),
+    (lambda f: None, "None is no path"),
     (lambda f: list, "is empty: 0 blocks without rows"),
     (lambda f: lambda: [X[0]], r"block 1 has shape \(3,\); rows have two dimensions"),
     (lambda f: lambda: 3, "returned int, no iterator"),

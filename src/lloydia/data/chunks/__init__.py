@@ -109,6 +109,8 @@ def _names(columns: Any) -> str | list | None:
 def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
     from lloydia.data.chunks import arrays
 
+    if what is None or (isinstance(what, str) and not what):
+        raise DataError(f"{what!r} is no path: name a file or a folder.")
     if isinstance(what, str | Path):
         return _file(Path(what), columns)
     if hasattr(what, "__dask_graph__"):
