@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-__all__ = ["load", "uncollected"]
+__all__ = ["load", "loaded", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,3 +50,8 @@ def load(module: str) -> ModuleType:
 @uncollected
 def _load_anew(module: str) -> ModuleType:
     return import_module(module)
+
+
+def loaded(module: str) -> ModuleType | None:
+    """Return a module that was imported, else None."""
+    return _loaded.get(module)

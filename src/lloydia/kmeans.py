@@ -18,13 +18,16 @@ from lloydia.data.arrays import home_of
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.device_arrays import n_distinct
 from lloydia.estimator import BaseKMeans, weights_beside
-from lloydia.imports import load
+from lloydia.imports import load, loaded
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
 from lloydia.resuming import Progress, Snapshot, estimator_parameters
 from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
+
+# What remembers fits on a GPU, once there was one.
+AGAIN = "lloydia.backends.cuda.again"
 
 
 class KMeans(CallbackSupportMixin, BaseKMeans):
@@ -213,6 +216,16 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
+        again = loaded(AGAIN) if type(self) is KMeans else None
+        if again is not None and (engine := again.engine_like(self, X, sample_weight)) is not None:
+            best = minimise(
+                engine, self.init, algorithm=self.algorithm, rule=self._rule(engine),
+                max_iter=self.max_iter, empty=self.empty,
+            )  # fmt: skip
+            self.n_features_in_ = X.shape[1]
+            self._keep(best, engine, home_of(X), history=False)
+            self.seconds_seeding_ = 0.0
+            return self
         check_parameters(self)
         home = home_of(X)
         X = self._check_rows(X, reset=True)
@@ -254,6 +267,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         best = progress.end()
         self._keep(best, engine, home, history=bool(best.history))
         self.seconds_seeding_ = seconds_seeding
+        if there and not tasks.active:
+            load(AGAIN).remember(self, X, sample_weight, engine)
         self._left_off = None
         tasks.end()
         return self

@@ -58,11 +58,14 @@ def test_a_thread_whose_first_act_is_a_launch(d):
 
 
 @pytest.mark.parametrize("warmed", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("d", [2, 12])
-def test_no_fit_is_captured_and_those_after_it_are_sound(d, warmed):
+def test_no_fit_is_captured_and_those_after_it_are_sound(d, beside, warmed):
     rows = blobs(3000, d, "float32")
     there, model = torch.as_tensor(rows).cuda(), KMeans(5, init=rows[:5].copy(), max_iter=20)
     expected = answer(model.fit(rows))
+    if beside:
+        model.init = there[:5].clone()
     stream = torch.cuda.Stream()
     if warmed:
         with torch.cuda.stream(stream):
@@ -77,12 +80,15 @@ def test_no_fit_is_captured_and_those_after_it_are_sound(d, warmed):
     assert answer(model.fit(there)) == expected
 
 
-def test_streams_and_threads_that_fit_at_once():
+@pytest.mark.parametrize("beside", [False, True])
+def test_streams_and_threads_that_fit_at_once(beside):
     rows = blobs(40_000, 2, "float32")
     there, refused = torch.as_tensor(rows).cuda(), torch.as_tensor(rows).cuda()
     refused[-1, 1] = torch.nan
     start, found = rows[:7].copy(), []
     expected = answer(KMeans(7, init=start, max_iter=20).fit(rows))
+    if beside:
+        start = there[:7].clone()
     torch.cuda.synchronize()
 
     def fits(stream):

@@ -265,17 +265,29 @@ class Beginning(Picks):
         check_memory(self.needed(k), self.device)
         if self.low:
             lattice = None if self.unchecked else self.lattice
-            self.run = LowRun(self, lattice, centers, min(self.lag, self.max_iter) + 4, settles)
-            self.run.together = together
-            if self.limits:
-                self.run.spread = self._spread_of(self.run)
-        else:
-            if self.halves is None:
-                # The device stores them while the host goes on.
-                self.halve(later=isinstance(centers, torch.Tensor))
-            self.run = TensorRun(self, centers, self.lag, settles)
-        self.used = self.run.current
-        self.ending = None
+            n_slots = min(self.lag, self.max_iter) + 4
+            self._build_low(lattice, centers, n_slots, together, settles)
+            return
+        if self.halves is None:
+            # The device stores them while the host goes on.
+            self.halve(later=isinstance(centers, torch.Tensor))
+        self.run = TensorRun(self, centers, self.lag, settles)
+        self.used, self.ending = self.run.current, None
+
+    def _build_low(
+        self,
+        lattice: Lattice | None,
+        centers: NDArray | torch.Tensor,
+        n_slots: int,
+        together: int,
+        settles: bool,
+    ) -> None:
+        """Make a run over few features."""
+        self.run = run = LowRun(self, lattice, centers, n_slots, settles)
+        run.together = together
+        if self.limits:
+            run.spread = self._spread_of(run)
+        self.used, self.ending = run.current, None
 
     @property
     def limits(self) -> bool:
