@@ -313,6 +313,13 @@ def test_weights_that_are_no_numbers(weights, message):
         KMeans(3).fit(X, sample_weight=weights)
 
 
+def test_centers_may_be_sparse_or_lists():
+    centers = X[:3].round()
+    expected, _ = lloydia.assign(X, centers)
+    for given in (sp.csr_matrix(centers), centers.tolist()):
+        assert (lloydia.assign(X, given)[0] == expected).all()
+
+
 @pytest.mark.parametrize("centers", [3, None, X[0], [[[1.0]]]], ids=["3", "None", "a row", "3-D"])
 def test_centers_that_are_no_table_are_refused_by_name(centers):
     with pytest.raises(ValueError, match=r"^centers has shape .* and must be \(n_clusters, n_feat"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from lloydia.backends import choose
@@ -149,10 +151,12 @@ def assign(
     """
     home = home_of(X)
     X = _check_rows(X)
-    centers = array_of("centers", on_host(centers))
-    if centers.ndim != 2:
+    centers = centers.toarray() if sp.issparse(centers) else on_host(centers)
+    if isinstance(centers, list | tuple):
+        centers = array_of("centers", centers)
+    if np.ndim(centers) != 2:
         raise ValueError(
-            f"centers has shape {centers.shape} and must be (n_clusters, n_features): a row of "
+            f"centers has shape {np.shape(centers)} and must be (n_clusters, n_features): a row of "
             "features for each."
         )
     centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")

@@ -53,5 +53,5 @@ def _load_anew(module: str) -> ModuleType:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """Return a module that was imported, else None."""
+    """Return a module that :func:`load` has imported, else None."""
     return _loaded.get(module)

@@ -216,7 +216,10 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
-        again = loaded(AGAIN) if type(self) is KMeans else None
+        # A subclass may do otherwise what is left out here.
+        own = type(self) is KMeans
+        # A fit like one before: what depends on its form alone was checked, and decided, then.
+        again = loaded(AGAIN) if own else None
         if again is not None and (engine := again.engine_like(self, X, sample_weight)) is not None:
             best = minimise(
                 engine, self.init, algorithm=self.algorithm, rule=self._rule(engine),
@@ -267,7 +270,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         best = progress.end()
         self._keep(best, engine, home, history=bool(best.history))
         self.seconds_seeding_ = seconds_seeding
-        if there and not tasks.active:
+        if own and there and not tasks.active:
             load(AGAIN).remember(self, X, sample_weight, engine)
         self._left_off = None
         tasks.end()

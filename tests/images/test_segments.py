@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -104,9 +106,20 @@ def test_starting_colours_are_written_as_they_are_in_the_picture(photo):
     colors = [[10, 20, 30], [200, 210, 220]]
     expected = segment(photo, 2, init=np.array(colors, np.uint8))
     assert (segment(photo, 2, init=colors).labels == expected.labels).all()
-    for wrong in ([[10, 20, 300], [0, 0, 0]], [[0.5, 0, 0], [0, 0, 0]]):
+    for wrong in (
+        [10, 20, 300],
+        [0.5, 0, 0],
+        [math.nan, 0, 0],
+        [1e300, 0, 0],
+        [1j, 0, 0],
+        [*"abc"],
+    ):
         with pytest.raises(ValueError, match="and the picture uint8: give colours as they are"):
-            segment(photo, 2, init=wrong)
+            segment(photo, 2, init=[wrong, wrong])
+    decimal = photo[..., :3].astype(np.float32) / 255
+    start = [[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]]
+    expected = segment(decimal, 2, init=np.array(start, np.float32))
+    assert (segment(decimal, 2, init=start).labels == expected.labels).all()
     with pytest.raises(ValueError, match="init holds uint16 and the picture uint8"):
         segment(photo, 2, init=np.array(colors, np.uint16))
 

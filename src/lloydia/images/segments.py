@@ -307,9 +307,13 @@ def _at_most(k: int, n_colors: int) -> int:
 def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
     """Return the points of starting colours."""
     given = array_of("init", on_host(init))
-    # Plain numbers have no type of their own.
-    if isinstance(init, list | tuple) and (given.astype(values.dtype) == given).all():
-        given = given.astype(values.dtype)
+    # Plain numbers have no type of their own; what is not whole, or too large, is no colour of
+    # whole numbers.
+    if isinstance(init, list | tuple) and given.dtype.kind in "iuf":
+        with np.errstate(invalid="ignore", over="ignore"):
+            cast = given.astype(values.dtype)
+        if values.dtype.kind == "f" or (cast == given).all():
+            given = cast
     if given.dtype != values.dtype:
         raise ValueError(
             f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
 from lloydia import KMeans, callbacks
-from lloydia.backends.cuda import again, beginning, low_run
+from lloydia.backends.cuda import again, beginning, low_run, placed
 from lloydia.exact import sums
 from lloydia.imports import load
 from lloydia.loop import watch
@@ -81,6 +83,15 @@ def anew(monkeypatch):
 def test_all_is_found_that_a_new_form_finds(dtype, d, max_iter, tol, device, taken, anew):
     X = rows_of(1, device, dtype, d)
     model = known_form(X, tol=tol, max_iter=max_iter)
+    expected = anew(model, X)
+    assert found_by(model.fit(X)) == expected
+    assert taken == [False, False, True]
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("float32", 0.0), ("float64", 1e-4)])
+def test_all_is_found_of_more_features(dtype, tol, device, taken, anew):
+    X = rows_of(1, device, dtype, 9, n=20)
+    model = known_form(X, tol=tol, max_iter=2)
     expected = anew(model, X)
     assert found_by(model.fit(X)) == expected
     assert taken == [False, False, True]
@@ -190,13 +201,21 @@ def test_iterations_may_be_watched(device, taken, anew):
 
 
 class Other(KMeans):
-    """An estimator that may do other things."""
+    """An estimator that may do other things, with parameters of its own."""
+
+    def __init__(self, init):
+        super().__init__(K, init=init, n_init=1, max_iter=6, tol=0.0)
+
+
+def having(model, name, value):
+    setattr(model, name, value)
+    return model
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda model, X: Other(**model.get_params()).fit(X),
+        lambda model, X: Other(model.init).fit(X),
         lambda model, X: model.fit(X, sample_weight=torch.ones(N)),
         lambda model, X: model.set_params(stop=Shift(0.1)).fit(X),
         lambda model, X: model.set_callbacks(callbacks.Checkpoint("fit.npz")).fit(X),
@@ -209,8 +228,10 @@ class Other(KMeans):
         lambda model, X: model.fit(X[:-1]),
         lambda model, X: model.fit(X.double().float().T.contiguous().T),
         lambda model, X: model.fit(X.double()),
+        lambda model, X: model.fit(X.half()),
         lambda model, X: model.fit(torch._neg_view(X)),
         lambda model, X: model.fit(X.clone().requires_grad_()),
+        lambda model, X: having(model, "feature_names_in_", ["a", "b"]).fit(X),
     ],
 )
 def test_fits_of_other_forms_are_looked_at(change, device, taken, monkeypatch, tmp_path):
@@ -221,9 +242,53 @@ def test_fits_of_other_forms_are_looked_at(change, device, taken, monkeypatch, t
     assert True not in taken
 
 
+def test_an_estimator_within_another_that_is_watched_has_no_form(device):
+    X = rows_of(3, device)
+    model = known_form(X)
+    assert again.form_of(model, X, None) in again._known
+    assert again.form_of(having(model, "_parent_callback_ctx", object()), X, None) is None
+
+
+def test_every_parameter_is_part_of_a_form():
+    assert {*again.PARAMETERS, "init", "stop"} == set(KMeans().get_params())
+
+
+def test_a_subclass_teaches_nothing(device):
+    X = rows_of(3, device)
+    Other(start_of(X)).fit(X)
+    assert not again._known
+
+
+def test_a_fit_that_is_over_asks_for_no_memory(device, monkeypatch):
+    asked = []
+    for asking in (placed, beginning):
+        monkeypatch.setattr(asking, "check_memory", lambda needed, where: asked.append(needed))
+    X = rows_of(3, device)
+    KMeans(K, init=start_of(X), n_init=1).fit(X)
+    assert len(again._known) == 1
+    assert len(asked) == 2  # the rows', and the run's
+
+
+@pytest.mark.parametrize("spoil", [torch.nan, 1e30])
+def test_what_was_refused_or_had_no_room_is_not_known(spoil, device):
+    X = rows_of(3, device)
+    X[3], X[4] = spoil, 1e-30
+    start = start_of(rows_of(4, device))
+    with pytest.raises(ValueError, match="NaN") if np.isnan(spoil) else nullcontext():
+        KMeans(K, init=start, n_init=1, max_iter=3).fit(X)
+    assert not again._known
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_clusters", 4.0), ("max_iter", 6.0), ("tol", "0"), ("verbose", None), ("tol", [0.0])],
+    [
+        ("n_clusters", np.array([4, 5])),
+        ("n_clusters", 4.0),
+        ("max_iter", 6.0),
+        ("tol", "0"),
+        ("verbose", None),
+        ("tol", [0.0]),
+    ],
 )
 def test_parameters_of_other_types_are_refused(name, value, device):
     X = rows_of(3, device)
@@ -235,13 +300,14 @@ def test_parameters_of_other_types_are_refused(name, value, device):
 @pytest.mark.parametrize(
     "rows",
     [
+        lambda X: X.to_sparse(),
         lambda X: X.to_sparse_csr(),
         lambda X: X[0],
         lambda X: X[None],
         lambda X: X.to(torch.complex64),
         lambda X: X[:2],
     ],
-    ids=["sparse", "a row", "a batch", "complex", "two rows"],
+    ids=["sparse", "CSR", "a row", "a batch", "complex", "two rows"],
 )
 def test_rows_of_other_kinds_are_refused_as_ever(rows, device, taken, anew):
     X = rows_of(3, device)
@@ -252,6 +318,16 @@ def test_rows_of_other_kinds_are_refused_as_ever(rows, device, taken, anew):
             fit()
         said.append((type(error.value), str(error.value)))
     assert said[0] == said[1]
+    assert True not in taken
+
+
+def test_a_fit_that_is_to_go_on_does_not_begin(device, taken, tmp_path):
+    X = rows_of(3, device)
+    path = tmp_path / "fit.npz"
+    KMeans(K, init=start_of(X), n_init=1).set_callbacks(callbacks.Checkpoint(path)).fit(X)
+    known_form(X)
+    with pytest.raises(ValueError, match="init"):
+        KMeans.resume(path).set_params(init=start_of(X, first=9)).fit(X)
     assert True not in taken
 
 
@@ -270,6 +346,15 @@ def test_what_is_said_each_time_is_said_again(device, taken, capsys):
         told.fit(X)
         assert "Converged" in capsys.readouterr().out
     assert True not in taken
+
+
+def test_rows_and_starts_are_given_back(device):
+    X = rows_of(3, device)
+    model = known_form(X)
+    gone = weakref.ref(X), weakref.ref(model.init)
+    model.fit(X)
+    del X, model
+    assert [there() for there in gone] == [None, None]
 
 
 def test_nothing_of_the_rows_is_kept(device):

@@ -1,16 +1,15 @@
 """A fit like one before: what was decided then is not decided again.
 
-A fit of few rows and features takes the host longer than the device, mostly for decisions that
-follow from the parameters and from the shapes and types of what is given: the *form* of the fit.
-What the engine of the first fit of a form knew by them is kept, and the next one goes on from there
-with other numbers.  Only what came to a result without a word is kept, so nothing of a known form
-is to be refused, or warned of, but for its numbers: every run looks at those.
+A fit of few rows takes the host longer than the device, mostly for decisions that follow from the
+parameters and from the shapes and types of what is given: the *form* of the fit.  What the engine
+of the first fit of a form knew by them is kept, and the next one goes on from there with other
+numbers.  Only the form of a fit that came to a result is kept, and was told of nothing: so nothing
+of a known form is to be refused, or warned of, but for its numbers, and every run looks at those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from functools import cache
+from collections.abc import Hashable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,8 +30,14 @@ __all__ = ["Again", "engine_like", "remember"]
 
 # Forms that are kept.
 MOST = 64
-# What an estimator has only if more is to be done for it than to find its clusters.
-OTHERS = frozenset(("_skl_callbacks", "_parent_callback_ctx", "feature_names_in_"))
+# Parameters that are part of a form as they are.
+PARAMETERS = (
+    "n_clusters", "n_init", "max_iter", "tol", "verbose", "random_state", "copy_x", "algorithm",
+    "device", "n_threads", "empty",
+)  # fmt: skip
+values_of = attrgetter(*PARAMETERS)
+# What an estimator has only if more is to be done for it than to find clusters.
+MORE = frozenset(("_skl_callbacks", "_parent_callback_ctx", "feature_names_in_"))
 
 
 class Known(NamedTuple):
@@ -42,23 +47,20 @@ class Known(NamedTuple):
     ----------
     attributes : dict
         Its own before a run, but for the rows.
-    n_slots, together : int
-        Of its run.
-    needed : int
-        The bytes that this takes.
+    run : tuple of int, or None
+        `n_slots` and `together` of a run over few features, and the bytes that it takes.  A run
+        over more decides this again, while the device is busy with the rows.
     """
 
     attributes: dict[str, Any]
-    n_slots: int
-    together: int
-    needed: int
+    run: tuple[int, int, int] | None
 
 
 _known: dict[Hashable, Known] = {}
 
 
 class Again(CUDA):
-    """An engine for rows of few features that knows the form of its fit."""
+    """An engine that knows the form of its fit, for one run."""
 
     known: Known
 
@@ -69,25 +71,20 @@ class Again(CUDA):
         settles: bool = True,
         max_iter: int = UNLIMITED,
     ) -> None:
-        known = self.known
-        check_memory(known.needed, self.device)
+        if self.known.run is None:
+            super().start(centers, algorithm, settles, max_iter)
+            return
+        n_slots, together, needed = self.known.run
+        check_memory(needed, self.device)
         self.begun = self._begin(centers)
-        self._build_low(None, self.begun, known.n_slots, known.together, settles)
-
-
-@cache
-def parameters_of(kind: type) -> Callable[[Any], tuple]:
-    """Return what gets the parameters of an estimator that are part of a form as they are."""
-    names = kind._get_param_names()  # type: ignore[attr-defined]
-    return attrgetter(*(name for name in names if name not in ("init", "stop")))
+        self._build_low(None, self.begun, n_slots, together, settles)
 
 
 def form_of(model: KMeans, X: Any, sample_weight: Any) -> Hashable:
-    """Return the form of a fit; None of one that has none, which is asked for anew each time."""
-    start = model.init
-    if type(X) is not torch.Tensor or type(start) is not torch.Tensor or sample_weight is not None:
+    """Return the form of a fit; None of one that has none, which is looked at each time."""
+    if type(X) is not torch.Tensor or sample_weight is not None:
         return None
-    if model.stop is not None or model._left_off or not OTHERS.isdisjoint(vars(model)):
+    if model.stop is not None or model._left_off or not MORE.isdisjoint(vars(model)):
         return None
     if X.layout is not torch.strided or X.dim() != 2 or X.requires_grad:
         return None
@@ -95,20 +92,22 @@ def form_of(model: KMeans, X: Any, sample_weight: Any) -> Hashable:
         return None
     if not INTERPRETED and (not is_here(X.device) or torch.cuda.is_current_stream_capturing()):
         return None
-    if not fits(start, X, model.n_clusters):
+    if type(model.n_clusters) is not int or not fits(model.init, X, model.n_clusters):
         return None
-    values = parameters_of(type(model))(model)
+    values = values_of(model)
     # Numbers of other types are equal, and may be refused.
-    return (*values, *map(type, values), X.shape, X.dtype, X.device)
+    form = (*values, *map(type, values), X.shape, X.dtype, X.device)
+    try:
+        hash(form)
+    except TypeError:  # By a parameter that has to be looked at.
+        return None
+    return form
 
 
 def engine_like(model: KMeans, X: Any, sample_weight: Any) -> Again | None:
     """Return an engine for a fit whose form is known, else None; the fit starts at ``init``."""
     form = form_of(model, X, sample_weight)
-    try:
-        known = _known.get(form)
-    except TypeError:  # A parameter that nothing is known by: it is to be refused.
-        return None
+    known = None if form is None else _known.get(form)
     if known is None:
         return None
     engine = Again.__new__(Again)
@@ -119,20 +118,25 @@ def engine_like(model: KMeans, X: Any, sample_weight: Any) -> Again | None:
 
 def remember(model: KMeans, X: Any, sample_weight: Any, engine: Any) -> None:
     """Keep what the engine of a fit knew that has come to its result."""
-    run = vars(engine).get("run")
-    if type(engine) is not CUDA or not isinstance(run, LowRun) or run.lattice is not None:
+    # These are told something each time.
+    told = model.verbose or model.n_init not in (1, "auto") or model.n_clusters == 1
+    form = None if told or type(engine) is not CUDA else form_of(model, X, sample_weight)
+    if form is None or form in _known:
         return
-    # These are said each time.
-    warned = model.n_init not in (1, "auto") or model.n_clusters == 1
-    form = form_of(model, X, sample_weight)
-    if form is None or warned or model.verbose:
-        return
-    fresh = CUDA(engine.X, None, engine.name)
-    for name in ("k", "max_iter", "lag", "ranges"):
-        setattr(fresh, name, getattr(engine, name))
-    fresh.unchecked = True
-    needed = fresh.needed(fresh.k)
+    run, of_run = engine.run, None
+    # Not by its constructor, which asks for memory that the run still has.
+    fresh = CUDA.__new__(CUDA)
+    fresh.device, fresh.name = engine.device, engine.name
+    fresh._hold(engine.X)
+    fresh.ranges = engine.ranges
+    if isinstance(run, LowRun):
+        if run.lattice is not None:  # It had no room for the sums, and the next may have none.
+            return
+        for name in ("k", "max_iter", "lag"):
+            setattr(fresh, name, getattr(engine, name))
+        fresh.unchecked = True
+        of_run = run.n_slots, run.together, fresh.needed(fresh.k)
     del fresh.X
     if len(_known) >= MOST:
         _known.clear()
-    _known[form] = Known(vars(fresh), run.n_slots, run.together, needed)
+    _known[form] = Known(vars(fresh), of_run)

@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.barrier import leave
 from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.flow import HALT, MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED, stream_of
@@ -21,6 +22,8 @@ from lloydia.exact import sums as exact
 __all__ = ["desk_of", "measure_kernel"]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
+# Integers of an extent.
+EXTENT = tl.constexpr(2 * MOST_FEATURES)
 
 # Of each device and stream, by its handle: what is queued there takes turns.
 _desks: dict[tuple[int, int], torch.Tensor] = {}
@@ -149,22 +152,21 @@ def measure_kernel(
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
     All of it is found at a desk of 2 d + 1 integers, which are 0 before and after: the extent, and
-    a ticket.  Of the `zeros`, all but `bounds`, `numbers` and `flow` are 0 then.  `bounds` are 2 d
+    where programs are counted.  Of the `zeros`, all but `bounds`, `numbers` and `flow` are 0 then.  `bounds` are 2 d
     + 1 integers: the extent, and the limbs that the rows need.  Where there is no room for so many,
     or a row is not finite, or the start not below `most`, the run is halted before it begins.
     """
     clean(zeros, n_zeros, ROWS)
     measure(X, n, desk, d, ROWS)
     adopt(start, current, k * d, most, desk, ROWS)
-    tl.debug_barrier()
     # The last program to come here knows what all have found, and writes over what they cleaned.
-    if tl.atomic_add(desk + 2 * d, 1, sem="acq_rel") == tl.num_programs(0) - 1:
-        for i in tl.static_range(2 * d):
-            tl.store(bounds + i, tl.load(desk + i, volatile=True))
+    if leave((desk + 2 * d).to(tl.pointer_type(tl.int32)), tl.num_programs(0)):
+        at = tl.arange(0, EXTENT)
+        found = tl.load(desk + at, mask=at < 2 * d, volatile=True)
+        tl.store(bounds + at, found, mask=at < 2 * d)
         needed = fix(X, n, desk, bits, numbers, d)
         tl.store(bounds + 2 * d, needed.to(tl.int64))
         tl.store(flow + HALT, ((needed == 0) | (needed > room)).to(tl.int32))
         # All threads have read what was found.
         tl.debug_barrier()
-        for i in tl.static_range(2 * d + 1):
-            tl.store(desk + i, tl.zeros((), tl.int64))
+        tl.store(desk + at, tl.zeros((EXTENT,), tl.int64), mask=at < 2 * d)
