@@ -72,6 +72,11 @@ def test_an_animation(run, folder, film, per_frame):
     assert json.loads(ran.out)["frames"] == 3
 
 
+def test_a_picture_has_no_frames(run, folder, photo):
+    ran = run("quantize", photo, "-k", 4, "--per-frame", "--json")
+    assert "--per-frame changes nothing" in json.loads(ran.out)["note"]
+
+
 def test_a_folder(run, folder, film):
     source = folder / "in"
     source.mkdir()

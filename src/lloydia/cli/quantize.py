@@ -196,6 +196,8 @@ def _one(
     if palette is not None:
         check_output(palette, KINDS, others=[path, target])
     pixels, notes = _prepared(picture, target)
+    if method.per_frame and film is None:
+        notes.append("one picture has one frame, so --per-frame changes nothing")
     from lloydia.images.quantization import quantize as reduce  # after what may be refused: slow
 
     start = time.perf_counter()

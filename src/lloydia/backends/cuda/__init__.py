@@ -34,6 +34,22 @@ Where to look:
   :mod:`narrow` finds; :mod:`listed` is an iteration of rows that are there in half precision only.
 * Distances and inertia: :mod:`distances`, :mod:`totals`.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
+* The host's part of short fits: :mod:`again` (what was decided before), :mod:`plans` (what was
+  launched before), :mod:`series` and :mod:`driver` (launches as numbers), :mod:`pieces` (memory).
+
+Words:
+
+* *grid*: the powers of two that the numbers of each feature are multiples of in exact sums
+  (:mod:`lloydia.exact.sums`); *limb*: one of the integers of such a sum; *lattice*: a grid on the
+  device.
+* *frame*: the shift and the scale by which rows become small numbers near 0, for float32 or float16
+  scores.
+* *flow*: the few integers by which the kernels of a run steer each other; *halted*: what is queued
+  does nothing until the host has looked.
+* *told*: what kernels have written for the host; *desk*: where the programs of one launch meet.
+* *member*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
+  iteration's centres and report are kept.
+* *layout*: what the launches of some work depend on; *form*: what the decisions of a fit depend on.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
 persistent kernel; of more features, seven recorded kernels for few clusters, a dozen for many.  A
