@@ -313,10 +313,10 @@ def test_weights_that_are_no_numbers(weights, message):
         KMeans(3).fit(X, sample_weight=weights)
 
 
-def test_centers_may_be_sparse_or_lists():
+def test_centers_may_be_of_other_kinds():
     centers = X[:3].round()
     expected, _ = lloydia.assign(X, centers)
-    for given in (sp.csr_matrix(centers), centers.tolist()):
+    for given in (sp.csr_matrix(centers), np.asmatrix(centers), centers.tolist()):
         assert (lloydia.assign(X, given)[0] == expected).all()
 
 

@@ -138,7 +138,7 @@ def assign(
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_samples, n_features)
-    centers : array-like of shape (n_clusters, n_features)
+    centers : array-like or sparse matrix of shape (n_clusters, n_features)
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
@@ -152,7 +152,7 @@ def assign(
     home = home_of(X)
     X = _check_rows(X)
     centers = centers.toarray() if sp.issparse(centers) else on_host(centers)
-    if isinstance(centers, list | tuple):
+    if isinstance(centers, list | tuple | np.matrix):
         centers = array_of("centers", centers)
     if np.ndim(centers) != 2:
         raise ValueError(

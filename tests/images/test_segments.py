@@ -120,6 +120,9 @@ def test_starting_colours_are_written_as_they_are_in_the_picture(photo):
     start = [[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]]
     expected = segment(decimal, 2, init=np.array(start, np.float32))
     assert (segment(decimal, 2, init=start).labels == expected.labels).all()
+    for wrong in (math.nan, 1e300, 200.0, -0.5):
+        with pytest.raises(ValueError, match=r"init holds colours outside of \[0, 1\]"):
+            segment(decimal, 2, init=[[wrong, 0, 0], [1, 1, 1]])
     with pytest.raises(ValueError, match="init holds uint16 and the picture uint8"):
         segment(photo, 2, init=np.array(colors, np.uint16))
 

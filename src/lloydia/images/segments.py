@@ -319,6 +319,8 @@ def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
             f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "
             "the picture."
         )
+    if given.dtype.kind == "f" and not ((given >= 0) & (given <= 1)).all():
+        raise ValueError("init holds colours outside of [0, 1], where floating pixels are.")
     given = given.reshape(len(given), math.prod(given.shape[1:]))
     if given.shape != (k, values.shape[1]):
         raise ValueError(

@@ -2,8 +2,9 @@
 
 Where to look:
 
-* The engine: :mod:`engine`; :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`,
-  :mod:`devices`; :mod:`flow` and :mod:`reports` (what the kernels of a run tell each other, and the
+* The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`placed` (rows in their
+  place), :mod:`extent`, :mod:`upload`, :mod:`devices`, :mod:`own_device`; :mod:`spread` (by which
+  runs may end); :mod:`flow` and :mod:`reports` (what the kernels of a run tell each other, and the
   host), :mod:`ending` (the inertia, and which labels occur), :mod:`fetching`, :mod:`recording`,
   :mod:`launching`.
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
@@ -13,32 +14,37 @@ Where to look:
   :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
   :mod:`low_means`, :mod:`barrier`), the last adds up the inertia and writes what all have found to
   the host's memory (:mod:`low_cost`).
-* A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`. :mod:`half_rows` and
-  :mod:`half_centers` store rows and centres in half precision, in a frame that :mod:`half_frame`
-  chooses (:mod:`packing`: of few centres the end of an iteration does it for the next),
-  :mod:`tensor_scan` scores them on matrix units by :mod:`two_least` (of few centres
-  :mod:`resident_scan`, by :mod:`grid_least`), :mod:`limits` says what the scores prove. Which
-  centre a row in doubt has, :mod:`contest` decides by D to all, where all take little memory;
+* A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
+  point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
+  centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
+  centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
+  units (:mod:`half_scores`) by :mod:`two_least` (of few centres :mod:`resident_scan`, by
+  :mod:`grid_least`; of many features :mod:`wide_scan`), :mod:`limits` says what the scores prove.
+  Which centre a row in doubt has, :mod:`contest` decides by D to all, where all take little memory;
   otherwise :mod:`candidates` names the few that it can have, :mod:`duel` decides between them,
-  :mod:`settle` is for the rest; :mod:`row_lists`.
+  :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.
 * Centres: :mod:`entries` sorts what changed and :mod:`moves` adds it, or for few clusters
   :mod:`digit_sums` adds it unsorted; :mod:`sums` has the grid; :mod:`means` divides;
   :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
-  launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state.
-  To every kernel of an iteration a data set by itself is a batch of one.
+  launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
+  streams of those that have launches of their own. To every kernel of an iteration a data set by
+  itself is a batch of one.
 * Several GPUs: :mod:`part` is the engine as one of several, :mod:`gpus` asks them and iterates all
   in step, :mod:`all_reduce` is what they tell each other.
 * Rows that do not fit: :mod:`out_of_core` is the group of a GPU's blocks, :mod:`room` divides its
   memory, :mod:`blocks` is a block as a part, :mod:`sending` brings its rows, in the type that
-  :mod:`narrow` finds; :mod:`listed` is an iteration of rows that are there in half precision only.
-* Distances and inertia: :mod:`distances`, :mod:`totals`.
+  :mod:`narrow` finds, :mod:`counted` what they count; :mod:`listed` is an iteration of rows that
+  are there in half precision only.
+* Distances and inertia: :mod:`distances`, :mod:`totals`, :mod:`lane_sums`; :mod:`distinct` labels.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
 * The host's part of short fits: :mod:`again` (what was decided before), :mod:`plans` (what was
   launched before), :mod:`series` and :mod:`driver` (launches as numbers), :mod:`pieces` (memory).
 
 Words:
 
+* *D*: the squared distance as the contract defines it; *extent*: the largest and the smallest
+  magnitude of each feature.
 * *grid*: the powers of two that the numbers of each feature are multiples of in exact sums
   (:mod:`lloydia.exact.sums`); *limb*: one of the integers of such a sum; *lattice*: a grid on the
   device.
@@ -49,7 +55,10 @@ Words:
 * *told*: what kernels have written for the host; *desk*: where the programs of one launch meet.
 * *member*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
   iteration's centres and report are kept.
-* *layout*: what the launches of some work depend on; *form*: what the decisions of a fit depend on.
+* *lag*: how many iterations the host may be behind; *together*: how many are launched at once;
+  *unchecked*: of a run, what it found of its rows has not been looked at by the host.
+* *plan*: the launches of some work, for any memory; *series*: the same as numbers; *layout*: what
+  they depend on; *form*: what the decisions of a fit depend on.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
 persistent kernel; of more features, seven recorded kernels for few clusters, a dozen for many.  A

@@ -3,8 +3,9 @@
 A fit of few rows takes the host longer than the device, mostly for decisions that follow from the
 parameters and from the shapes and types of what is given: the *form* of the fit.  What the engine
 of the first fit of a form knew by them is kept, and the next one goes on from there with other
-numbers.  Only the form of a fit that came to a result is kept, and was told of nothing: so nothing
-of a known form is to be refused, or warned of, but for its numbers, and every run looks at those.
+numbers.  Only the form of a fit that came to a result is kept, whose parameters drew no warning: so
+nothing of a known form is to be refused, or warned of, but for its numbers, and every run looks at
+those.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ __all__ = ["Again", "engine_like", "remember"]
 
 # Forms that are kept.
 MOST = 64
-# Parameters that are part of a form as they are.
+# Parameters that are part of a form as they are; of the others, the start is beside the rows, and
+# there is no rule.
 PARAMETERS = (
     "n_clusters", "n_init", "max_iter", "tol", "verbose", "random_state", "copy_x", "algorithm",
     "device", "n_threads", "empty",
@@ -46,7 +48,7 @@ class Known(NamedTuple):
     Attributes
     ----------
     attributes : dict
-        Its own before a run, but for the rows.
+        The engine's before a run, but for the rows.
     run : tuple of int, or None
         `n_slots` and `together` of a run over few features, and the bytes that it takes.  A run
         over more decides this again, while the device is busy with the rows.
@@ -71,6 +73,7 @@ class Again(CUDA):
         settles: bool = True,
         max_iter: int = UNLIMITED,
     ) -> None:
+        # On its device, which has been the current one since the form was asked for.
         if self.known.run is None:
             super().start(centers, algorithm, settles, max_iter)
             return
@@ -118,9 +121,9 @@ def engine_like(model: KMeans, X: Any, sample_weight: Any) -> Again | None:
 
 def remember(model: KMeans, X: Any, sample_weight: Any, engine: Any) -> None:
     """Keep what the engine of a fit knew that has come to its result."""
-    # These are told something each time.
-    told = model.verbose or model.n_init not in (1, "auto") or model.n_clusters == 1
-    form = None if told or type(engine) is not CUDA else form_of(model, X, sample_weight)
+    # To these something is said each time.
+    noisy = model.verbose or model.n_init not in (1, "auto") or model.n_clusters == 1
+    form = None if noisy or type(engine) is not CUDA else form_of(model, X, sample_weight)
     if form is None or form in _known:
         return
     run, of_run = engine.run, None
@@ -130,7 +133,7 @@ def remember(model: KMeans, X: Any, sample_weight: Any, engine: Any) -> None:
     fresh._hold(engine.X)
     fresh.ranges = engine.ranges
     if isinstance(run, LowRun):
-        if run.lattice is not None:  # It had no room for the sums, and the next may have none.
+        if run.lattice is not None:  # It began again, or moved rows to empty clusters.
             return
         for name in ("k", "max_iter", "lag"):
             setattr(fresh, name, getattr(engine, name))

@@ -53,7 +53,8 @@ def wait_for_all(arrivals, n_programs, passed):
 def leave(arrivals, n_programs):
     """Have the last program to leave make the barrier ready for the next launch.
 
-    Return whether this is the last: what all have written, it sees.
+    Return whether this is the last: what all have written, it sees.  Of the two int32 of `arrivals`
+    :func:`wait_for_all` counts in the first, and this in the second.
     """
     tl.debug_barrier()
     last = tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1

@@ -22,7 +22,7 @@ from lloydia.exact import sums as exact
 __all__ = ["desk_of", "measure_kernel"]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
-# Integers of an extent.
+# Integers of an extent: a power of two.
 EXTENT = tl.constexpr(2 * MOST_FEATURES)
 
 # Of each device and stream, by its handle: what is queued there takes turns.
@@ -152,10 +152,10 @@ def measure_kernel(
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
     All of it is found at a desk of 2 d + 1 integers, which are 0 before and after: the extent, and
-    where programs are counted.  Of the `zeros`, all but `bounds`, `numbers` and `flow` are 0 then.
-    `bounds` are 2 d + 1 integers: the extent, and the limbs that the rows need.  Where there is no
-    room for so many, or a row is not finite, or the start not below `most`, the run is halted
-    before it begins.
+    the two halves of the last where programs are counted.  Of the `zeros`, all but `bounds`,
+    `numbers` and `flow` are 0 then.  `bounds` are 2 d + 1 integers: the extent, and the limbs that
+    the rows need.  Where there is no room for so many, or a row is not finite, or the start not
+    below `most`, the run is halted before it begins.
     """
     clean(zeros, n_zeros, ROWS)
     measure(X, n, desk, d, ROWS)
