@@ -226,7 +226,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
                 max_iter=self.max_iter, empty=self.empty,
             )  # fmt: skip
             self.n_features_in_ = X.shape[1]
-            self._keep(best, engine, home_of(X), history=False)
+            # Tensors on the device of X, as X is one.
+            self._keep(best, engine, lambda values: values, history=False)
             self.seconds_seeding_ = 0.0
             return self
         check_parameters(self)

@@ -11,6 +11,7 @@ those.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,13 +50,15 @@ class Known(NamedTuple):
     ----------
     attributes : dict
         The engine's before a run, but for the rows.
-    run : tuple of int, or None
-        `n_slots` and `together` of a run over few features, and the bytes that it takes.  A run
-        over more decides this again, while the device is busy with the rows.
+    needed : int
+        The bytes that its run takes.
+    low : tuple of int, or None
+        `n_slots` and `together` of a run over few features.
     """
 
     attributes: dict[str, Any]
-    run: tuple[int, int, int] | None
+    needed: int
+    low: tuple[int, int] | None
 
 
 _known: dict[Hashable, Known] = {}
@@ -74,17 +77,20 @@ class Again(CUDA):
         max_iter: int = UNLIMITED,
     ) -> None:
         # On its device, which has been the current one since the form was asked for.
-        if self.known.run is None:
-            super().start(centers, algorithm, settles, max_iter)
-            return
-        n_slots, together, needed = self.known.run
-        check_memory(needed, self.device)
+        known = self.known
+        check_memory(known.needed, self.device)
         self.begun = self._begin(centers)
-        self._build_low(None, self.begun, n_slots, together, settles)
+        if known.low is None:
+            self._build_tensor(self.begun, settles)
+        else:
+            self._build_low(None, self.begun, *known.low, settles)
 
 
-def form_of(model: KMeans, X: Any, sample_weight: Any) -> Hashable:
-    """Return the form of a fit; None of one that has none, which is looked at each time."""
+def form_of(model: KMeans, X: Any, sample_weight: Any) -> tuple | None:
+    """Return the form of a fit; None of one that has none, which is looked at each time.
+
+    It may have no hash, by a parameter that has none: then nothing is known by it.
+    """
     if type(X) is not torch.Tensor or sample_weight is not None:
         return None
     if model.stop is not None or model._left_off or not MORE.isdisjoint(vars(model)):
@@ -99,18 +105,21 @@ def form_of(model: KMeans, X: Any, sample_weight: Any) -> Hashable:
         return None
     values = values_of(model)
     # Numbers of other types are equal, and may be refused.
-    form = (*values, *map(type, values), X.shape, X.dtype, X.device)
+    return (*values, *map(type, values), X.shape, X.dtype, X.device)
+
+
+def known_by(form: tuple) -> Known | None:
+    """Return what is known by a form, if anything is."""
     try:
-        hash(form)
-    except TypeError:  # By a parameter that has to be looked at.
+        return _known.get(form)
+    except TypeError:
         return None
-    return form
 
 
 def engine_like(model: KMeans, X: Any, sample_weight: Any) -> Again | None:
     """Return an engine for a fit whose form is known, else None; the fit starts at ``init``."""
     form = form_of(model, X, sample_weight)
-    known = None if form is None else _known.get(form)
+    known = None if form is None else known_by(form)
     if known is None:
         return None
     engine = Again.__new__(Again)
@@ -124,22 +133,23 @@ def remember(model: KMeans, X: Any, sample_weight: Any, engine: Any) -> None:
     # To these something is said each time.
     noisy = model.verbose or model.n_init not in (1, "auto") or model.n_clusters == 1
     form = None if noisy or type(engine) is not CUDA else form_of(model, X, sample_weight)
-    if form is None or form in _known:
+    if form is None or known_by(form) is not None:
         return
-    run, of_run = engine.run, None
+    run, low = engine.run, None
     # Not by its constructor, which asks for memory that the run still has.
     fresh = CUDA.__new__(CUDA)
     fresh.device, fresh.name = engine.device, engine.name
     fresh._hold(engine.X)
-    fresh.ranges = engine.ranges
+    for name in ("ranges", "k", "max_iter", "lag"):
+        setattr(fresh, name, getattr(engine, name))
     if isinstance(run, LowRun):
         if run.lattice is not None:  # It began again, or moved rows to empty clusters.
             return
-        for name in ("k", "max_iter", "lag"):
-            setattr(fresh, name, getattr(engine, name))
         fresh.unchecked = True
-        of_run = run.n_slots, run.together, fresh.needed(fresh.k)
+        low = run.n_slots, run.together
+    needed = fresh.needed(fresh.k)
     del fresh.X
     if len(_known) >= MOST:
         _known.clear()
-    _known[form] = Known(vars(fresh), of_run)
+    with suppress(TypeError):  # The form has no hash.
+        _known[form] = Known(vars(fresh), needed, low)

@@ -268,6 +268,10 @@ class Beginning(Picks):
             n_slots = min(self.lag, self.max_iter) + 4
             self._build_low(lattice, centers, n_slots, together, settles)
             return
+        self._build_tensor(centers, settles)
+
+    def _build_tensor(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
+        """Make a run over more features."""
         if self.halves is None:
             # The device stores them while the host goes on.
             self.halve(later=isinstance(centers, torch.Tensor))
