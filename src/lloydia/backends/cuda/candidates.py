@@ -73,7 +73,7 @@ class Tiling:
         """
         if wide:
             return Tiling(128, 128, warps=8, stages=4, programs=2)
-        return Tiling(64, 64, warps=4, stages=2, programs=4)
+        return Tiling(64, 64, warps=4, stages=3, programs=4)
 
 
 @triton.jit

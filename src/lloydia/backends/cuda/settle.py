@@ -19,7 +19,7 @@ __all__ = ["Settle"]
 
 # D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
 # waits for a column of centres at a time.
-TILE, COLUMNS, MOST_ROWS = 1024, 256, 8
+TILE, COLUMNS, MOST_ROWS = 512, 256, 4
 # Features that are on their way together.
 AHEAD = tl.constexpr(16)
 LAST = tl.constexpr(2147483647)
