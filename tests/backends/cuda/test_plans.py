@@ -146,17 +146,16 @@ def test_only_so_many_are_kept(monkeypatch):
 
 
 class Owner:
-    def __init__(self, **values):
-        vars(self).update(values)
+    def __init__(self, key, *pieces):
+        self.key, self.pieces = key, pieces
 
 
 def test_a_layout_has_all_that_its_owners_have():
     X, numbers, lists = torch.zeros(4, 2), torch.zeros(3), torch.zeros(5)
-    layout = Layout.of(
-        "work", X, Owner(a=numbers, b=7, c=[1]), Owner(d=None, e=lists), more=(True,)
-    )
-    assert layout.key == ("work", 4, 2, torch.float32, X.data_ptr() % 16, True, 7, None)
-    assert all(a is b for a, b in zip(layout.parts, (X, numbers, lists), strict=True))
+    layout = Layout.of("work", X, Owner((7, True), numbers), Owner("b", X, lists), more=(True,))
+    about = torch.Size((4, 2)), torch.float32, X.data_ptr() % 16
+    assert layout.key == ("work", *about, (True,), (7, True), "b")
+    assert all(a is b for a, b in zip(layout.parts, (X, numbers, X, lists), strict=True))
 
 
 def test_what_shares_memory():

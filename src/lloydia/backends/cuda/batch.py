@@ -151,14 +151,15 @@ class Batch:
 
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
-        layout = Layout.of("scan of all", self.rows.X, self.rows.halves, self.run, more=(self.k,))
-        return layout._replace(scratch=lambda: self.scan.memory)
+        return Layout.of(
+            "scan of all", self.rows.X, self.rows.halves, self.run,
+            scratch=lambda: self.scan.memory,
+        )  # fmt: skip
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on."""
         X, lattice = self.rows.X, self.rows.lattice
-        more = self.k, lattice.grid.bits, lattice.grid.n_limbs
-        layout = Layout.of("update of all", X, lattice, self.run, more=more)
+        layout = Layout.of("update of all", X, lattice, self.run)
         parts = [self.run.sums, *layout.parts]
         if self.by_digits:
             return layout._replace(parts=parts)

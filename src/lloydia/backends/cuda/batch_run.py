@@ -70,6 +70,17 @@ class BatchRun:
         shape = rows.members, rows.measured.grid.n_limbs, self.k, rows.n_features + 1
         return torch.zeros(shape, dtype=torch.int64, device=rows.device)
 
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.k, self.n_slots, self.settles
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """The memory, but for the sums."""
+        lists = self.labels, self.changed_rows, self.changed_old
+        return [self.current, self.history, *lists, self.report, self.flow]
+
     def slot(self, iteration: int) -> int:
         """Return where the centres and the reports of an iteration are."""
         return iteration % self.n_slots

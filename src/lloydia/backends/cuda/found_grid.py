@@ -8,6 +8,7 @@ many as rows of the same shape needed before, and looks at the extent later.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,8 +51,13 @@ def limbs_before(X: torch.Tensor) -> int | None:
 
 def found_lattice(X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int) -> Lattice:
     """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
-    grid = exact.Grid(exact.bits_a_limb(X.shape[0]), n_limbs, NOT_KNOWN, 0, False)
-    return Lattice(grid, memory, None)
+    return Lattice(grid_of(X.shape[0], n_limbs), memory, None)
+
+
+@lru_cache
+def grid_of(n: int, n_limbs: int) -> exact.Grid:
+    """Return the grid of n rows whose exponents are not known here."""
+    return exact.Grid(exact.bits_a_limb(n), n_limbs, NOT_KNOWN, 0, False)
 
 
 @triton.jit(do_not_specialize=["d", "bits"])

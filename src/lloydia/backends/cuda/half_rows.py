@@ -6,7 +6,7 @@ bounds of ``|y|`` and ``|x' - y|``.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 from weakref import proxy
 
@@ -25,7 +25,7 @@ from lloydia.backends.cuda.found_grid import found_lattice, queue_grid
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.pieces import Piece
+from lloydia.backends.cuda.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
@@ -182,6 +182,18 @@ def reach_kernel(numbers):
     tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
 
 
+@lru_cache
+def parts_of(n: int, d: int, members: int, stores: bool) -> Cuts:
+    """Return the parts of what n rows need, `members` together; with what is stored of them."""
+    one, double = torch.float32, torch.float64
+    stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "rest": (one, (n,))}
+    return cuts_of(
+        numbers=(double, (members, NUMBERS.value)), origin=(double, (members, d)),
+        offsets=(double, (members, d)), grid=(torch.int64, (5 * (d + 1),)),
+        **(stored if stores else {}),
+    )  # fmt: skip
+
+
 class HalfRows:
     """Rows in half precision: of a data set, or of all members of a batch.
 
@@ -219,17 +231,7 @@ class HalfRows:
         n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
         # These are part of them.
         self.rows, self.width = proxy(rows), padded(d)
-        double = torch.float64
-        stored = {
-            "high": (torch.float16, (n, self.width)),
-            "norm": (torch.float32, (n,)),
-            "rest": (torch.float32, (n,)),
-        }
-        self.piece = Piece(
-            rows.device, numbers=(double, (members, NUMBERS.value)),
-            origin=(double, (members, d)), offsets=(double, (members, d)),
-            grid=(torch.int64, (5 * (d + 1),)), **(stored if memory is None else {}),
-        )  # fmt: skip
+        self.piece = Piece(rows.device, parts_of(n, d, members, memory is None))
         self.measured = bounds is not None and members == 1
         # Memory that is not of the piece, and where it begins, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
@@ -254,6 +256,11 @@ class HalfRows:
     def lattice(self, n_limbs: int) -> Lattice:
         """Return the grid of rows that were measured as they were stored, of so many limbs."""
         return found_lattice(self.rows.X, self.piece, n_limbs)
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.measured, self.alignments
 
     @property
     def pieces(self) -> list[torch.Tensor]:

@@ -6,7 +6,6 @@ are cut when they are first asked for.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import accumulate
 from math import prod
 
@@ -14,13 +13,14 @@ import torch
 
 from lloydia.backends.cuda.launching import ceil_div
 
-__all__ = ["ALIGNED", "Piece", "aligned"]
+__all__ = ["ALIGNED", "Cuts", "Piece", "aligned", "cuts_of"]
 
 # Bytes that torch's tensors begin at multiples of, and so do parts.
 ALIGNED = 512
 
-# What a part is.
+# What a part is; where each begins, its size, and what it is; with the size of all.
 Kind = tuple[torch.dtype, tuple[int, ...]]
+Cuts = tuple[dict[str, tuple[int, int, Kind]], int]
 
 
 def aligned(size: int) -> int:
@@ -28,13 +28,11 @@ def aligned(size: int) -> int:
     return ceil_div(size, ALIGNED) * ALIGNED
 
 
-@lru_cache
-def cuts_of(parts: tuple[tuple[str, Kind], ...]) -> tuple[dict[str, tuple[int, int, Kind]], int]:
-    """Return where each part begins, its size, and what it is; and the size of all."""
-    sizes = [dtype.itemsize * prod(shape) for _, (dtype, shape) in parts]
+def cuts_of(**parts: Kind) -> Cuts:
+    """Return where parts begin, one after the other."""
+    sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
     *begins, size = accumulate(map(aligned, sizes), initial=0)
-    names, kinds = zip(*parts)
-    return dict(zip(names, zip(begins, sizes, kinds))), size
+    return dict(zip(parts, zip(begins, sizes, parts.values()))), size
 
 
 class Piece:
@@ -43,11 +41,12 @@ class Piece:
     Parameters
     ----------
     device : torch.device
-    **parts : tuple of a type and a shape
+    cuts : Cuts
+        The parts.
     """
 
-    def __init__(self, device: torch.device, **parts: Kind) -> None:
-        self._cuts, size = cuts_of(tuple(parts.items()))
+    def __init__(self, device: torch.device, cuts: Cuts) -> None:
+        self._cuts, size = cuts
         self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
     def begin(self, name: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from lloydia.backends.cuda.series import (
 __all__ = [
     "CLEAN",
     "Layout",
+    "Owner",
     "Plan",
     "Scratch",
     "overlap",
@@ -42,15 +43,24 @@ __all__ = [
 CLEAN = 1 << 15
 # Plans that are kept, and places of each.
 MOST, PLACES = 128, 8
-# Types of values that are part of a key.
-PLAIN = int, float, bool, str, tuple, type(None)
-
 _plans: dict[Hashable, Plan] = {}
 
 # Parts of memory, and those of them that begin with zeros.
 Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
 # Some of several things, one after the other: the number of the first, and that after the last.
 Span = tuple[int, int]
+
+
+class Owner(Protocol):
+    """What has memory that launches work with."""
+
+    @property
+    def key(self) -> Hashable:
+        """What they depend on of it, beside where its memory is; see :class:`Layout`."""
+
+    @property
+    def pieces(self) -> Sequence[torch.Tensor]:
+        """The memory, the same way each time: tensors, or the pieces that they are cut of."""
 
 
 class Layout(NamedTuple):
@@ -75,15 +85,18 @@ class Layout(NamedTuple):
     zeros: int = 0
 
     @classmethod
-    def of(cls, work: str, X: torch.Tensor, *owners: Any, more: tuple = (), **rest: Any) -> Layout:
-        """Return that of work with rows, with all tensors and plain values that some objects have.
+    def of(
+        cls, work: str, X: torch.Tensor, *owners: Owner, more: tuple = (), **rest: Any
+    ) -> Layout:
+        """Return that of work with rows, and with the memory of some objects.
 
         `more` is what is to be in the key, too, and `rest` what else there is beside the parts.
         """
-        key = [work, *X.shape, X.dtype, X.data_ptr() % 16, *more]
+        key, parts = [work, X.shape, X.dtype, X.data_ptr() % 16, more], [X]
         for owner in owners:
-            key += [value for value in vars(owner).values() if type(value) in PLAIN]
-        return cls(tuple(key), [X, *tensors_of(*owners)], **rest)
+            key.append(owner.key)
+            parts += owner.pieces
+        return cls(tuple(key), parts, **rest)
 
     def after(self, other: Layout) -> Layout:
         """Return that of this work, done with another before it that has no scratch.
@@ -95,12 +108,8 @@ class Layout(NamedTuple):
 
 
 def tensors_of(*owners: Any) -> list[torch.Tensor]:
-    """Return the tensors that some objects have, or the pieces that those are cut of."""
-    out: list[torch.Tensor] = []
-    for owner in owners:
-        own = getattr(owner, "pieces", None) or vars(owner).values()
-        out += [x for x in own if isinstance(x, torch.Tensor)]
-    return out
+    """Return the tensors that some objects have as attributes."""
+    return [x for owner in owners for x in vars(owner).values() if isinstance(x, torch.Tensor)]
 
 
 class Plan:

@@ -41,10 +41,12 @@ class Recording:
         Times after which it becomes a graph, which takes memory of the device.
     """
 
+    times = 0
+    series: Series | Apart = Apart(())
+    graph: torch.cuda.CUDAGraph | None = None
+
     def __init__(self, repeated: float = REPEATED) -> None:
-        self.times, self.repeated = 0, repeated
-        self.series: Series | Apart = Apart(())
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.repeated = repeated
 
     def do(
         self,

@@ -161,7 +161,7 @@ class Spread:
         """What queueing it depends on, beside its memory and the rows."""
         if self.lattice is None:
             return ()
-        return self.lattice.grid.bits, self.n_limbs, self.bounds is None, self.tol
+        return *self.lattice.key, self.bounds is None, self.tol
 
     @property
     def pieces(self) -> list[torch.Tensor]:

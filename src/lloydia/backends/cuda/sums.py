@@ -68,10 +68,16 @@ class Lattice:
         return self.numbers[self.numbers.numel() // 5 * 4 :]
 
     @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        grid, cut = self.grid, isinstance(self.memory, Piece)
+        return grid.bits, grid.n_limbs, grid.recover, self.weights is None, cut
+
+    @property
     def pieces(self) -> list[torch.Tensor]:
         """All memory of it."""
-        # Always the numbers themselves: plans do not ask what they lie in.
-        return [self.numbers] if self.weights is None else [self.numbers, self.weights]
+        memory = self.memory.whole if isinstance(self.memory, Piece) else self.memory
+        return [memory] if self.weights is None else [memory, self.weights]
 
     @classmethod
     def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:

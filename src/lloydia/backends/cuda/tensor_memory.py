@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.means import HEAD
-from lloydia.backends.cuda.pieces import Piece
+from lloydia.backends.cuda.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.plans import CLEAN
 from lloydia.backends.cuda.tensor_scan import TensorScan
 
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorMemory"]
+
+
+@lru_cache
+def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Cuts:
+    """Return the parts of what a run over n rows needs of a :class:`TensorMemory`."""
+    n_slots, k, d = shape
+    whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
+    return cuts_of(
+        report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)), scan=clean, update=clean,
+        sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape), rows=(whole, (n,)),
+        old=(whole, (n,)),
+    )  # fmt: skip
 
 
 class TensorMemory:
@@ -41,6 +53,10 @@ class TensorMemory:
         n_slots, k, d.
     n_limbs : int
         For which the piece has room.
+    settles : int
+        1: iterations end at one with empty clusters; or 0.
+    ahead : bool
+        Whether iterations end with the packing of the next one's centres.
     piece : Piece
         Up to the history it begins with zeros.
     """
@@ -48,21 +64,22 @@ class TensorMemory:
     rows: CUDA
     shape: tuple[int, int, int]
     n_limbs: int
+    settles: int
+    ahead: bool
     limit: torch.Tensor | None = None
 
     def _take(self) -> None:
         """Take the memory; nothing of it is written."""
         rows, n = self.rows, self.rows.n_samples
-        n_slots, k, d = self.shape
-        whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
         # These outlive a run.
-        self.current = torch.empty((k, d), dtype=rows.wide, device=rows.device)
-        self.labels = torch.empty(n, dtype=whole, device=rows.device)
-        self.piece = Piece(
-            rows.device, report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)),
-            scan=clean, update=clean, sums=(long, (1, self.n_limbs, k, d + 1)),
-            history=(rows.wide, self.shape), rows=(whole, (n,)), old=(whole, (n,)),
-        )  # fmt: skip
+        self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
+        self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
+        self.piece = Piece(rows.device, parts_of(n, self.shape, self.n_limbs, rows.wide))
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.shape, self.n_limbs, self.settles, self.ahead, self.limit is None
 
     @property
     def pieces(self) -> list[torch.Tensor]:

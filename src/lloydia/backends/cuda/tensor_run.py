@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import proxy
 
 import torch
@@ -17,7 +17,7 @@ from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout, Scratch, planned, planned_steps
+from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Reports, Told
 from lloydia.backends.cuda.starting import Start, queue_start
@@ -47,8 +47,6 @@ class TensorRun(TensorMemory):
 
     Attributes
     ----------
-    ahead : bool
-        Whether iterations end with the packing of the next one's centres.
     packed : bool
         Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
         nothing either: so what changes `current` between iterations, or ends a halt, makes it
@@ -236,16 +234,15 @@ class TensorRun(TensorMemory):
         """Return what the moves of rows need."""
         return ((), ()) if self.by_digits else self.entries.memory
 
-    def _adding(self, work: str, *owners: Any, scratch: Callable[[], Scratch]) -> Layout:
+    def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
         """Return what the launches of work that adds rows up depend on."""
         rows, lattice = self.rows, self.rows.lattice
-        grid = lattice.grid
-        apart = grid.n_limbs != self.n_limbs
-        numbers = grid.bits, grid.n_limbs, grid.recover, apart
         layout = Layout.of(
             work, rows.X, lattice, self, *owners,
-            more=numbers, scratch=scratch, zeros=self.piece.address("update"),
+            scratch=scratch, zeros=self.piece.address("update"),
         )  # fmt: skip
+        # The piece has no room for more limbs, or fewer: both are in the key.
+        apart = lattice.grid.n_limbs != self.n_limbs
         return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
 
     def contribute(self, message: torch.Tensor) -> None:
