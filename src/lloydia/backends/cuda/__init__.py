@@ -12,8 +12,8 @@ Where to look:
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
   :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
-  :mod:`low_means`, :mod:`barrier`), the last adds up the inertia and writes what all have found to
-  the host's memory (:mod:`low_cost`).
+  :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the last adds up the inertia and writes what
+  all have found to the host's memory (:mod:`low_cost`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
   centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few

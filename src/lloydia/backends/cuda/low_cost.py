@@ -18,6 +18,7 @@ from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, proces
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.prefetch import prefetch
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded
 from lloydia.exact import sums as exact
@@ -80,6 +81,10 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
+        after = tl.full((), BLOCK, tl.int64) * (block + 2 * tl.num_programs(0))
+        prefetch(X, after * d, n.to(tl.int64) * d, BLOCK * d)
+        if labels is not None:
+            prefetch(labels, after, n.to(tl.int64), BLOCK)
         if seen is not None:
             # If all programs did, they would write to the same few addresses at once.
             see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)

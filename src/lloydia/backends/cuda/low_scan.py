@@ -21,6 +21,7 @@ from lloydia.backends.cuda.low_scores import (
     keep,
     tabulate,
 )
+from lloydia.backends.cuda.prefetch import prefetch
 
 __all__ = ["label_rows"]
 
@@ -101,6 +102,10 @@ def label_rows(
         here = coming
         # The next rows are on their way while these are scored.
         coming = rows_of(X, block + n_programs, n, d, EACH)
+        # Those after them, and the next labels: to load them here would take registers, too.
+        after = tl.full((), LANES * EACH, tl.int64) * (block + 2 * n_programs)
+        prefetch(X, after * d, n.to(tl.int64) * d, LANES * EACH * d)
+        prefetch(labels, after - n_programs * LANES * EACH, n.to(tl.int64), LANES * EACH)
         if cells is not None:
             found, sure = look_up(here, cells, table, frame, sides, line, d, PITCH, EACH)
         elif KEPT > 0:
