@@ -55,7 +55,7 @@ class Driver:
         )  # fmt: skip
         compiled = SimpleNamespace(
             metadata=about, function=len(self.kernels),
-            src=SimpleNamespace(signature=dict(enumerate(kinds))),
+            src=SimpleNamespace(signature=dict(enumerate(kinds))), asm={"ptx": ""},
         )  # fmt: skip
         self.kernels.append((kernel, args, kinds, options))
         launching.note([launching.Launch(compiled, grid, places, args)])

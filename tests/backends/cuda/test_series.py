@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import struct
 import threading
-from ctypes import CFUNCTYPE, POINTER, c_int32, c_int64, c_void_p, cast
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint32,
+    c_void_p,
+    cast,
+    sizeof,
+)
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +27,23 @@ from lloydia.backends.cuda import series
 from lloydia.backends.cuda.launching import Launch
 from lloydia.backends.cuda.series import Apart, Series, joined, series_of
 
-DRIVER = CFUNCTYPE(c_int32, c_int64, *[c_int32] * 7, *[c_int64] * 3)
+
+class Attribute(Structure):
+    """A CUlaunchAttribute: which, and the first of its values."""
+
+    _fields_ = ("id", c_uint32), ("pad", c_uint32), ("value", c_int32), ("more", c_uint8 * 60)
+
+
+class Config(Structure):
+    """A CUlaunchConfig."""
+
+    _fields_ = (
+        ("shape", c_uint32 * 6), ("memory", c_uint32), ("stream", c_void_p),
+        ("attributes", POINTER(Attribute)), ("count", c_uint32),
+    )  # fmt: skip
+
+
+DRIVER = CFUNCTYPE(c_int32, POINTER(Config), c_int64, c_int64, c_int64)
 
 
 @pytest.fixture
@@ -24,19 +51,18 @@ def driver(monkeypatch):
     """Return what is launched: how, what, its shape, memory and stream, and six parameters."""
     seen = []
 
-    def noting(how):
-        @DRIVER
-        def launch(kernel, *rest):
-            *shape, memory, stream, at, nothing = rest
-            assert not nothing
-            places = np.ctypeslib.as_array(cast(at, POINTER(c_int64)), (6,))
-            values = [cast(int(place), POINTER(c_int64))[0] for place in places]
-            seen.append((how, kernel, shape, memory, stream, values))
-            return 7 if kernel == 13 else 0
+    @DRIVER
+    def launch(config, kernel, at, nothing):
+        about = config[0]
+        assert not nothing
+        assert about.count == about.attributes[0].value == 1
+        places = np.ctypeslib.as_array(cast(at, POINTER(c_int64)), (6,))
+        values = [cast(int(place), POINTER(c_int64))[0] for place in places]
+        how, shape = about.attributes[0].id, [*about.shape]
+        seen.append((how, kernel, shape, about.memory, about.stream, values))
+        return 7 if kernel == 13 else 0
 
-        return launch
-
-    functions = {name: noting(name) for name in (series.USUAL, series.COOPERATIVE)}
+    functions = {series.LAUNCH: launch}
     monkeypatch.setattr(series, "function", lambda name: cast(functions[name], c_void_p).value)
     monkeypatch.setattr(drivers, "driver", lambda: Contexts(seen=[]))
     monkeypatch.setattr(drivers, "_here", threading.local())
@@ -68,7 +94,7 @@ class Contexts:
         return 0
 
 
-def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), **about):
+def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), ptx="", **about):
     plain = {
         "launch_cooperative_grid": False, "launch_pdl": False, "num_ctas": 1, "num_warps": 4,
         "shared": 96, "global_scratch_size": 0, "profile_scratch_size": 0,
@@ -77,6 +103,7 @@ def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), **about):
         metadata=SimpleNamespace(**plain | about),
         src=SimpleNamespace(signature=dict(enumerate(kinds))),
         function=kernel,
+        asm={"ptx": ptx},
     )
     return Launch(compiled, grid, places, ())
 
@@ -116,6 +143,21 @@ def test_programs_that_are_there_at_a_time(driver):
     two = launch(places=range(6), kinds=["i32"] * 6, launch_cooperative_grid=True)
     series_of([two]).queue(5)
     assert [how for how, *_ in driver] == [series.COOPERATIVE]
+
+
+def test_programs_that_wait_by_themselves(driver):
+    waits = ".visible .entry f() {\n  griddepcontrol.wait;\n  ret;\n}"
+    each = [
+        launch(kernel, places=range(6), kinds=["i32"] * 6, ptx=ptx)
+        for kernel, ptx in enumerate((waits, "griddepcontrol.launch_dependents;", waits))
+    ]
+    series_of(each).queue(5)
+    assert [how for how, *_ in driver] == [series.EARLY, series.USUAL, series.EARLY]
+
+
+def test_the_structures_are_the_drivers():
+    assert sizeof(Config) == 8 * series.CONFIG == 56
+    assert sizeof(Attribute) == 8 * series.ATTRIBUTE == 72
 
 
 def test_no_programs_are_not_launched(driver):

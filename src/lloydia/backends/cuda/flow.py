@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+from triton.language.target_info import cuda_capability_geq
+
+from lloydia.backends.cuda.launching import INTERPRETED
 
 __all__ = [
     "ASSIGNED",
@@ -52,13 +56,23 @@ SHIFT = tl.constexpr(10)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 
+COMPILED = tl.constexpr(not INTERPRETED)
+
 # Up to so many features, rows stay in registers and matrix units do not pay.
 MOST_FEATURES = 8
 
 
 @triton.jit
 def own_flow(flow):
-    """Return the flow of this program's member, or the place in it of what is pointed at."""
+    """Return the flow of this program's member, or the place in it of what is pointed at.
+
+    Before anything else is read: programs that have this may begin before the launches ahead of
+    theirs have ended (:mod:`series`), and wait for that here.
+    """
+    if COMPILED and cuda_capability_geq(9, 0):
+        # Those of the next launch may come as well: they wait, too.
+        gdc_launch_dependents()
+        gdc_wait()
     return flow + tl.program_id(2) * PITCH
 
 

@@ -23,10 +23,15 @@ from lloydia.backends.cuda.launching import Launch
 
 __all__ = ["HIDDEN", "Apart", "Heads", "Series", "is_plain", "joined", "parameters", "series_of"]
 
-# The driver's functions that launch kernels: without, and with all programs there at a time.
-USUAL, COOPERATIVE = "cuLaunchKernel", "cuLaunchCooperativeKernel"
-# What the driver is told of a launch: by which of its functions, the kernel, the programs along
-# three axes, the threads of one, its shared memory, and which is the first of its parameters.
+# The driver's function that launches kernels.
+LAUNCH = "cuLaunchKernelEx"
+# How it does so, by the driver's numbers: when what was launched before has ended; that, and with
+# all programs there at a time; as soon as there is room, for programs that wait by themselves.
+USUAL, COOPERATIVE, EARLY = 0, 2, 6
+# What such programs wait by; see :func:`lloydia.backends.cuda.flow.own_flow`.
+WAIT = "griddepcontrol.wait"
+# What the driver is told of a launch: how, the kernel, the programs along three axes, the threads
+# of one, its shared memory, and which is the first of its parameters.
 HEAD = 8
 # Parameters are as long as this, or shorter and then at its beginning.
 SLOT = 8
@@ -91,7 +96,9 @@ class Series:
         if heads.count == 0:
             return
         enter()
-        failed = compiled()(heads.at, heads.count, self.at, len(self.values), stream, times)
+        failed = compiled()(
+            function(LAUNCH), heads.at, heads.count, self.at, len(self.values), stream, times
+        )
         refuse(failed, "launch a kernel")
 
 
@@ -122,17 +129,23 @@ def series_of(launches: Sequence[Launch]) -> Series | Apart:
     for launch in launches:
         compiled, grid = launch.compiled, launch.grid
         about = compiled.metadata
-        cooperates = about.launch_cooperative_grid
         if min(grid) > 0:
             heads.append(
-                (function(COOPERATIVE if cooperates else USUAL), compiled.function, *grid,
-                 32 * about.num_warps, about.shared, len(values))
+                (how(compiled), compiled.function, *grid, 32 * about.num_warps, about.shared,
+                 len(values))
             )  # fmt: skip
         values += [number(launch.places[i], kind) for i, kind in parameters(launch)]
         values += [0] * HIDDEN
     kept = [launch.kept for launch in launches]
     table = np.array(heads, dtype=np.int64).reshape(-1, HEAD)
     return Series(Heads(table), np.array(values, dtype=np.int64), kept)
+
+
+def how(compiled: Any) -> int:
+    """Return how a kernel is launched."""
+    if compiled.metadata.launch_cooperative_grid:
+        return COOPERATIVE
+    return EARLY if WAIT in compiled.asm["ptx"] else USUAL
 
 
 def is_plain(launch: Launch) -> bool:
@@ -167,48 +180,64 @@ def address(array: NDArray[np.int64]) -> int:
 
 @cache
 def compiled() -> Callable[..., int]:
-    """Return a function of heads and how many, parameters and how many, the stream, and how often.
+    """Return a function that launches.
 
-    It returns the first error, 0 if there is none.  Python's lock is free meanwhile.
+    It takes the driver's function, heads and how many, parameters and how many, the stream, and how
+    often; it returns the first error, 0 if there is none.  Python's lock is free meanwhile.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module())), machine)
     engine.finalize_object()
-    out = CFUNCTYPE(c_int64, *[c_int64] * 6)(engine.get_function_address("queue"))
+    out = CFUNCTYPE(c_int64, *[c_int64] * 7)(engine.get_function_address("queue"))
     # What it is compiled to stays as long as it does.
     out.engine = engine  # type: ignore[attr-defined]
     return out
 
 
 LONG, SHORT = ir.IntType(64), ir.IntType(32)
-# A kernel; the axes of its grid and of its programs, and shared memory; the stream, where its
-# parameters are, and nothing.  Addresses are integers, as processors have them.
-LAUNCH = ir.FunctionType(SHORT, [LONG, *[SHORT] * 7, LONG, LONG, LONG])
+# What the driver's function takes: a CUlaunchConfig, a kernel, where its parameters are, and
+# nothing.  Addresses are integers, as processors have them.
+TAKES = ir.FunctionType(SHORT, [LONG] * 4)
+# A CUlaunchConfig, in 32 bits each: the axes of the grid and of its programs, shared memory and a
+# gap; in 64: the stream, where its CUlaunchAttributes are; how many, and a gap.  Of the one
+# attribute: which, a gap, and that it is so; in all they are this long.
+CONFIG, ATTRIBUTE = 7, 9
 
 
 def module() -> ir.Module:
     """Return the code of that function."""
     out = ir.Module("series")
-    queue = ir.Function(out, ir.FunctionType(LONG, [LONG] * 6), "queue")
-    heads, count, values, n_values, stream, times = queue.args
+    queue = ir.Function(out, ir.FunctionType(LONG, [LONG] * 7), "queue")
+    launch, heads, count, values, n_values, stream, times = queue.args
     builder = ir.IRBuilder(queue.append_basic_block("begin"))
     # The driver wants to know where each parameter is.
-    places = builder.ptrtoint(builder.alloca(LONG, n_values), LONG)
+    places, config, attribute = (
+        builder.ptrtoint(builder.alloca(LONG, size), LONG)
+        for size in (n_values, LONG(CONFIG), LONG(ATTRIBUTE))
+    )
     with each(builder, n_values) as i:
         builder.store(number_at(builder, values, i), pointer(builder, places, i))
+    one = LONG(1)
+    for base, number, value in (
+        (config, 4, stream), (config, 5, attribute), (config, 6, one), (attribute, 1, one)
+    ):  # fmt: skip
+        builder.store(value, pointer(builder, base, LONG(number)))
     with each(builder, builder.mul(count, times)) as i:
         at = builder.mul(builder.urem(i, count), LONG(HEAD))
-        head = [
+        how, kernel, *shape, first = (
             builder.load(pointer(builder, heads, builder.add(at, LONG(j)))) for j in range(HEAD)
-        ]
-        *grid, threads, memory = (builder.trunc(x, SHORT) for x in head[2:-1])
+        )
+        builder.store(how, pointer(builder, attribute, LONG(0)))
+        x, y, z, threads, memory = shape
+        for number, (low, high) in enumerate(((x, y), (z, threads), (one, one), (memory, LONG(0)))):
+            both = builder.or_(low, builder.shl(high, LONG(32)))
+            builder.store(both, pointer(builder, config, LONG(number)))
         failed = builder.call(
-            builder.inttoptr(head[0], LAUNCH.as_pointer()),
-            [head[1], *grid, threads, SHORT(1), SHORT(1), memory, stream,
-             number_at(builder, places, head[-1]), LONG(0)],
-        )  # fmt: skip
+            builder.inttoptr(launch, TAKES.as_pointer()),
+            [config, kernel, number_at(builder, places, first), LONG(0)],
+        )
         with builder.if_then(builder.icmp_signed("!=", failed, SHORT(0))):
             builder.ret(builder.zext(failed, LONG))
     builder.ret(LONG(0))

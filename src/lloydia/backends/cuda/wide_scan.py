@@ -23,6 +23,7 @@ def wide_kernel(
 ):  # fmt: skip
     """Write each row's two least scores, and the column of the least."""
     PARTS: tl.constexpr = COLUMNS // SLOTS
+    halted = tl.load(own_flow(flow) + HALT) != 0
     member = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
@@ -34,7 +35,7 @@ def wide_kernel(
     single_ptr += member * n_tiles * COLUMNS
     b_at = high_ptr + column[None, :] * width + f[:, None]
     # Not a return: no branch around the loop.
-    n_tiles = tl.where(tl.load(own_flow(flow) + HALT) != 0, 0, n_tiles)
+    n_tiles = tl.where(halted, 0, n_tiles)
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     scores = tl.zeros((ROWS, COLUMNS), tl.float32)
     n_chunks = width // CHUNK
