@@ -221,7 +221,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         # A fit like one before: what depends on its form alone was checked, and decided, then.
         again = loaded(AGAIN) if own else None
         if again is not None and (engine := again.engine_like(self, X, sample_weight)) is not None:
-            best = minimise(
+            best = engine.at_once(self.init, self.tol) or minimise(
                 engine, self.init, algorithm=self.algorithm, rule=self._rule(engine),
                 max_iter=self.max_iter, empty=self.empty,
             )  # fmt: skip

@@ -31,6 +31,7 @@ __all__ = [
     "OtherDataError",
     "Result",
     "Run",
+    "is_watched",
     "minimise",
     "steps",
     "watch",
@@ -54,6 +55,11 @@ def watch(function: Callable[[Report], object]) -> Iterator[None]:
         yield
     finally:
         _watchers.reset(token)
+
+
+def is_watched() -> bool:
+    """Return whether somebody wants to see every iteration of fits in this context."""
+    return bool(_watchers.get())
 
 
 class Result(NamedTuple):

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import suppress
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lloydia.backends.cuda.devices import check_memory
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.fetching import is_here
+from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
 from lloydia.backends.cuda.launching import INTERPRETED
 from lloydia.backends.cuda.low_run import LowRun
 from lloydia.backends.engine import UNLIMITED
+from lloydia.loop import LIMIT, Result, is_watched
 from lloydia.seeding.given import fits
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ values_of = attrgetter(*PARAMETERS)
 MORE = frozenset(("_skl_callbacks", "_parent_callback_ctx", "feature_names_in_"))
 
 
-class Known(NamedTuple):
+@dataclass
+class Known:
     """What an engine knew by the form of its fit.
 
     Attributes
@@ -54,11 +58,14 @@ class Known(NamedTuple):
         The bytes that its run takes.
     low : tuple of int, or None
         `n_slots` and `together` of a run over few features.
+    first : KnownLaunch, optional
+        Its first launch, once there was one that was planned.
     """
 
     attributes: dict[str, Any]
     needed: int
     low: tuple[int, int] | None
+    first: KnownLaunch | None = None
 
 
 _known: dict[Hashable, Known] = {}
@@ -68,6 +75,8 @@ class Again(CUDA):
     """An engine that knows the form of its fit, for one run."""
 
     known: Known
+    # What the run is made for: it was launched first.
+    first: FirstLaunch | None = None
 
     def start(
         self,
@@ -77,13 +86,46 @@ class Again(CUDA):
         max_iter: int = UNLIMITED,
     ) -> None:
         # On its device, which has been the current one since the form was asked for.
-        known = self.known
-        check_memory(known.needed, self.device)
-        self.begun = self._begin(centers)
+        known, first = self.known, self.first
+        if first is None:
+            check_memory(known.needed, self.device)
+            self.begun = self._begin(centers)
         if known.low is None:
             self._build_tensor(self.begun, settles)
-        else:
-            self._build_low(None, self.begun, *known.low, settles)
+            return
+        self._build_low(None, self.begun, *known.low, settles)
+        if first is not None:
+            self.queued = self.launched = first.known.launched[0]
+            self.first = None
+        elif known.first is None:
+            assert isinstance(self.run, LowRun)
+            last = min(known.low[1], self.max_iter)
+            known.first = self.run.first_like(last, last == self.max_iter)
+
+    def at_once(self, centers: torch.Tensor, tol: float) -> Result | None:
+        """Launch what a run begins with; return its result if that is there then.
+
+        Else the loop goes on with it, or begins it.
+        """
+        known = self.known
+        if known.first is None or is_watched() or self.X.data_ptr() % 16:
+            return None
+        check_memory(known.needed, self.device)
+        self.begun = begun = self._begin(centers)
+        assert isinstance(begun, torch.Tensor)
+        if begun.data_ptr() % 16:
+            return None
+        first = self.first = FirstLaunch(known.first, self.X, begun)
+        n_iter, ends, _ = known.first.launched
+        found = first.outcome(self.most_bits) if ends and tol == 0.0 else None
+        if found is None:
+            return None
+        self.n_distances = (n_iter + 1) * self.n_samples * self.k
+        self.n_rechecked = found.rechecked
+        return Result(
+            found.labels, found.centers, found.inertia, n_iter, False, LIMIT, [], self.algorithm,
+            found.full,
+        )  # fmt: skip
 
 
 def form_of(model: KMeans, X: Any, sample_weight: Any) -> tuple | None:

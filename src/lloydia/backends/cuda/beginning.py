@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.first_launch import FirstLaunch
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
 from lloydia.backends.cuda.half_rows import padded
@@ -58,6 +59,8 @@ class Beginning(Picks):
     # Where labels are looked for now: the centres that the rows were assigned to.
     used: torch.Tensor
     ending: LowEnding | Ending | None
+    # What was launched for the next run over few features.
+    first: FirstLaunch | None = None
 
     def forget_extent(self) -> None:
         super().forget_extent()
@@ -287,10 +290,12 @@ class Beginning(Picks):
         settles: bool,
     ) -> None:
         """Make a run over few features."""
-        self.run = run = LowRun(self, lattice, centers, n_slots, settles)
+        self.run = run = LowRun(self, lattice, centers, n_slots, settles, self.first)
         run.together = together
         if self.limits:
             run.spread = self._spread_of(run)
+            if self.first is not None:
+                run.spread.done()
         self.used, self.ending = run.current, None
 
     @property

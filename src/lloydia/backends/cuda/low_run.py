@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.fetching import Fetched
+from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch, find
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
 from lloydia.backends.cuda.low_cells import sides_of
@@ -21,7 +22,7 @@ from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.plans import Layout, planned
+from lloydia.backends.cuda.plans import Layout, plan_of, planned
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
 
@@ -48,6 +49,8 @@ class LowRun(LowTold):
         Iterations whose centres and reports are kept.
     settles : bool
         Whether iterations end at one with empty clusters.
+    first : FirstLaunch, optional
+        Was launched for it, in its memory.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class LowRun(LowTold):
         centers: NDArray | torch.Tensor,
         n_slots: int,
         settles: bool,
+        first: FirstLaunch | None = None,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.lattice, self.settles = proxy(rows), lattice, int(settles)
@@ -77,6 +81,12 @@ class LowRun(LowTold):
             n, d, k, n_slots, LIMBS if lattice is None else lattice.grid.n_limbs, self.bits,
             rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize, device,
         )  # fmt: skip
+        self._nothing_told()
+        if first is not None:
+            assert isinstance(centers, torch.Tensor)
+            self.begun = centers
+            self._adopt_first(first)
+            return
         if isinstance(centers, torch.Tensor):
             self.begun, self.current = centers, torch.empty_like(centers)
         else:
@@ -86,7 +96,13 @@ class LowRun(LowTold):
         self._take()
         if lattice is not None:  # Else the first launch writes them.
             self.zeros.zero_()
-        self._nothing_told()
+
+    def _adopt_first(self, first: FirstLaunch) -> None:
+        """Be the run whose first launch this was."""
+        self.labels, self.current, self.piece = first.labels, first.current, first.piece
+        self.launched = first.known.launched
+        self.last, self.stale = first.known.launched[0], False
+        self.sent.append((self.last, first.coming))
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
@@ -94,6 +110,23 @@ class LowRun(LowTold):
             self.sent.append((self.last, self._fetch()))
         self.last = last
         self.queue(last - first + 1, assigns=ends, adds=True)
+
+    def first_like(self, n_iterations: int, ends: bool) -> KnownLaunch | None:
+        """Return what is known of the first launch of runs like this, which has launched nothing.
+
+        None where none was planned, or it tells the host too much.
+        """
+        self.launched, device = (n_iterations, ends, True), self.rows.device
+        coming = Fetched.written(self.shape.edges[-1], device)
+        if coming is None:
+            return None
+        layout = self._layout(coming.memory)
+        regions = (
+            desk_of(device), self.rows.X, self.begun, self.piece, self.current, self.labels,
+            coming.memory,
+        )  # fmt: skip
+        plan = plan_of(device, layout)
+        return find(plan, layout.parts, regions, self.launched, self.shape, self.k)
 
     def assign(self) -> None:
         """Queue an assignment."""
