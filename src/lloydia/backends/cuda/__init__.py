@@ -38,9 +38,10 @@ Where to look:
   are there in half precision only.
 * Distances and inertia: :mod:`distances`, :mod:`totals`, :mod:`lane_sums`; :mod:`distinct` labels.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
-* The host's part of short fits: :mod:`again` (what was decided before), :mod:`first_launch` (what is
-  queued before anything is made of a run), :mod:`plans` (what was
-  launched before), :mod:`series` and :mod:`driver` (launches as numbers), :mod:`pieces` (memory).
+* The host's part of short fits: :mod:`again` (what was decided before), :mod:`first_launch` and
+  :mod:`first_iterations` (what is queued before anything is made of a run), :mod:`plans` (what was
+  launched before) and :mod:`regions`, :mod:`series` and :mod:`driver` (launches as numbers),
+  :mod:`pieces` (memory).
 
 Words:
 

@@ -21,6 +21,7 @@ import torch
 from lloydia.backends.cuda.devices import check_memory
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.fetching import is_here
+from lloydia.backends.cuda.first_iterations import FirstIterations, KnownIterations
 from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
 from lloydia.backends.cuda.launching import INTERPRETED
 from lloydia.backends.cuda.low_run import LowRun
@@ -58,14 +59,14 @@ class Known:
         The bytes that its run takes.
     low : tuple of int, or None
         `n_slots` and `together` of a run over few features.
-    first : KnownLaunch, optional
-        Its first launch, once there was one that was planned.
+    first : KnownLaunch or KnownIterations, optional
+        What it begins with, once such a run was planned.
     """
 
     attributes: dict[str, Any]
     needed: int
     low: tuple[int, int] | None
-    first: KnownLaunch | None = None
+    first: KnownLaunch | KnownIterations | None = None
 
 
 _known: dict[Hashable, Known] = {}
@@ -75,8 +76,6 @@ class Again(CUDA):
     """An engine that knows the form of its fit, for one run."""
 
     known: Known
-    # What the run is made for: it was launched first.
-    first: FirstLaunch | None = None
 
     def start(
         self,
@@ -86,37 +85,49 @@ class Again(CUDA):
         max_iter: int = UNLIMITED,
     ) -> None:
         # On its device, which has been the current one since the form was asked for.
-        known, first = self.known, self.first
-        if first is None:
-            check_memory(known.needed, self.device)
+        begins = self.first_launch is None and self.first_iterations is None
+        if begins:
+            check_memory(self.known.needed, self.device)
             self.begun = self._begin(centers)
-        if known.low is None:
+        if self.known.low is None:
             self._build_tensor(self.begun, settles)
-            return
-        self._build_low(None, self.begun, *known.low, settles)
-        if first is not None:
-            self.queued = self.launched = first.known.launched[0]
-            self.first = None
-        elif known.first is None:
-            assert isinstance(self.run, LowRun)
-            last = min(known.low[1], self.max_iter)
-            known.first = self.run.first_like(last, last == self.max_iter)
+        else:
+            self._build_low(None, self.begun, *self.known.low, settles)
+        if begins and self.known.first is None:
+            self.known.first = self._first_like()
+        elif self.first_launch is not None:
+            self.queued = self.launched = self.first_launch.known.launched[0]
+        # They are the run's now, and not those of one that begins again.
+        self.first_launch = self.first_iterations = None
+
+    def _first_like(self) -> KnownLaunch | KnownIterations | None:
+        """Return what is known by now of what the next run begins with."""
+        n_iterations = min(self.run.together, self.max_iter)
+        if isinstance(self.run, LowRun):
+            return self.run.first_like(n_iterations, n_iterations == self.max_iter)
+        # What a limit is found by is not among it.
+        if self.tolerance != 0.0 or not isinstance(self.begun, torch.Tensor):
+            return None
+        return self.run.first_like(self.begun, n_iterations)
 
     def at_once(self, centers: torch.Tensor, tol: float) -> Result | None:
         """Launch what a run begins with; return its result if that is there then.
 
         Else the loop goes on with it, or begins it.
         """
-        known = self.known
-        if known.first is None or is_watched() or self.X.data_ptr() % 16:
+        known = self.known.first
+        if known is None or is_watched() or self.X.data_ptr() % 16:
             return None
-        check_memory(known.needed, self.device)
+        check_memory(self.known.needed, self.device)
         self.begun = begun = self._begin(centers)
         assert isinstance(begun, torch.Tensor)
         if begun.data_ptr() % 16:
             return None
-        first = self.first = FirstLaunch(known.first, self.X, begun)
-        n_iter, ends, _ = known.first.launched
+        if isinstance(known, KnownIterations):
+            self.first_iterations = FirstIterations(known, self.X, begun)
+            return None
+        self.first_launch = first = FirstLaunch(known, self.X, begun)
+        n_iter, ends, _ = known.launched
         found = first.outcome(self.most_bits) if ends and tol == 0.0 else None
         if found is None:
             return None

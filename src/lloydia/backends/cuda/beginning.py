@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.first_iterations import FirstIterations
 from lloydia.backends.cuda.first_launch import FirstLaunch
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
@@ -59,8 +60,9 @@ class Beginning(Picks):
     # Where labels are looked for now: the centres that the rows were assigned to.
     used: torch.Tensor
     ending: LowEnding | Ending | None
-    # What was launched for the next run over few features.
-    first: FirstLaunch | None = None
+    # What was queued for the next run, over few features or over more.
+    first_launch: FirstLaunch | None = None
+    first_iterations: FirstIterations | None = None
 
     def forget_extent(self) -> None:
         super().forget_extent()
@@ -277,8 +279,8 @@ class Beginning(Picks):
         """Make a run over more features."""
         if self.halves is None:
             # The device stores them while the host goes on.
-            self.halve(later=isinstance(centers, torch.Tensor))
-        self.run = TensorRun(self, centers, self.lag, settles)
+            self.halve(later=isinstance(centers, torch.Tensor), first=self.first_iterations)
+        self.run = TensorRun(self, centers, self.lag, settles, self.first_iterations)
         self.used, self.ending = self.run.current, None
 
     def _build_low(
@@ -290,11 +292,11 @@ class Beginning(Picks):
         settles: bool,
     ) -> None:
         """Make a run over few features."""
-        self.run = run = LowRun(self, lattice, centers, n_slots, settles, self.first)
+        self.run = run = LowRun(self, lattice, centers, n_slots, settles, self.first_launch)
         run.together = together
         if self.limits:
             run.spread = self._spread_of(run)
-            if self.first is not None:
+            if self.first_launch is not None:
                 run.spread.done()
         self.used, self.ending = run.current, None
 

@@ -6,7 +6,6 @@ is made of the run here, and where that launch was all of it, nothing needs to b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +18,10 @@ from lloydia.backends.cuda.launching import stream_of
 from lloydia.backends.cuda.low_grid import desk_of
 from lloydia.backends.cuda.low_shape import LowShape
 from lloydia.backends.cuda.means import HEAD, MOVE, RECHECKED
-from lloydia.backends.cuda.plans import Plan
+from lloydia.backends.cuda.regions import Within
 from lloydia.backends.cuda.totals import join_cost
 
-__all__ = ["FirstLaunch", "KnownLaunch", "Outcome", "find"]
+__all__ = ["FirstLaunch", "KnownLaunch", "Outcome"]
 
 # The bits of a move whose square does not underflow.
 LEAST_MOVE = int(np.float64(2.0**-500).view(np.int64))
@@ -36,10 +35,8 @@ class KnownLaunch(NamedTuple):
 
     Attributes
     ----------
-    plan : Plan
-    places : sequence of (int, int)
-        Of each of its parts, in which of the regions it lies, and how far in: those are the desk,
-        the rows, the start, the piece, the centres, the labels, and the host's memory.
+    launches : Within
+        By the desk, the rows, the start, the piece, the centres, the labels, and the host's memory.
     launched : tuple of (int, bool, bool)
         How many iterations; whether an assignment follows, and the inertia.
     shape : LowShape
@@ -48,12 +45,19 @@ class KnownLaunch(NamedTuple):
         What is told where every label occurs: 1 for each, as the halves of integers.
     """
 
-    plan: Plan
-    places: Sequence[tuple[int, int]]
+    launches: Within
     launched: tuple[int, bool, bool]
     shape: LowShape
     k: int
     all_seen: list[int]
+
+    @staticmethod
+    def of(
+        launches: Within, launched: tuple[int, bool, bool], shape: LowShape, k: int
+    ) -> KnownLaunch:
+        """Return what is known of these launches."""
+        all_seen = np.array([1] * k + [0] * (k % 2), dtype=np.int32).view(np.int64).tolist()
+        return KnownLaunch(launches, launched, shape, k, all_seen)
 
 
 class Outcome(NamedTuple):
@@ -74,40 +78,6 @@ class Outcome(NamedTuple):
     inertia: float
     rechecked: int
     full: bool
-
-
-def find(
-    plan: Plan | None,
-    parts: Sequence[torch.Tensor],
-    regions: Sequence[torch.Tensor],
-    launched: tuple[int, bool, bool],
-    shape: LowShape,
-    k: int,
-) -> KnownLaunch | None:
-    """Return what can be known of a launch that was planned; None where it was not.
-
-    Parameters
-    ----------
-    parts : sequence of torch.Tensor
-        Of its layout.
-    regions : sequence of torch.Tensor
-        See :class:`KnownLaunch`.
-    """
-    if plan is None:
-        return None
-    places = []
-    for part in parts:
-        at = part.data_ptr()
-        within = [
-            (i, at - region.data_ptr())
-            for i, region in enumerate(regions)
-            if 0 <= at - region.data_ptr() < region.nbytes
-        ]
-        if not within:
-            return None
-        places.append(within[0])
-    all_seen = np.array([1] * k + [0] * (k % 2), dtype=np.int32).view(np.int64).tolist()
-    return KnownLaunch(plan, tuple(places), launched, shape, k, all_seen)
 
 
 class FirstLaunch:
@@ -144,8 +114,7 @@ class FirstLaunch:
             )
         ]  # fmt: skip
         try:
-            series = known.plan.at([regions[i] + within for i, within in known.places])
-            series.queue(stream_of(device.index))
+            known.launches.at(regions).queue(stream_of(device.index))
         finally:
             coming.note()
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.fetching import Fetched
-from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch, find
+from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
 from lloydia.backends.cuda.low_cells import sides_of
@@ -23,6 +23,7 @@ from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, plan_of, planned
+from lloydia.backends.cuda.regions import within
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
 
@@ -125,8 +126,8 @@ class LowRun(LowTold):
             desk_of(device), self.rows.X, self.begun, self.piece, self.current, self.labels,
             coming.memory,
         )  # fmt: skip
-        plan = plan_of(device, layout)
-        return find(plan, layout.parts, regions, self.launched, self.shape, self.k)
+        launches = within(plan_of(device, layout), layout.parts, regions)
+        return launches and KnownLaunch.of(launches, self.launched, self.shape, self.k)
 
     def assign(self) -> None:
         """Queue an assignment."""

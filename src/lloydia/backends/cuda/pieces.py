@@ -43,11 +43,15 @@ class Piece:
     device : torch.device
     cuts : Cuts
         The parts.
+    whole : torch.Tensor, optional
+        Memory that it is to be.
     """
 
-    def __init__(self, device: torch.device, cuts: Cuts) -> None:
+    def __init__(self, device: torch.device, cuts: Cuts, whole: torch.Tensor | None = None) -> None:
         self._cuts, size = cuts
-        self.whole = torch.empty(size, dtype=torch.uint8, device=device)
+        if whole is None:
+            whole = torch.empty(size, dtype=torch.uint8, device=device)
+        self.whole = whole
 
     def begin(self, name: str) -> int:
         """Return how far in a part begins."""

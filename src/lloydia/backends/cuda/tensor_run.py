@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import proxy
@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
+from lloydia.backends.cuda.first_iterations import FirstIterations, KnownIterations
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned_steps
+from lloydia.backends.cuda.plans import Layout, Owner, Scratch, plan_of, planned, planned_steps
 from lloydia.backends.cuda.recording import Recording
+from lloydia.backends.cuda.regions import within
 from lloydia.backends.cuda.reports import Reports, Told
+from lloydia.backends.cuda.series import Apart, Series
 from lloydia.backends.cuda.starting import Start, queue_start
 from lloydia.backends.cuda.tensor_memory import TensorMemory
 from lloydia.backends.cuda.upload import put
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
+
+# Of what a first iteration queues, start, packing, assignment and update, which belong together.
+FIRST, AHEAD = (1, 4), (2, 4)
+STEPS = (1, 3), (2, 3), FIRST, AHEAD
 
 
 class TensorRun(TensorMemory):
@@ -44,6 +51,8 @@ class TensorRun(TensorMemory):
         Iterations that are queued while one is waited for.
     settles : bool
         Whether iterations end at one with empty clusters.
+    first : FirstIterations, optional
+        Were queued for it, in its memory.
 
     Attributes
     ----------
@@ -51,21 +60,26 @@ class TensorRun(TensorMemory):
         Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
         nothing either: so what changes `current` between iterations, or ends a halt, makes it
         false.
-    early : bool
-        Whether the next iteration is the first one and was queued with the start.
+    early : int
+        How many iterations, from the first on, were queued with the start and are to be launched.
     """
 
     packed: bool
-    early: bool
+    early: int
 
     def __init__(
-        self, rows: CUDA, centers: NDArray | torch.Tensor, lag: int, settles: bool
+        self,
+        rows: CUDA,
+        centers: NDArray | torch.Tensor,
+        lag: int,
+        settles: bool,
+        first: FirstIterations | None = None,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.settles = proxy(rows), int(settles)
         self.shape = lag + 4, *centers.shape
         self.n_limbs = rows.expected or 0
-        self._take()
+        self._take(first)
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres, an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
@@ -73,7 +87,10 @@ class TensorRun(TensorMemory):
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
-        self._begin(centers)
+        if first is None:
+            self._begin(centers)
+        else:
+            self._adopt_first(first)
 
     @cached_property
     def reports(self) -> Reports:
@@ -87,14 +104,14 @@ class TensorRun(TensorMemory):
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""
-        self.packed = self.early = False
+        self.packed, self.early = False, 0
         rows = self.rows
         if isinstance(centers, torch.Tensor):
             start = Start(centers, rows.measured)
             assert start.bounds is not None
             if rows.guess():
                 self._queue_first(start)
-                self.early = True
+                self.early = 1
                 return
         else:
             start = Start(self.history[0], None)
@@ -131,8 +148,8 @@ class TensorRun(TensorMemory):
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
         if self.early:
-            self.early = False
-            left -= 1
+            left -= self.early
+            self.early = 0
         elif self.starting.times == 0:
             self._first()
             left -= 1
@@ -167,16 +184,50 @@ class TensorRun(TensorMemory):
         assert rows.halves is not None
         self.ahead = packs_ahead(self.shape[1], rows.halves.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self._update
+        self._did(planned_steps(works, rows.device, self._first_layout(start), STEPS))
+
+    def _first_layout(self, start: Start | None) -> Layout:
+        """Return what the first iteration depends on, with the start if there is one."""
         layout = self._iterating()
-        if start is not None:
-            layout = layout.after(self._starting(start))
-        scan, assignment, first, ahead = planned_steps(
-            works, rows.device, layout, [(1, 3), (2, 3), (1, 4), (2, 4)]
-        )
+        return layout if start is None else layout.after(self._starting(start))
+
+    def _did(self, steps: Sequence[Series | Apart]) -> None:
+        """Take what the first iteration has launched, in STEPS."""
+        scan, assignment, first, ahead = steps
         self.scanning.did(scan)
         self.assigning.did(assignment)
         self.starting.did(first)
         self.iterating.did(ahead if self.ahead else first)
+
+    def _adopt_first(self, first: FirstIterations) -> None:
+        """Be the run whose first iterations these were."""
+        rows = self.rows
+        guessed = rows.guess()
+        assert guessed
+        assert rows.halves is not None
+        self.packed, self.early = False, first.known.n_iterations
+        self.ahead = packs_ahead(self.shape[1], rows.halves.width)
+        self._did(first.steps())
+        self.iterating.times = self.early
+
+    def first_like(self, begun: torch.Tensor, n_iterations: int) -> KnownIterations | None:
+        """Return what is known of so many first iterations of runs like this, from a start.
+
+        None where the first was not planned with the start and the storing of the rows.
+        """
+        rows, halves = self.rows, self.rows.halves
+        if not self.early or halves is None or rows.measured is None:
+            return None
+        own = rows.measured, halves.piece.whole, self.piece.whole
+        regions = rows.X, begun, self.current, self.labels, *own
+        storing, first = halves.layout(own[0]), self._first_layout(Start(begun, own[0]))
+        both = (
+            within(plan_of(rows.device, layout), layout.parts, regions)
+            for layout in (storing, first)
+        )
+        following = STEPS.index(AHEAD if self.ahead else FIRST)
+        zeros = self.piece.begin("update")
+        return KnownIterations.of(*both, following, n_iterations, own, zeros)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""

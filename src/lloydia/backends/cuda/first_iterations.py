@@ -1,0 +1,125 @@
+"""The first iterations over more features, where another run of their form was before.
+
+As in :mod:`first_launch`: rows are stored, a start is taken over and some iterations are queued
+before anything is made of the run, by addresses alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+
+from lloydia.backends.cuda.launching import stream_of
+from lloydia.backends.cuda.pieces import aligned
+from lloydia.backends.cuda.plans import CLEAN
+from lloydia.backends.cuda.regions import Within
+from lloydia.backends.cuda.series import Heads, Series
+
+__all__ = ["FirstIterations", "KnownIterations"]
+
+
+class KnownIterations(NamedTuple):
+    """What first iterations of a form have in common.
+
+    Attributes
+    ----------
+    storing, first : Within
+        The storing of the rows, and what follows up to the end of the first iteration; by the rows,
+        the start, the centres, the labels, the rows' bounds, what is stored of them, and the rest
+        of the run's memory.
+    following : Heads
+        Of the launches of the first, those of an iteration that follows.
+    n_iterations : int
+    sizes : sequence of int
+        Of the last three regions, and of the scratch of the first iteration, in bytes.
+    zeros : int
+        How far in the last region zeros begin, as many as it wants.
+    """
+
+    storing: Within
+    first: Within
+    following: Heads
+    n_iterations: int
+    sizes: Sequence[int]
+    zeros: int
+
+    @staticmethod
+    def of(
+        storing: Within | None, first: Within | None, following: int, n_iterations: int,
+        regions: Sequence[torch.Tensor], zeros: int,
+    ) -> KnownIterations | None:  # fmt: skip
+        """Return what is known of iterations in these regions; `following` is the span's number.
+
+        None where they are not planned, or want more zeros than there are.
+        """
+        if storing is None or first is None:
+            return None
+        plan = first.plan
+        if plan.zeros and plan.zeros[-1] > CLEAN:
+            return None
+        scratch = plan.rest[-1] if plan.rest else 0
+        sizes = *(region.nbytes for region in regions), scratch
+        return KnownIterations(storing, first, plan.spans[following], n_iterations, sizes, zeros)
+
+
+class FirstIterations:
+    """Some that are queued as this is made.
+
+    Parameters
+    ----------
+    known : KnownIterations
+    X : torch.Tensor of shape (n, d)
+    begun : torch.Tensor of shape (k, d)
+        The start: both of the form's types, on the current device, and multiples of 16 bytes.
+
+    Attributes
+    ----------
+    labels, current : torch.Tensor
+        As of :class:`~lloydia.backends.cuda.tensor_run.TensorRun`.
+    series : Series
+        The launches up to the end of the first iteration; it keeps their memory.
+    """
+
+    def __init__(self, known: KnownIterations, X: torch.Tensor, begun: torch.Tensor) -> None:
+        self.known = known
+        self.current = torch.empty_like(begun)
+        self.labels = torch.empty(X.shape[0], dtype=torch.int32, device=X.device)
+        self.edges = [*accumulate(map(aligned, known.sizes), initial=0)]
+        self.memory = torch.empty(self.edges[-1], dtype=torch.uint8, device=X.device)
+        begin = self.memory.data_ptr()
+        *places, scratch = (begin + edge for edge in self.edges[:-1])
+        there = X.data_ptr(), begun.data_ptr(), self.current.data_ptr(), self.labels.data_ptr()
+        regions = *there, *places
+        stream = stream_of(X.device.index)
+        known.storing.at(regions).queue(stream)
+        series = known.first.at(regions, scratch, places[-1] + known.zeros)
+        series.queue(stream)
+        if known.n_iterations > 1:
+            series.some(known.following).queue(stream, known.n_iterations - 1)
+        self.series = series.keeping((X, begun, self.current, self.labels, self.memory))
+
+    def _region(self, i: int) -> torch.Tensor:
+        begin = self.edges[i]
+        return self.memory[begin : begin + self.known.sizes[i]]
+
+    @property
+    def bounds(self) -> torch.Tensor:
+        """See :func:`lloydia.backends.cuda.extent.new_bounds`."""
+        return self._region(0).view(torch.int64).view(1, 2, -1)
+
+    @property
+    def stored(self) -> torch.Tensor:
+        """The piece of :class:`~lloydia.backends.cuda.half_rows.HalfRows`."""
+        return self._region(1)
+
+    @property
+    def piece(self) -> torch.Tensor:
+        """That of the run."""
+        return self._region(2)
+
+    def steps(self) -> list[Series]:
+        """Return the spans of the plan, as where these were queued."""
+        return [self.series.some(span) for span in self.known.first.plan.spans]

@@ -1,0 +1,187 @@
+"""Fits of known forms over more features: their first iterations come first; plans are replayed."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from lloydia import KMeans
+from lloydia.backends.cuda import beginning, first_iterations
+from lloydia.backends.reference import Reference
+from lloydia.data.arrays import on_host
+from lloydia.loop import minimise
+from lloydia.stopping import Shift
+from replayed import replay
+from table import blobs
+
+N, D, K = 150, 12, 4
+
+
+@pytest.fixture
+def taken(device, monkeypatch):
+    """Return a list of the iterations that were queued first, by the fits that did so."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are replayed in the interpreter only")
+    torch.use_deterministic_algorithms(True, warn_only=True)  # memory begins with no numbers
+    replay(monkeypatch)
+    counts, begin = [], first_iterations.FirstIterations.__init__
+
+    def begun(self, known, *args):
+        begin(self, known, *args)
+        counts.append(known.n_iterations)
+
+    monkeypatch.setattr(first_iterations.FirstIterations, "__init__", begun)
+    yield counts
+    torch.use_deterministic_algorithms(False)
+
+
+def rows_of(seed, dtype="float32", d=D, n=N):
+    return torch.from_numpy(blobs(n, d, "float64", seed)).to(getattr(torch, dtype))
+
+
+def start_of(X, k=K):
+    wide = torch.float64 if X.dtype == torch.float64 else torch.float32
+    return X[:: max(1, len(X) // k)][:k].to(wide).clone()
+
+
+def known_form(X, k=K, **parameters):
+    """Return an estimator with a start in X, whose first iterations are known.
+
+    The first fit teaches the limbs of the sums, the second the plans and what comes first.
+    """
+    parameters = {"n_init": 1, "tol": 0.0, "max_iter": 3, **parameters}
+    for seed in (98, 99):
+        before = rows_of(seed, str(X.dtype).removeprefix("torch."), X.shape[1], len(X))
+        KMeans(k, init=start_of(before, k), **parameters).fit(before)
+    return KMeans(k, init=start_of(X, k), **parameters)
+
+
+def answer(model):
+    labels, centers = on_host(model.labels_), on_host(model.cluster_centers_)
+    return labels.tobytes(), centers.tobytes(), model.inertia_, model.n_iter_
+
+
+def oracle(model, X):
+    wide = X.double() if X.dtype == torch.float64 else X.float()
+    result = minimise(
+        Reference(wide.numpy(), None), on_host(model.init).copy(), algorithm="lloyd",
+        rule=Shift(0.0), max_iter=model.max_iter, empty=model.empty,
+    )  # fmt: skip
+    labels, centers = on_host(result.labels), on_host(result.centers)
+    return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("dtype", "d", "k"), [("float32", 12, 4), ("float64", 9, 3), ("float16", 33, 70)]
+)
+def test_the_same_bits(dtype, d, k, max_iter, taken):
+    X = rows_of(1, dtype, d)
+    model = known_form(X, k, max_iter=max_iter)
+    assert not taken
+    model.fit(X)
+    assert taken == [min(max_iter, 7)]
+    assert answer(model) == oracle(model, X)
+    again = KMeans(**model.get_params()).fit(X)
+    assert again.n_distances_ == model.n_distances_
+    assert again.n_rechecked_ == model.n_rechecked_
+
+
+def test_more_centres_than_are_packed_ahead(taken):
+    X = rows_of(1, d=9, n=700)
+    model = known_form(X, 260, max_iter=3).fit(X)
+    assert taken == [3]
+    assert answer(model) == oracle(model, X)
+
+
+@pytest.mark.parametrize("empty", ["relocate", "keep"])
+def test_empty_clusters(empty, taken):
+    X = rows_of(1)
+    model = known_form(X, empty=empty)
+    model.init[1] = 1e3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+    assert taken == [3]
+    assert answer(model) == oracle(model, X)
+
+
+def test_other_limbs_than_were_guessed(taken):
+    X = rows_of(1)
+    model = known_form(X)
+    X[3, 4], X[4, 4] = 1e30, 1e-30
+    assert answer(model.fit(X)) == oracle(model, X)
+    assert taken == [3]
+
+
+def test_a_run_that_begins_again_queues_what_it_needs_itself(taken, monkeypatch):
+    built, build = [], beginning.Beginning._build_tensor
+
+    def noted(engine, *args):
+        built.append(engine.first_iterations)
+        build(engine, *args)
+
+    X = rows_of(1)
+    model = known_form(X)
+    monkeypatch.setattr(beginning.Beginning, "_build_tensor", noted)
+    X[3, 4], X[4, 4] = 1e30, 1e-30
+    model.fit(X)
+    assert [first is None for first in built] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, start: X[5].fill_(torch.nan), "Input X contains NaN"),
+        (lambda X, start: start[1].fill_(torch.inf), "init contains infinity"),
+    ],
+)
+def test_numbers_are_refused(spoil, message, taken):
+    X = rows_of(3)
+    model = known_form(X).fit(X)
+    before = answer(model)
+    spoil(X, model.init)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    assert answer(model) == before
+    assert taken == [3, 3]
+
+
+def test_rows_and_starts_that_begin_anywhere(taken):
+    X = rows_of(1, d=9, n=N + 1)
+    model = known_form(X[:N].clone())
+    expected = oracle(model, X[1:])
+    assert X[1:].data_ptr() % 16
+    assert answer(model.fit(X[1:])) == expected
+    model.init = torch.cat([model.init[:1], model.init])[1:]
+    assert model.init.data_ptr() % 16
+    assert answer(model.fit(X[1:].clone())) == expected
+    assert not taken
+
+
+def test_a_start_that_lies_in_the_rows(taken):
+    X = rows_of(1)
+    model = known_form(X)
+    model.init = X[8 : 8 + K]
+    before = X.clone()
+    assert answer(model.fit(X)) == oracle(model, X)
+    assert torch.equal(X, before)
+    assert taken == [3]
+
+
+def test_where_a_limit_is_to_be_found_nothing_is_queued_first(taken):
+    X = rows_of(1)
+    known_form(X, tol=1e-4).fit(X)
+    assert not taken
+
+
+def test_results_are_apart(taken):
+    X, Y = rows_of(1), rows_of(2)
+    model = known_form(X).fit(X)
+    first = answer(model)
+    other = KMeans(**model.get_params()).set_params(init=start_of(Y)).fit(Y)
+    assert taken == [3, 3]
+    assert answer(model) == first
+    assert answer(other) == oracle(other, Y)
