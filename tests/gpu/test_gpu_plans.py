@@ -108,6 +108,36 @@ def test_streams_and_threads_that_fit_at_once(beside):
     assert found == [expected] * 80
 
 
+@pytest.mark.parametrize("max_iter", [6, 40])
+@pytest.mark.parametrize(("dtype", "d"), [("float32", 2), ("float64", 3), ("float32", 12)])
+def test_what_comes_first_of_many_fits_at_once(dtype, d, max_iter):
+    """Each thread its own rows and starts, of one form; some runs are over with what came first."""
+    cases, found = [], {}
+    for seed in range(4):
+        rows = blobs(30_000, d, dtype, seed)
+        model = KMeans(6, init=rows[:6].copy(), n_init=1, tol=0.0, max_iter=max_iter)
+        there = torch.as_tensor(rows).cuda()
+        cases.append((there, there[:6].clone(), answer(model.fit(rows))))
+    torch.cuda.synchronize()
+
+    def fits(number, stream):
+        with torch.cuda.stream(stream):
+            for i in range(24):
+                there, start, expected = cases[(number + i) % len(cases)]
+                model = KMeans(6, init=start, n_init=1, tol=0.0, max_iter=max_iter).fit(there)
+                found[number, i] = answer(model) == expected
+
+    shared = torch.cuda.Stream()
+    streams = shared, shared, torch.cuda.Stream(), torch.cuda.default_stream()
+    threads = [Thread(target=fits, args=case) for case in enumerate(streams)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 96
+    assert all(found.values())
+
+
 def test_nothing_waits_for_the_collector():
     X = torch.as_tensor(blobs(20000, 12, "float32")).cuda()
     gc.collect()
