@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lloydia import KMeans
-from lloydia.backends.cuda import beginning, first_iterations
+from lloydia.backends.cuda import again, beginning, first_iterations, found_grid
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise
@@ -114,6 +114,62 @@ def test_other_limbs_than_were_guessed(taken):
     X[3, 4], X[4, 4] = 1e30, 1e-30
     assert answer(model.fit(X)) == oracle(model, X)
     assert taken == [3]
+
+
+def test_limbs_that_others_have_taught_in_between(taken):
+    """Of X the sums have one limb, of Y five: each fit is right, whoever was before."""
+    X, Y = rows_of(1), rows_of(1)
+    Y[3, 4], Y[4, 4] = 1e30, 1e-30
+    model, other = known_form(X), known_form(Y)
+    taken.clear()
+    for rows in (Y, Y, Y, X, X, Y, X):
+        model.init = start_of(rows)
+        assert answer(model.fit(rows)) == oracle(model, rows)
+        assert answer(other.fit(Y)) == oracle(other, Y)
+    assert taken
+
+
+def test_another_form_that_teaches_other_limbs(taken):
+    X, Y = rows_of(1), rows_of(1)
+    Y[3, 4], Y[4, 4] = 1e30, 1e-30
+    model = known_form(X)
+    found_grid.remember_limbs(X, 5)
+    assert answer(model.fit(X)) == oracle(model, X)
+    assert not taken  # It is by that guess, and not by the one that its form knew.
+    # What is queued is of its own guess, whatever is learnt before the run is made of it.
+    engine_start = again.Again.start
+
+    def late(engine, *args):
+        found_grid.remember_limbs(X, 7)
+        engine_start(engine, *args)
+
+    model = known_form(X, max_iter=4)
+    taken.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(again.Again, "start", late)
+        assert answer(model.fit(X)) == oracle(model, X)
+    assert taken == [4]
+
+
+def test_limbs_that_are_forgotten(taken):
+    X = rows_of(1)
+    model = known_form(X)
+    found_grid._limbs.clear()
+    for count in (0, 0, 1):  # without a guess, taught anew, and by that
+        assert answer(model.fit(X)) == oracle(model, X)
+        assert len(taken) == count
+
+
+def test_what_rows_that_begin_anywhere_teach_is_not_kept(taken):
+    X = rows_of(1, d=9, n=N + 1)
+    parameters = {"n_init": 1, "tol": 0.0, "max_iter": 3}
+    for _ in range(3):
+        KMeans(K, init=start_of(X[1:]), **parameters).fit(X[1:])
+    assert all(known.first is None for known in again._known.values())
+    model = KMeans(K, init=start_of(X[:N]), **parameters)
+    for count in (0, 1):
+        assert answer(model.fit(X[:N].clone())) == oracle(model, X[:N])
+        assert len(taken) == count
 
 
 def test_a_run_that_begins_again_queues_what_it_needs_itself(taken, monkeypatch):

@@ -23,6 +23,7 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.fetching import is_here
 from lloydia.backends.cuda.first_iterations import FirstIterations, KnownIterations
 from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
+from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.launching import INTERPRETED
 from lloydia.backends.cuda.low_run import LowRun
 from lloydia.backends.engine import UNLIMITED
@@ -85,23 +86,26 @@ class Again(CUDA):
         max_iter: int = UNLIMITED,
     ) -> None:
         # On its device, which has been the current one since the form was asked for.
-        begins = self.first_launch is None and self.first_iterations is None
-        if begins:
+        launched, queued = self.first_launch, self.first_iterations
+        nothing_yet = launched is None and queued is None
+        if nothing_yet:
             check_memory(self.known.needed, self.device)
             self.begun = self._begin(centers)
         if self.known.low is None:
             self._build_tensor(self.begun, settles)
         else:
             self._build_low(None, self.begun, *self.known.low, settles)
-        if begins and self.known.first is None:
+        if launched is not None:
+            self.queued = self.launched = launched.known.launched[0]
+        if nothing_yet and self.known.first is None:
             self.known.first = self._first_like()
-        elif self.first_launch is not None:
-            self.queued = self.launched = self.first_launch.known.launched[0]
         # They are the run's now, and not those of one that begins again.
         self.first_launch = self.first_iterations = None
 
     def _first_like(self) -> KnownLaunch | KnownIterations | None:
         """Return what is known by now of what the next run begins with."""
+        if not self._aligned(self.begun):
+            return None
         n_iterations = min(self.run.together, self.max_iter)
         if isinstance(self.run, LowRun):
             return self.run.first_like(n_iterations, n_iterations == self.max_iter)
@@ -110,19 +114,28 @@ class Again(CUDA):
             return None
         return self.run.first_like(self.begun, n_iterations)
 
+    def _aligned(self, begun: Any) -> bool:
+        """Return whether the rows and a start on the device begin where what comes first wants."""
+        there = isinstance(begun, torch.Tensor)
+        return there and self.X.data_ptr() % 16 == begun.data_ptr() % 16 == 0
+
     def at_once(self, centers: torch.Tensor, tol: float) -> Result | None:
         """Launch what a run begins with; return its result if that is there then.
 
         Else the loop goes on with it, or begins it.
         """
         known = self.known.first
-        if known is None or is_watched() or self.X.data_ptr() % 16:
+        if known is None or is_watched():
+            return None
+        if isinstance(known, KnownIterations) and known.n_limbs != limbs_before(self.X):
+            # This fit is by another guess, and teaches what comes first by that.
+            self.known.first = None
             return None
         check_memory(self.known.needed, self.device)
         self.begun = begun = self._begin(centers)
-        assert isinstance(begun, torch.Tensor)
-        if begun.data_ptr() % 16:
+        if not self._aligned(begun):
             return None
+        assert isinstance(begun, torch.Tensor)
         if isinstance(known, KnownIterations):
             self.first_iterations = FirstIterations(known, self.X, begun)
             return None

@@ -167,6 +167,9 @@ class Beginning(Picks):
     @property
     def expected(self) -> int | None:
         """How many limbs the sums will probably have, if that is all that is known of the grid."""
+        if self.first_iterations is not None:
+            # Whatever other fits have taught since.
+            return self.first_iterations.known.n_limbs
         if self._extent is not None or self.weights is not None or self.measured is None:
             return None
         return limbs_before(self.X)

@@ -7,7 +7,6 @@ before anything is made of the run, by addresses alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -32,7 +31,8 @@ class KnownIterations(NamedTuple):
         of the run's memory.
     following : Heads
         Of the launches of the first, those of an iteration that follows.
-    n_iterations : int
+    n_iterations, n_limbs : int
+        How many there are, and the limbs of the sums that they are launched with.
     sizes : sequence of int
         Of the last three regions, and of the scratch of the first iteration, in bytes.
     zeros : int
@@ -43,17 +43,19 @@ class KnownIterations(NamedTuple):
     first: Within
     following: Heads
     n_iterations: int
+    n_limbs: int
     sizes: Sequence[int]
     zeros: int
 
     @staticmethod
     def of(
-        storing: Within | None, first: Within | None, following: int, n_iterations: int,
+        storing: Within | None, first: Within | None, span: int, n_iterations: int, n_limbs: int,
         regions: Sequence[torch.Tensor], zeros: int,
     ) -> KnownIterations | None:  # fmt: skip
-        """Return what is known of iterations in these regions; `following` is the span's number.
+        """Return what is known of iterations in the last three regions.
 
-        None where they are not planned, or want more zeros than there are.
+        The plan's span of this number is an iteration that follows.  None where they are not
+        planned, or want more zeros than there are.
         """
         if storing is None or first is None:
             return None
@@ -62,7 +64,14 @@ class KnownIterations(NamedTuple):
             return None
         scratch = plan.rest[-1] if plan.rest else 0
         sizes = *(region.nbytes for region in regions), scratch
-        return KnownIterations(storing, first, plan.spans[following], n_iterations, sizes, zeros)
+        return KnownIterations(
+            storing, first, plan.spans[span], n_iterations, n_limbs, sizes, zeros
+        )
+
+
+def room_for(first: int, second: int, device: torch.device) -> torch.Tensor:
+    """Return room for two regions of so many bytes, one after the other."""
+    return torch.empty(aligned(first) + second, dtype=torch.uint8, device=device)
 
 
 class FirstIterations:
@@ -87,38 +96,39 @@ class FirstIterations:
         self.known = known
         self.current = torch.empty_like(begun)
         self.labels = torch.empty(X.shape[0], dtype=torch.int32, device=X.device)
-        self.edges = [*accumulate(map(aligned, known.sizes), initial=0)]
-        self.memory = torch.empty(self.edges[-1], dtype=torch.uint8, device=X.device)
-        begin = self.memory.data_ptr()
-        *places, scratch = (begin + edge for edge in self.edges[:-1])
-        there = X.data_ptr(), begun.data_ptr(), self.current.data_ptr(), self.labels.data_ptr()
-        regions = *there, *places
+        bounds, stored, piece, scratch = known.sizes
+        # Apart: a run that begins again gives back what is its own, but not what is of the rows.
+        self.of_rows = room_for(bounds, stored, X.device)
+        self.of_run = room_for(piece, scratch, X.device)
+        at_rows, at_run = self.of_rows.data_ptr(), self.of_run.data_ptr()
+        regions = (
+            X.data_ptr(), begun.data_ptr(), self.current.data_ptr(), self.labels.data_ptr(),
+            at_rows, at_rows + aligned(bounds), at_run,
+        )  # fmt: skip
         stream = stream_of(X.device.index)
         known.storing.at(regions).queue(stream)
-        series = known.first.at(regions, scratch, places[-1] + known.zeros)
+        series = known.first.at(regions, at_run + aligned(piece), at_run + known.zeros)
         series.queue(stream)
         if known.n_iterations > 1:
             series.some(known.following).queue(stream, known.n_iterations - 1)
-        self.series = series.keeping((X, begun, self.current, self.labels, self.memory))
-
-    def _region(self, i: int) -> torch.Tensor:
-        begin = self.edges[i]
-        return self.memory[begin : begin + self.known.sizes[i]]
+        kept = X, begun, self.current, self.labels, self.of_rows, self.of_run
+        self.series = series.keeping(kept)
 
     @property
     def bounds(self) -> torch.Tensor:
         """See :func:`lloydia.backends.cuda.extent.new_bounds`."""
-        return self._region(0).view(torch.int64).view(1, 2, -1)
+        return self.of_rows[: self.known.sizes[0]].view(torch.int64).view(1, 2, -1)
 
     @property
     def stored(self) -> torch.Tensor:
         """The piece of :class:`~lloydia.backends.cuda.half_rows.HalfRows`."""
-        return self._region(1)
+        begin = aligned(self.known.sizes[0])
+        return self.of_rows[begin : begin + self.known.sizes[1]]
 
     @property
     def piece(self) -> torch.Tensor:
         """That of the run."""
-        return self._region(2)
+        return self.of_run[: self.known.sizes[2]]
 
     def steps(self) -> list[Series]:
         """Return the spans of the plan, as where these were queued."""

@@ -127,7 +127,8 @@ class FirstLaunch:
         Parameters
         ----------
         most_bits : int
-            The bits that magnitudes of rows are to be below.
+            The bits of a float64 number that magnitudes of rows are to be below; those of float32
+            rows, which are told by their own 32 bits, always are.
         """
         known, found = self.known, self.coming.numpy()
         _, at_bounds, at_cost, at_seen, at_flow, at_reports, *_ = known.shape.edges
@@ -139,7 +140,7 @@ class FirstLaunch:
         if max(begin[at_bounds : at_bounds + self.d]) >= most_bits:
             return None
         rechecked = 0
-        for head in self._reports(found):
+        for head in self._reports(found[at_reports:]):
             if head[MOVE.value] < LEAST_MOVE:
                 return None
             rechecked += head[RECHECKED.value]
@@ -148,10 +149,9 @@ class FirstLaunch:
         inertia = join_cost(cost[:4], self.labels.shape[0])
         return Outcome(self.labels, self.current, inertia, rechecked, full)
 
-    def _reports(self, found: NDArray[np.int64]) -> list[list[int]]:
+    def _reports(self, slots: NDArray[np.int64]) -> list[list[int]]:
         """Return the first numbers of each report."""
         known, size = self.known, HEAD.value + self.known.k
-        begin = known.shape.edges[5] + size
-        # That of iteration i is in slot i: there are more slots than iterations.
-        reports = found[begin : begin + known.launched[0] * size].reshape(-1, size)
+        # That of iteration i is in slot i, from 1 on: there are more slots than iterations.
+        reports = slots[size : (known.launched[0] + 1) * size].reshape(-1, size)
         return reports[:, : HEAD.value].tolist()

@@ -42,6 +42,7 @@ def within(
     parts : sequence of torch.Tensor
         Of its layout.
     regions : sequence of torch.Tensor
+        None shares memory with another.
     """
     if plan is None:
         return None

@@ -25,8 +25,9 @@ __all__ = ["HIDDEN", "Apart", "Heads", "Series", "is_plain", "joined", "paramete
 
 # The driver's function that launches kernels.
 LAUNCH = "cuLaunchKernelEx"
-# How it does so, by the driver's numbers: when what was launched before has ended; that, and with
-# all programs there at a time; as soon as there is room, for programs that wait by themselves.
+# How it does so, by the CUlaunchAttribute: when what was launched before has ended (IGNORE); that,
+# and with all programs there at a time (COOPERATIVE); as soon as there is room, for programs that
+# wait by themselves (PROGRAMMATIC_STREAM_SERIALIZATION).
 USUAL, COOPERATIVE, EARLY = 0, 2, 6
 # What such programs wait by; see :func:`lloydia.backends.cuda.flow.own_flow`.
 WAIT = "griddepcontrol.wait"

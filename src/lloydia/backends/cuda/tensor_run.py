@@ -61,7 +61,8 @@ class TensorRun(TensorMemory):
         nothing either: so what changes `current` between iterations, or ends a halt, makes it
         false.
     early : int
-        How many iterations, from the first on, were queued with the start and are to be launched.
+        How many iterations, from the first on, were queued with the start, which :meth:`launch` has
+        not been asked for yet.
     """
 
     packed: bool
@@ -225,9 +226,9 @@ class TensorRun(TensorMemory):
             within(plan_of(rows.device, layout), layout.parts, regions)
             for layout in (storing, first)
         )
-        following = STEPS.index(AHEAD if self.ahead else FIRST)
+        span = STEPS.index(AHEAD if self.ahead else FIRST)
         zeros = self.piece.begin("update")
-        return KnownIterations.of(*both, following, n_iterations, own, zeros)
+        return KnownIterations.of(*both, span, n_iterations, self.n_limbs, own, zeros)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
