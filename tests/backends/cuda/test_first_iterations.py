@@ -7,14 +7,12 @@ import warnings
 import pytest
 import torch
 
+import known_forms
+from known_forms import oracle
 from lloydia import KMeans
 from lloydia.backends.cuda import again, beginning, first_iterations, found_grid
-from lloydia.backends.reference import Reference
-from lloydia.data.arrays import on_host
-from lloydia.loop import minimise
-from lloydia.stopping import Shift
 from replayed import replay
-from table import blobs
+from table import answer
 
 N, D, K = 150, 12, 4
 
@@ -38,39 +36,15 @@ def taken(device, monkeypatch):
 
 
 def rows_of(seed, dtype="float32", d=D, n=N):
-    return torch.from_numpy(blobs(n, d, "float64", seed)).to(getattr(torch, dtype))
+    return known_forms.rows_of(seed, dtype, d, n)
 
 
 def start_of(X, k=K):
-    wide = torch.float64 if X.dtype == torch.float64 else torch.float32
-    return X[:: max(1, len(X) // k)][:k].to(wide).clone()
+    return known_forms.start_of(X, k)
 
 
 def known_form(X, k=K, **parameters):
-    """Return an estimator with a start in X, whose first iterations are known.
-
-    The first fit teaches the limbs of the sums, the second the plans and what comes first.
-    """
-    parameters = {"n_init": 1, "tol": 0.0, "max_iter": 3, **parameters}
-    for seed in (98, 99):
-        before = rows_of(seed, str(X.dtype).removeprefix("torch."), X.shape[1], len(X))
-        KMeans(k, init=start_of(before, k), **parameters).fit(before)
-    return KMeans(k, init=start_of(X, k), **parameters)
-
-
-def answer(model):
-    labels, centers = on_host(model.labels_), on_host(model.cluster_centers_)
-    return labels.tobytes(), centers.tobytes(), model.inertia_, model.n_iter_
-
-
-def oracle(model, X):
-    wide = X.double() if X.dtype == torch.float64 else X.float()
-    result = minimise(
-        Reference(wide.numpy(), None), on_host(model.init).copy(), algorithm="lloyd",
-        rule=Shift(0.0), max_iter=model.max_iter, empty=model.empty,
-    )  # fmt: skip
-    labels, centers = on_host(result.labels), on_host(result.centers)
-    return labels.tobytes(), centers.tobytes(), result.inertia, result.n_iter
+    return known_forms.known_form(X, k, **parameters)
 
 
 @pytest.mark.parametrize("max_iter", [1, 3, 20])

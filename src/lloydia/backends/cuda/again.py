@@ -103,8 +103,11 @@ class Again(CUDA):
         self.first_launch = self.first_iterations = None
 
     def _first_like(self) -> KnownLaunch | KnownIterations | None:
-        """Return what is known by now of what the next run begins with."""
-        if not self._aligned(self.begun):
+        """Return what is known by now of what the next run begins with.
+
+        A run that is watched finds no limit, and begins with other launches.
+        """
+        if is_watched() or not self._aligned(self.begun):
             return None
         n_iterations = min(self.run.together, self.max_iter)
         if isinstance(self.run, LowRun):
