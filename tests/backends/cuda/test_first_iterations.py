@@ -47,9 +47,14 @@ def known_form(X, k=K, **parameters):
     return known_forms.known_form(X, k, **parameters)
 
 
-@pytest.mark.parametrize("max_iter", [1, 3, 20])
 @pytest.mark.parametrize(
-    ("dtype", "d", "k"), [("float32", 12, 4), ("float64", 9, 3), ("float16", 33, 70)]
+    ("dtype", "d", "k", "max_iter"),
+    [
+        ("float32", 12, 4, 1),
+        ("float32", 12, 4, 20),
+        ("float64", 9, 3, 20),
+        ("float16", 33, 70, 3),
+    ],
 )
 def test_the_same_bits(dtype, d, k, max_iter, taken):
     X = rows_of(1, dtype, d)
