@@ -110,7 +110,13 @@ def test_streams_and_threads_that_fit_at_once(beside):
 
 @pytest.mark.parametrize(
     ("dtype", "d", "max_iter"),
-    [("float32", 2, 6), ("float32", 2, 40), ("float64", 3, 6), ("float32", 12, 6)],
+    [
+        ("float32", 2, 6),
+        ("float32", 2, 40),
+        ("float64", 3, 6),
+        ("float32", 12, 6),
+        ("float32", 12, 40),
+    ],
 )
 def test_what_comes_first_of_many_fits_at_once(dtype, d, max_iter):
     """Each thread its own rows and starts, of one form; some runs are over with what came first."""

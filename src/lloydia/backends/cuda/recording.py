@@ -11,10 +11,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ctypes import byref, c_void_p
+from functools import cache
 from threading import Lock
 
 import torch
 
+from lloydia.backends.cuda.driver import driver, enter, refuse
 from lloydia.backends.cuda.launching import INTERPRETED, launch, noted, stream_of
 from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.series import Apart, Series, joined, series_of
@@ -25,7 +28,10 @@ __all__ = ["Recording", "launch"]
 # work, too.
 REPEATED = 24
 
-# The collector is everyone's: one capture at a time.
+# A stream that waits for no other, and for which no other waits.
+NON_BLOCKING = 1
+
+# The collector is everyone's, and so is a device's stream for captures: one capture at a time.
 _capturing = Lock()
 
 
@@ -90,17 +96,26 @@ class Recording:
 
     def _graph(self, device: torch.device) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        # A capture needs a stream of its own, and only notes what is queued on it.
-        stream = torch.cuda.Stream(device)
-        stream.wait_stream(torch.cuda.current_stream(device))
-        with _capturing, _uncollected(), torch.cuda.stream(stream):
+        with _capturing, _uncollected(), torch.cuda.stream(capture_stream(device)):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                self.series.queue(stream.cuda_stream)
+                self.series.queue(stream_of(device.index))
             finally:
                 graph.capture_end()
-        torch.cuda.current_stream(device).wait_stream(stream)
         return graph
+
+
+@cache
+def capture_stream(device: torch.device) -> torch.cuda.ExternalStream:
+    """Return the stream of a device, the current one, that captures are on, and nothing else is.
+
+    PyTorch's own streams come round: another thread may work on any of them, and what it queues
+    then would be captured.
+    """
+    enter()
+    made = c_void_p()
+    refuse(driver().cuStreamCreate(byref(made), NON_BLOCKING), "make a stream")
+    return torch.cuda.ExternalStream(made.value, device=device)
 
 
 @contextmanager
