@@ -70,6 +70,13 @@ other row the limit leaves few candidates.
 stands for it (and for the columns that fill the last tile).  It is no rival where
 ``T - shift <= R^2``, for then ``t_1 <= R^2 + N r <= 1.25 R^2``.
 Rows outside R, rows whose nearest centre may be far, and rows with a score below 0 have no limit.
+
+**Distances.**  Of a row within R, from the same scores: ``|x - c_1| <= delta_1 + r + g_1``, where
+``delta_1^2 <= N^2 + 2 (s - shift + e_1 + nu_1)``.  Where the lowered scores of some centres are at
+least s, each of them is no nearer than ``sqrt(Q) - r - g`` with ``Q = n^2 + 2 (s - shift - nu)``
+and ``n <= |y|``: for ``delta_j^2 >= Q + 2 (e_j - (nu_j - nu)) >= Q + 4 (g_j - g) delta_j``, so
+``delta_j - g_j >= sqrt(Q) - g`` whether g_j is above g or not; and a far one is at least
+``3 R - N - r`` away, which is no less as ``sqrt(N^2 + 3 R^2) <= 3 R - N``.
 """
 
 from __future__ import annotations
@@ -82,6 +89,8 @@ __all__ = [
     "FAR_SCORE",
     "LAST_STEP",
     "canonical_error",
+    "distance_above",
+    "distance_below",
     "limit",
     "lowered",
     "summation",
@@ -192,3 +201,57 @@ def limit(
         above = np.minimum(above, fixed + beta * delta + 2.0 * rounded)
     known = (norm + rest <= radius) & (least >= 0.0) & (least - shift + above <= radius * radius)
     return np.where(known, least + above, np.inf)
+
+
+def distance_above(
+    score: NDArray,
+    norm: NDArray,
+    rest: NDArray,
+    own_norm: NDArray,
+    own_rest: NDArray,
+    own_lowered: NDArray,
+    *,
+    shift: float,
+    summed: float,
+) -> NDArray[np.float64]:
+    """Return upper bounds of the distances of rows within R to centres, in the frame.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+        The lowered score of the row and its centre.
+    norm, rest, own_norm, own_rest, own_lowered, shift, summed
+        As of :func:`limit`.
+    """
+    start = 0.5 * own_norm * own_norm + shift
+    error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * start
+    square = norm * norm + 2.0 * (score - shift + own_lowered + error)
+    return np.sqrt(np.maximum(square, 0.0)) + rest + own_rest
+
+
+def distance_below(
+    score: NDArray,
+    norm: NDArray,
+    least_norm: NDArray,
+    rest: NDArray,
+    *,
+    shift: float,
+    usual_norm: float,
+    usual_rest: float,
+    summed: float,
+) -> NDArray[np.float64]:
+    """Return lower bounds of the distances of rows within R to some centres, in the frame.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+        At most the lowered scores of the row and those centres.
+    norm, least_norm, rest : ndarray of shape (n,)
+        N, n and r.
+    shift, usual_norm, usual_rest, summed
+        As of :func:`limit`.
+    """
+    start = 0.5 * usual_norm * usual_norm + shift
+    error = (summed + LAST_STEP) * norm * usual_norm + LAST_STEP * start
+    square = least_norm * least_norm + 2.0 * (score - shift - error)
+    return np.sqrt(np.maximum(square, 0.0)) - rest - usual_rest

@@ -13,7 +13,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, RECHECKED
-from lloydia.backends.cuda.reports import Reports, passed, told
+from lloydia.backends.cuda.reports import Passed, Reports, passed, told
 from lloydia.backends.reference import Reference
 from lloydia.loop import minimise
 from lloydia.stopping import Labels, Shift
@@ -46,7 +46,9 @@ def test_iterations_that_end_nothing(changed, empty, shifts, settles, count):
         one.changed > 0 and one.shift > 1.0 and not (settles and one.empty)
         for one in map(told, found)
     ]
-    assert passed(found, settles, 1.0) == (count, sum(range(1, count + 1)), False in each)
+    last = changed[count - 1] if count else 0
+    expected = Passed(count, sum(range(1, count + 1)), 0, last, False in each)
+    assert passed(found, settles, 1.0) == expected
     assert count == (each.index(False) if False in each else len(each))
 
 
@@ -69,10 +71,10 @@ def test_reports_are_passed_over_as_they_come():
     coming = Reports(source, together=3)
     coming.ask(1, 3)
     coming.ask(4, 4)
-    assert coming.passed(1, 9, 1, 1.0) == (2, 5, True)
-    assert coming.passed(1, 1, 1, 1.0) == (1, 2, False)
+    assert coming.passed(1, 9, 1, 1.0) == Passed(2, 5, 0, 4, True)
+    assert coming.passed(1, 1, 1, 1.0) == Passed(1, 2, 0, 5, False)
     # In the first slot, by itself.
-    assert coming.passed(4, 9, 1, 1.0) == (1, 1, False)
+    assert coming.passed(4, 9, 1, 1.0) == Passed(1, 1, 0, 6, False)
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")

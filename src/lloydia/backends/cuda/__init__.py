@@ -22,7 +22,9 @@ Where to look:
   :mod:`grid_least`; of many features :mod:`wide_scan`), :mod:`limits` says what the scores prove.
   Which centre a row in doubt has, :mod:`contest` decides by D to all, where all take little memory;
   otherwise :mod:`candidates` names the few that it can have, :mod:`duel` decides between them,
-  :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.
+  :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning`
+  leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
+  :mod:`due`.
 * Centres: :mod:`entries` sorts what changed and :mod:`moves` adds it, or for few clusters
   :mod:`digit_sums` adds it unsorted; :mod:`sums` has the grid; :mod:`means` divides;
   :mod:`exact_numbers`.

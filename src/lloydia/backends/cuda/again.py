@@ -115,7 +115,7 @@ class Again(CUDA):
         # What a limit is found by is not among it.
         if self.tolerance != 0.0 or not isinstance(self.begun, torch.Tensor):
             return None
-        return self.run.first_like(self.begun, n_iterations)
+        return KnownIterations.of(self.run, self.begun, n_iterations)
 
     def _aligned(self, begun: Any) -> bool:
         """Return whether the rows and a start on the device begin where what comes first wants."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.beginning import Beginning
 from lloydia.backends.cuda.distances import distances, own_distances
+from lloydia.backends.cuda.fastest import FASTEST
 from lloydia.backends.cuda.flow import ASSIGNED
 from lloydia.backends.cuda.low_cost import low_cost
 from lloydia.backends.cuda.own_device import anywhere, on_own_device
@@ -117,12 +118,11 @@ class CUDA(Beginning):
         if self.unchecked:
             self._check()
         first, most = self.reported + 1, self.max_iter - self.reported - 1
-        count, rechecked, ended = self.run.passed(first, most, rule.bound)
-        self.reported += count
-        self.n_distances += count * self.n_samples * self.k
-        self.n_rechecked += rechecked
+        passed = self.run.passed(first, most, rule.bound)
+        self.reported += passed.count
+        self._tally(passed.count, passed.rechecked, passed.spared)
         # The last one is reported in any case: once queued, it mostly comes with those before.
-        if ended or (count == most and self.launched == self.max_iter):
+        if passed.ended or (passed.count == most and self.launched == self.max_iter):
             return self.report(self.reported + 1, None)
         return None
 
@@ -156,12 +156,16 @@ class CUDA(Beginning):
         self.reported = iteration
         launched = iteration <= self.launched and not self.unchecked
         told = (self.run.known(iteration) if launched else None) or self.wait(iteration)
-        self.n_distances += self.n_samples * self.k
-        self.n_rechecked += told.rechecked
+        self._tally(1, told.rechecked, told.spared)
         cost = None if inertia is None else float(inertia)
         return Report(
             iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
         )
+
+    def _tally(self, n_iterations: int, rechecked: int, spared: int) -> None:
+        """Count what iterations have done; rows that were spared were scored for some centres."""
+        self.n_distances += n_iterations * self.n_samples * self.k - spared * (self.k - FASTEST)
+        self.n_rechecked += rechecked
 
     @anywhere
     def rewind(self, iteration: int) -> None:

@@ -7,17 +7,25 @@ before anything is made of the run, by addresses alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from lloydia.backends.cuda.launching import stream_of
 from lloydia.backends.cuda.pieces import aligned
-from lloydia.backends.cuda.plans import CLEAN
-from lloydia.backends.cuda.regions import Within
+from lloydia.backends.cuda.plans import CLEAN, plan_of
+from lloydia.backends.cuda.regions import Within, within
 from lloydia.backends.cuda.series import Heads, Series
+from lloydia.backends.cuda.starting import Start
 
-__all__ = ["FirstIterations", "KnownIterations"]
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.tensor_run import TensorRun
+
+__all__ = ["STEPS", "FirstIterations", "KnownIterations"]
+
+# Of what a first iteration queues, start, packing, assignment and update, which belong together.
+FIRST, AHEAD = (1, 4), (2, 4)
+STEPS = (1, 3), (2, 3), FIRST, AHEAD
 
 
 class KnownIterations(NamedTuple):
@@ -48,25 +56,30 @@ class KnownIterations(NamedTuple):
     zeros: int
 
     @staticmethod
-    def of(
-        storing: Within | None, first: Within | None, span: int, n_iterations: int, n_limbs: int,
-        regions: Sequence[torch.Tensor], zeros: int,
-    ) -> KnownIterations | None:  # fmt: skip
-        """Return what is known of iterations in the last three regions.
+    def of(run: TensorRun, begun: torch.Tensor, n_iterations: int) -> KnownIterations | None:
+        """Return what is known of so many first iterations of runs like this, from a start.
 
-        The plan's span of this number is an iteration that follows.  None where they are not
-        planned, or want more zeros than there are.
+        None where the first was not planned with the start and the storing of the rows, or wants
+        more zeros than there are.
         """
+        rows, halves = run.rows, run.rows.halves
+        if not run.early or halves is None or rows.measured is None:
+            return None
+        own = rows.measured, halves.piece.whole, run.piece.whole
+        regions = rows.X, begun, run.current, run.labels, *own
+        layouts = halves.layout(own[0]), run.first_layout(Start(begun, own[0]))
+        storing, first = (
+            within(plan_of(rows.device, layout), layout.parts, regions) for layout in layouts
+        )
         if storing is None or first is None:
             return None
         plan = first.plan
         if plan.zeros and plan.zeros[-1] > CLEAN:
             return None
-        scratch = plan.rest[-1] if plan.rest else 0
-        sizes = *(region.nbytes for region in regions), scratch
-        return KnownIterations(
-            storing, first, plan.spans[span], n_iterations, n_limbs, sizes, zeros
-        )
+        following = plan.spans[STEPS.index(AHEAD if run.ahead else FIRST)]
+        sizes = *(region.nbytes for region in own), plan.rest[-1] if plan.rest else 0
+        zeros = run.piece.begin("update")
+        return KnownIterations(storing, first, following, n_iterations, run.n_limbs, sizes, zeros)
 
 
 def room_for(first: int, second: int, device: torch.device) -> torch.Tensor:

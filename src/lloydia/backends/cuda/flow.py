@@ -24,8 +24,10 @@ __all__ = [
     "N_CHANGED",
     "N_DOUBT",
     "N_DOUBT2",
+    "N_DUE",
     "N_EMPTY",
     "N_RECHECKED",
+    "N_SPARED",
     "N_WIDE",
     "SHIFT",
     "SIZE",
@@ -51,6 +53,9 @@ N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
 # Rows in doubt between more centres than most.
 N_WIDE = tl.constexpr(8)
+# Rows that bounds left to be scored, and rows that they spared (:mod:`pruning`).
+N_DUE = tl.constexpr(9)
+N_SPARED = tl.constexpr(12)
 # The sum of the squares of the centres' movements, in any order: a float64.
 SHIFT = tl.constexpr(10)
 SIZE = 16

@@ -12,7 +12,7 @@ from lloydia.backends.cuda.flow import HALT
 from lloydia.backends.cuda.low_cost import DONE
 from lloydia.backends.cuda.low_memory import LowMemory
 from lloydia.backends.cuda.means import HEAD
-from lloydia.backends.cuda.reports import Told, passed, told
+from lloydia.backends.cuda.reports import Passed, Told, passed, told
 from lloydia.backends.cuda.spread import TOTAL, Spread
 from lloydia.backends.cuda.totals import join_cost
 from lloydia.backends.engine import UNLIMITED
@@ -66,7 +66,7 @@ class LowTold(LowMemory):
         self.found: NDArray[np.int64] | None = None
         self.halted = False
         # The iteration that was asked for last, since then, and what was told of it.
-        self.asked, self.answered = 0, Told(0, 0, 0, 0, 0.0, 0.0)
+        self.asked, self.answered = 0, Told(0, 0, 0, 0, 0, 0.0, 0.0)
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""
@@ -100,7 +100,7 @@ class LowTold(LowMemory):
         size = HEAD.value + self.k
         return self.part(5)[: self.n_slots * size].reshape(self.n_slots, size)
 
-    def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
+    def passed(self, first: int, most: int, limit: float) -> Passed:
         """Wait for an iteration; return what :func:`reports.passed` does from there on.
 
         Of those that are known then, in slots that follow each other, and at most so many.

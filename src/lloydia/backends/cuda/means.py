@@ -17,9 +17,10 @@ from lloydia.backends.cuda.flow import (
     HALT,
     ITERATION,
     N_CHANGED,
+    N_DUE,
     N_EMPTY,
     N_RECHECKED,
-    N_WIDE,
+    N_SPARED,
     SHIFT,
     TICKETS,
     own_flow,
@@ -45,6 +46,7 @@ __all__ = [
     "MOVE",
     "NOT_PACKED",
     "RECHECKED",
+    "SPARED",
     "conclude",
     "finish_kernel",
     "limb_sum",
@@ -54,9 +56,9 @@ __all__ = [
 ]
 
 # A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
-# again, whether and how the device halted; from HEAD on, D between the old and the new place of
-# each centre (bits of float64).
-CHANGED, EMPTY, MOVE, RECHECKED, HALTED = (tl.constexpr(i) for i in range(5))
+# again, whether and how the device halted, rows whose bounds spared them; from HEAD on, D between
+# the old and the new place of each centre (bits of float64).
+CHANGED, EMPTY, MOVE, RECHECKED, HALTED, SPARED = (tl.constexpr(i) for i in range(6))
 HEAD = tl.constexpr(8)
 # Programs a multiprocessor, and features of a cluster that one looks at together.
 RESIDENT, MOST_COLUMNS = 16, 128
@@ -150,8 +152,10 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, lim
         tl.store(said + HALTED, halts.to(tl.int64))
         tl.store(flow + HALT, halts.to(tl.int32))
         tl.store(flow + ITERATION, iteration + 1)
-        for counter in tl.static_range(N_CHANGED, N_WIDE + 1):
+        tl.store(said + SPARED, tl.load(flow + N_SPARED).to(tl.int64))
+        for counter in tl.static_range(N_CHANGED, N_DUE + 1):
             tl.store(flow + counter, 0)
+        tl.store(flow + N_SPARED, 0)
     return ticket == n_programs - 1
 
 

@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.fetching import Fetched
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HALTED, HEAD, MOVE, RECHECKED
+from lloydia.backends.cuda.means import CHANGED, EMPTY, HALTED, HEAD, MOVE, RECHECKED, SPARED
 
-__all__ = ["Reports", "Told", "passed", "told"]
+__all__ = ["Passed", "Reports", "Told", "passed", "told"]
 
 # Where a report has what is told first, and where the parts of its shift begin.
-COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value
+COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value, SPARED.value
 FIRST = HEAD.value
 
 
@@ -28,39 +28,59 @@ class Told(NamedTuple):
     empty: int
     rechecked: int
     halted: int
+    spared: int
     move: float
     shift: float
+
+
+class Passed(NamedTuple):
+    """Some iterations, one after the other, that end nothing.
+
+    In those that do not rows changed, centres moved by more than a limit, and no cluster that
+    matters was empty.
+
+    Attributes
+    ----------
+    count : int
+    rechecked, spared : int
+        Rows of all of them that were checked again, and that were not scored.
+    changed : int
+        Rows that changed in the last of them.
+    ended : bool
+        Whether one follows that may end something.
+    """
+
+    count: int
+    rechecked: int
+    spared: int
+    changed: int
+    ended: bool
 
 
 def told(report: NDArray[np.int64]) -> Told:
     """Return what a report, of shape (HEAD + k,), tells."""
     head, parts = report[:FIRST].tolist(), report.view(np.float64)
-    changed, empty, rechecked, halted = COUNTS
     # The shift is added up one after the other, as cumsum must.
     return Told(
-        head[changed], head[empty], head[rechecked], head[halted],
+        *(head[column] for column in COUNTS),
         float(parts[MOVE.value]), float(parts[FIRST:].cumsum()[-1]),
     )  # fmt: skip
 
 
-def passed(reports: NDArray[np.int64], settles: int, limit: float) -> tuple[int, int, bool]:
-    """Return how many of some reports, from the first, are of iterations that end nothing.
-
-    And how many rows those checked again, and whether one follows that may end something.  In those
-    that do not rows changed, centres moved by more than `limit`, and no cluster that matters was
-    empty.
-    """
-    changed, empty, rechecked, _ = COUNTS
+def passed(reports: NDArray[np.int64], settles: int, limit: float) -> Passed:
+    """Return how many of some reports, from the first, are of iterations that end nothing."""
+    changed, empty, rechecked, _, spared = COUNTS
     moves = reports.view(np.float64)[:, MOVE.value].tolist()
-    count = again = 0
+    count = again = left = last = 0
     for head, move in zip(reports[:, :FIRST].tolist(), moves):
         if head[changed] == 0 or (settles and head[empty]):
             break
         # The square of one coordinate's change is part of the shift, and rounding keeps order.
         if move * move <= limit and told(reports[count]).shift <= limit:
             break
-        count, again = count + 1, again + head[rechecked]
-    return count, again, count < len(reports)
+        count, again, left = count + 1, again + head[rechecked], left + head[spared]
+        last = head[changed]
+    return Passed(count, again, left, last, count < len(reports))
 
 
 class Reports:
@@ -106,9 +126,7 @@ class Reports:
         for slot in slots:
             self.come[slot] = coming
 
-    def passed(
-        self, iteration: int, most: int, settles: int, limit: float
-    ) -> tuple[int, int, bool]:
+    def passed(self, iteration: int, most: int, settles: int, limit: float) -> Passed:
         """Wait for a report that was asked for; return what :func:`passed` does from there on.
 
         Of those that come with it, and at most so many.

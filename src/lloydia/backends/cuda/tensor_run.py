@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.first_iterations import FirstIterations, KnownIterations
+from lloydia.backends.cuda.first_iterations import STEPS, FirstIterations
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.plans import Layout, Owner, Scratch, plan_of, planned, planned_steps
+from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned_steps
+from lloydia.backends.cuda.pruning import Pruning
 from lloydia.backends.cuda.recording import Recording
-from lloydia.backends.cuda.regions import within
-from lloydia.backends.cuda.reports import Reports, Told
+from lloydia.backends.cuda.reports import Passed, Reports, Told
 from lloydia.backends.cuda.series import Apart, Series
 from lloydia.backends.cuda.starting import Start, queue_start
 from lloydia.backends.cuda.tensor_memory import TensorMemory
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
-
-# Of what a first iteration queues, start, packing, assignment and update, which belong together.
-FIRST, AHEAD = (1, 4), (2, 4)
-STEPS = (1, 3), (2, 3), FIRST, AHEAD
 
 
 class TensorRun(TensorMemory):
@@ -88,6 +84,9 @@ class TensorRun(TensorMemory):
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
+        # Rows that changed in the last iteration that was heard of.
+        self.changed = rows.n_samples
+        self.pruning: Pruning | None = None
         if first is None:
             self._begin(centers)
         else:
@@ -144,6 +143,7 @@ class TensorRun(TensorMemory):
         self.sums.zero_()
         self.ending = None
         self.reports.forget()
+        self.changed, self.pruning = self.rows.n_samples, None
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
@@ -158,13 +158,23 @@ class TensorRun(TensorMemory):
             self.starting.do(self._start, device)
             left -= 1
         self.packed = self.ahead
-        self.iterating.do(self._iterate, device, times=left)
+        if self.pruning is None:
+            self.pruning = Pruning.of(self)
+        if self.pruning is None:
+            self.iterating.do(self._iterate, device, times=left)
+        else:
+            self.pruning.iterate(self, left)
         # The host looks at them while the device goes on.
         self._ask()
         self.reports.ask(first, last)
         if ends:
             self.reports.send()
             self.end()
+
+    def _forget_bounds(self) -> None:
+        """Have the next iteration find labels or centres that bounds were not made for."""
+        if self.pruning is not None:
+            self.pruning.known = False
 
     def _first(self) -> None:
         """Queue the first iteration."""
@@ -174,7 +184,7 @@ class TensorRun(TensorMemory):
         # The device is busy while the host waits for the grid.
         self.assign()
         self.limit = self.rows.limit()
-        self.updating.do(self._update, self.rows.device, self._updating)
+        self.updating.do(self.update, self.rows.device, self._updating)
         self.starting = self.iterating = self.scanning.then(self.updating)
 
     def _queue_first(self, start: Start | None) -> None:
@@ -184,10 +194,10 @@ class TensorRun(TensorMemory):
         # All in the memory of one plan: the end of an iteration may write what a scan reads.
         assert rows.halves is not None
         self.ahead = packs_ahead(self.shape[1], rows.halves.width)
-        works = partial(self._queue_start, start), self._pack, self._assign, self._update
-        self._did(planned_steps(works, rows.device, self._first_layout(start), STEPS))
+        works = partial(self._queue_start, start), self._pack, self._assign, self.update
+        self._did(planned_steps(works, rows.device, self.first_layout(start), STEPS))
 
-    def _first_layout(self, start: Start | None) -> Layout:
+    def first_layout(self, start: Start | None) -> Layout:
         """Return what the first iteration depends on, with the start if there is one."""
         layout = self._iterating()
         return layout if start is None else layout.after(self._starting(start))
@@ -211,25 +221,6 @@ class TensorRun(TensorMemory):
         self._did(first.steps())
         self.iterating.times = self.early
 
-    def first_like(self, begun: torch.Tensor, n_iterations: int) -> KnownIterations | None:
-        """Return what is known of so many first iterations of runs like this, from a start.
-
-        None where the first was not planned with the start and the storing of the rows.
-        """
-        rows, halves = self.rows, self.rows.halves
-        if not self.early or halves is None or rows.measured is None:
-            return None
-        own = rows.measured, halves.piece.whole, self.piece.whole
-        regions = rows.X, begun, self.current, self.labels, *own
-        storing, first = halves.layout(own[0]), self._first_layout(Start(begun, own[0]))
-        both = (
-            within(plan_of(rows.device, layout), layout.parts, regions)
-            for layout in (storing, first)
-        )
-        span = STEPS.index(AHEAD if self.ahead else FIRST)
-        zeros = self.piece.begin("update")
-        return KnownIterations.of(*both, span, n_iterations, self.n_limbs, own, zeros)
-
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
         if self.rows.unchecked:
@@ -237,6 +228,7 @@ class TensorRun(TensorMemory):
 
     def end(self) -> Ending:
         """Queue an assignment and the inertia."""
+        self._forget_bounds()
         if self.packed:
             self.assigning.do(self._assign, self.rows.device)
         else:
@@ -246,6 +238,7 @@ class TensorRun(TensorMemory):
 
     def assign(self) -> None:
         """Queue an assignment."""
+        self._forget_bounds()
         self.scanning.do(self._scan, self.rows.device, self._scanning)
 
     def _scan(self) -> None:
@@ -316,7 +309,7 @@ class TensorRun(TensorMemory):
         # Only now the grid is waited for.
         queue_moves(self.rows.X, self.rows.lattice, self.entries, self.flow, self.sums)
 
-    def _update(self) -> None:
+    def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self.move()
         packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
@@ -325,18 +318,19 @@ class TensorRun(TensorMemory):
     def _start(self) -> None:
         """Queue an iteration from centres that are not packed."""
         self._scan()
-        self._update()
+        self.update()
 
     def _iterate(self) -> None:
         """Queue an iteration as those before it."""
         if not self.ahead:
             self._pack()
         self._assign()
-        self._update()
+        self.update()
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         self.packed = False
+        self._forget_bounds()
         queue_finish(sums, self.rows.lattice, self, members=1)
         self.flow[HALT.value] = 0
         self.reports.ask(iteration, iteration)
@@ -347,15 +341,21 @@ class TensorRun(TensorMemory):
 
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
-        return self.reports.answer(iteration)
+        told = self.reports.answer(iteration)
+        self.changed = told.changed
+        return told
 
-    def passed(self, first: int, most: int, limit: float) -> tuple[int, int, bool]:
+    def passed(self, first: int, most: int, limit: float) -> Passed:
         """Wait for an iteration; return what :func:`reports.passed` does from there on."""
-        return self.reports.passed(first, most, self.settles, limit)
+        passed = self.reports.passed(first, most, self.settles, limit)
+        if passed.count:
+            self.changed = passed.changed
+        return passed
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it."""
         self.packed = False
+        self._forget_bounds()
         self.current.copy_(self.before(iteration + 1))
         self.ending = None
         self.reports.forget()

@@ -39,11 +39,35 @@ from lloydia.exact.half_certificate import canonical_error
 if TYPE_CHECKING:
     from lloydia.backends.cuda.listed import Picked
 
-__all__ = ["TensorScan"]
+__all__ = ["TensorScan", "tiled_least"]
 
 
 # Rows that a program judges.
 JUDGED = 1024
+
+
+@triton.jit
+def tiled_least(
+    y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return each row's two least scores, and the column of the least; rows as half_scores has."""
+    PARTS: tl.constexpr = COLUMNS // SLOTS
+    stride = width if WIDE else CHUNK
+    column, part, f = tl.arange(0, COLUMNS), tl.arange(0, START_WIDTH), tl.arange(0, CHUNK)
+    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
+    at_feature = column[None, :] * stride + f[:, None]
+    at_start = column[None, :] * START_WIDTH + part[:, None]
+    for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
+        j = tl.zeros((), tl.int64) + t * COLUMNS
+        scores = half_scores(
+            y, y_block, mask, high_ptr + j * stride + at_feature,
+            start_ptr + j * START_WIDTH + at_start, units, width,
+            COLUMNS, WIDE, CHUNK, GROUP, STAGES,
+        )  # fmt: skip
+        slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
+    return end(slots, first, second, tile)
 
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
@@ -56,7 +80,6 @@ def scan_kernel(
 
     Rows stay in place, or, if WIDE, are read again for every tile of centres, chunk by chunk.
     """
-    PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
     # Not a return: rows are on their way while this is waited for.
     halted = tl.load(own_flow(flow) + HALT) != 0
@@ -66,9 +89,7 @@ def scan_kernel(
     at = first_row(n) + rows
     high_ptr += member * n_tiles * COLUMNS * stride
     start_ptr += member * n_tiles * COLUMNS * START_WIDTH
-    f = tl.arange(0, CHUNK)
-    column = tl.arange(0, COLUMNS)
-    part = tl.arange(0, START_WIDTH)
+    f, part = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
         y = 0
@@ -76,19 +97,10 @@ def scan_kernel(
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
-    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
-    n_tiles = tl.where(halted, 0, n_tiles)
-    at_feature = column[None, :] * stride + f[:, None]
-    at_start = column[None, :] * START_WIDTH + part[:, None]
-    for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
-        j = tl.zeros((), tl.int64) + t * COLUMNS
-        scores = half_scores(
-            y, y_block, mask, high_ptr + j * stride + at_feature,
-            start_ptr + j * START_WIDTH + at_start, units, width,
-            COLUMNS, WIDE, CHUNK, GROUP, STAGES,
-        )  # fmt: skip
-        slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
-    least, rival, label = end(slots, first, second, tile)
+    least, rival, label = tiled_least(
+        y, y_block, mask, high_ptr, start_ptr, units, width, tl.where(halted, 0, n_tiles),
+        WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+    )  # fmt: skip
     tl.store(least_ptr + at, least, mask=mask)
     tl.store(rival_ptr + at, rival, mask=mask)
     tl.store(found + at, label, mask=mask)

@@ -1,0 +1,110 @@
+"""Iterations late in a run over many rows, features and centres: most rows are not scored.
+
+When few rows change, most centres hardly move.  Rows keep bounds of their distances
+(:mod:`bounds`), and only those whose bounds leave room for another label are *due*: they are scored
+for all centres (:mod:`due`), the others for the :mod:`fastest` alone (:mod:`spared`).  What follows
+the first stage is the same as ever, and so are labels: bounds spare a row only where the canonical
+label is certain to be its own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from lloydia.backends.cuda.candidates import nominate
+from lloydia.backends.cuda.devices import free_bytes
+from lloydia.backends.cuda.due import judge_due, scan_due
+from lloydia.backends.cuda.fastest import FASTEST, MOST_CENTERS, queue_fastest
+from lloydia.backends.cuda.recording import Recording
+from lloydia.backends.cuda.spared import queue_spared
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.tensor_run import TensorRun
+
+__all__ = ["Pruning"]
+
+# Of a row: two bounds, and a place in the list of those that are due; and once more what assigns it
+# and sorts it, which plans have of their own.
+BYTES = 64
+# Products of a scan and centres from which on it takes much longer than what bounds take: five
+# launches and a look at each row.
+SLOW, MANY = 1e11, 4 * FASTEST
+# One row of so many changes when bounds begin to spare rows, mostly.
+FEW = 128
+
+
+def is_slow(n: int, width: int, k: int) -> bool:
+    """Return whether a scan of n stored rows takes so long that bounds may pay."""
+    return MANY <= k <= MOST_CENTERS and float(n) * width * k >= SLOW
+
+
+class Pruning:
+    """The bounds of a run's rows, and its iterations by them.
+
+    Parameters
+    ----------
+    n, k : int
+    device : torch.device
+
+    Attributes
+    ----------
+    bounds : float32 tensor of shape (2, n)
+        The upper ones, and the lower ones.
+    known : bool
+        Whether they are of the labels and the centres that the next iteration finds.
+    """
+
+    def __init__(self, n: int, k: int, device: torch.device) -> None:
+        self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
+        self.due = torch.empty(n, dtype=torch.int32, device=device)
+        self.moves = torch.empty(k + 1, dtype=torch.float32, device=device)
+        self.fastest = torch.empty(FASTEST, dtype=torch.int32, device=device)
+        self.known = False
+        self.iterating = Recording()
+
+    @classmethod
+    def of(cls, run: TensorRun) -> Pruning | None:
+        """Return that of a run from here on.
+
+        None where it does not pay, or not yet, or there is no memory for it.  It is for runs whose
+        iterations do not end with packing centres, and whose rows in doubt have all stages.
+        """
+        rows, (_, k, _) = run.rows, run.shape
+        n, halves = rows.n_samples, rows.halves
+        assert halves is not None
+        if run.changed > n // FEW or run.ahead or not is_slow(n, halves.width, k) or run.scan.small:
+            return None
+        needed = BYTES * n
+        return cls(n, k, rows.device) if free_bytes(rows.device, needed) >= needed else None
+
+    def iterate(self, run: TensorRun, times: int) -> None:
+        """Queue so many iterations; their centres are not packed."""
+        if not self.known:
+            # So that every row is due.
+            self.bounds[0].fill_(float("inf"))
+            self.bounds[1].zero_()
+            self.known = True
+        self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
+
+    def _iterate(self, run: TensorRun) -> None:
+        scan, flow = run.scan, run.flow
+        halves, centers = scan.halves, scan.centers
+        lists = run.labels, run.changed_rows, run.changed_old
+        scan.pack(run.current, flow)
+        queue_fastest(
+            run.report, run.rows.n_features, halves.numbers, self.moves, self.fastest, flow
+        )
+        queue_spared(
+            halves, centers, run.labels, self.moves, self.fastest, self.bounds, self.due, flow
+        )
+        scan_due(scan, self.due, flow)
+        judge_due(scan, self.bounds, self.due, *lists, flow)
+        nominate(
+            halves, centers, scan.least, scan.found, scan.doubts, scan.doubts2, scan.candidates,
+            flow,
+        )  # fmt: skip
+        scan.decide(run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, flow)
+        run.update()

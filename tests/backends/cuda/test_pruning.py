@@ -1,0 +1,226 @@
+"""Iterations that leave out the rows whose bounds tell their labels."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from lloydia import KMeans
+from lloydia.backends import choose
+from lloydia.backends.cuda import engine, fastest, pruning, spared, tensor_run, tensor_scan
+from lloydia.backends.cuda import flow as state
+from lloydia.backends.cuda.fastest import queue_fastest
+from lloydia.backends.cuda.half_rows import HalfRows
+from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.pruning import Pruning
+from lloydia.backends.reference import Reference
+from lloydia.data.arrays import on_host
+from lloydia.exact import distance
+from lloydia.loop import minimise
+from lloydia.stopping import Shift
+from nasty import FLAVOURS, rows_of
+from table import answer
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Have small runs leave rows out, as soon as a report says how many have changed."""
+    monkeypatch.setattr(pruning, "SLOW", 0.0)
+    monkeypatch.setattr(pruning, "MANY", 2)
+    monkeypatch.setattr(pruning, "FEW", 1)
+    monkeypatch.setattr(tensor_run, "packs_ahead", lambda k, width: False)
+    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
+    for module in (engine, fastest, pruning, spared):
+        monkeypatch.setattr(module, "FASTEST", 16)
+
+
+def clusters(n, d, k, dtype, seed=0, apart=3.0):
+    """Return blobs, the first few of which stand close together, so that their centres go on."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(k, d)) * apart
+    means[: k // 8] = means[0] + rng.normal(size=(k // 8, d))
+    return (means[rng.integers(k, size=n)] + rng.normal(size=(n, d))).astype(dtype)
+
+
+def counts_of(monkeypatch):
+    """Return a list of how many rows each iteration by bounds spares."""
+    counts, update = [], tensor_run.TensorRun.update
+
+    def counted(run):
+        if run.pruning is not None and not run.flow[state.HALT.value]:
+            left_out, due = run.flow[state.N_SPARED.value], run.flow[state.N_DUE.value]
+            assert int(left_out + due) == run.rows.n_samples
+            counts.append(int(left_out))
+        update(run)
+
+    monkeypatch.setattr(tensor_run.TensorRun, "update", counted)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("d", "dtype", "weighted", "tol"),
+    [
+        (12, "float32", False, 0.0),
+        (70, "float64", True, 1e-6),
+        (260, "float32", False, 0.0),
+    ],
+)
+def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
+    k = 20
+    X = clusters(250, d, k, dtype)
+    weights = np.linspace(0.5, 2.0, len(X)) if weighted else None
+    parameters = {"init": X[:k].copy(), "n_init": 1, "tol": tol, "max_iter": 6}
+    oracle = KMeans(k, device="reference", **parameters).fit(X, sample_weight=weights)
+    counts = counts_of(monkeypatch)
+    model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+    # At first all are due: there are no bounds.
+    assert counts[0] == 0
+    assert max(counts) > len(X) // 4
+    if d > 12:
+        return
+    monkeypatch.setattr(pruning, "SLOW", np.inf)
+    scanned = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    saved = sum(counts) * (k - fastest.FASTEST)
+    assert model.n_distances_ == scanned.n_distances_ - saved
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters", "ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("flavour", "dtype"),
+    [*product(FLAVOURS, ["float32"]), *product(["outlier", "wide", "tiny"], ["float64"])],
+)
+def test_rows_that_break_careless_arithmetic(flavour, dtype):
+    X = rows_of(flavour, 150, 10, dtype, seed=4)
+    parameters = {"init": X[:9].copy(), "n_init": 1, "tol": 0.0, "max_iter": 4, "empty": "keep"}
+    oracle = KMeans(9, device="reference", **parameters).fit(X)
+    model = KMeans(9, device="cuda", **parameters).fit(X)
+    assert answer(model) == answer(oracle)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.parametrize("empty", ["relocate", "keep"])
+def test_clusters_that_become_empty_on_the_way(monkeypatch, empty):
+    k = 20
+    X = clusters(250, 12, k, "float32", seed=2)
+    start = np.concatenate([X[: k - 3], X[:3] + 50.0])
+    parameters = {"init": start, "n_init": 1, "tol": 0.0, "max_iter": 6, "empty": empty}
+    oracle = KMeans(k, device="reference", **parameters).fit(X)
+    counts = counts_of(monkeypatch)
+    model = KMeans(k, device="cuda", **parameters).fit(X)
+    assert answer(model) == answer(oracle)
+    assert max(counts) > 0
+
+
+def test_what_is_between_iterations_makes_bounds_unknown():
+    k = 12
+    X = clusters(150, 12, k, "float32", seed=5)
+    rows = choose("cuda", X, None, None)
+    rows.start(X[:k].copy(), "lloyd")
+    run = rows.run
+    run.launch(1, 1, False)
+    run.answer(1)
+    run.launch(2, 3, False)
+    assert run.pruning.known
+    for act in (run.assign, run.end, lambda: run.go_back(3), lambda: run.finish(run.sums, 4)):
+        run.pruning.known = True
+        act()
+        assert not run.pruning.known
+    run.begin_again(X[:k].copy())
+    assert run.pruning is None
+
+
+def test_runs_that_are_watched():
+    k, found = 18, []
+    X = clusters(200, 12, k, "float32", seed=6)
+    for rows in (choose("cuda", X, None, None), Reference(X, None)):
+        result = minimise(
+            rows, X[:k].copy(), algorithm="lloyd", rule=Shift(0.0), max_iter=7, empty="relocate",
+            history=True,
+        )  # fmt: skip
+        found.append((result.history, on_host(result.labels).tolist(), result.n_iter))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 4
+
+
+def test_shapes_that_are_not_slow_are_scanned(monkeypatch):
+    monkeypatch.setattr(pruning, "SLOW", 1e11)
+    X = clusters(200, 12, 20, "float32")
+    counts = counts_of(monkeypatch)
+    KMeans(20, init=X[:20].copy(), device="cuda", max_iter=6).fit(X)
+    assert counts == []
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("flavour", "d", "dtype"),
+    [
+        *product(["gauss", "offset", "outlier", "constant", "wide"], [12], ["float32"]),
+        *product(["gauss", "outlier"], [12], ["float64"]),
+        ("gauss", 300, "float32"),
+    ],
+)
+def test_bounds_enclose_the_distances(flavour, d, dtype):
+    n, k = 150, 12
+    X = rows_of(flavour, n, d, dtype, seed=8)
+    C = X[:k] * X.dtype.type(0.75) + X[k : 2 * k] * X.dtype.type(0.25)
+    rows = choose("cuda", X, None, None)
+    rows.start(C, "lloyd")
+    run = rows.run
+    run.pruning = Pruning(n, k, run.rows.device)
+    run.labels.zero_()
+    run.pruning.iterate(run, 1)
+    upper, lower = run.pruning.bounds.double().cpu().numpy()
+    scale = float(run.rows.halves.numbers[0, 0])
+    far = np.sqrt(distance.squared_distances(X, C)) * scale
+    label = run.labels.cpu().numpy()
+    own = far[np.arange(n), label]
+    others = far.copy()
+    others[np.arange(n), label] = np.inf
+    known = np.isfinite(upper)
+    # Some are, but where the frame holds few of such rows.
+    assert known.any() or flavour == "wide"
+    assert (upper >= own)[known].all()
+    assert (lower <= others.min(axis=1))[known].all()
+    if flavour == "gauss":
+        # By not much more than half precision leaves out.
+        np.testing.assert_allclose(upper[known], own[known], rtol=0.01)
+        np.testing.assert_allclose(lower[known], others.min(axis=1)[known], rtol=0.01)
+
+
+def test_the_fastest_centres():
+    k, d, n_slots, count, device = 60, 12, 5, fastest.FASTEST, place("cuda")
+    rng = np.random.default_rng(3)
+    rows = Placed(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
+    halves = HalfRows(rows)
+    scale = float(halves.numbers[0, 0])
+    for equal in (0, 50, 60):
+        squares = rng.exponential(size=k) ** 4
+        squares[:equal] = squares[0]
+        squares[7] = 0.0
+        report = np.zeros((n_slots, HEAD.value + k))
+        report[2, HEAD.value :] = squares
+        there = torch.from_numpy(report).to(device)
+        flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+        flow[state.ITERATION.value] = 7
+        moves = torch.full((k + 1,), -1.0, device=device)
+        names = torch.full((count,), -7, dtype=torch.int32, device=device)
+        queue_fastest(there.view(torch.int64), d, halves.numbers, moves, names, flow)
+        found, chosen = moves.cpu().numpy().astype(float), names.cpu().numpy()
+        n_chosen = int((chosen >= 0).sum())
+        assert (chosen[n_chosen:] == -1).all()
+        chosen = chosen[:n_chosen]
+        far = np.sqrt(squares) * scale
+        assert len(set(chosen.tolist())) == n_chosen < count
+        others = np.setdiff1d(np.arange(k), chosen)
+        assert (found[:k] >= far).all()
+        np.testing.assert_allclose(found[:k], far, rtol=1e-5)
+        assert found[k] == found[others].max()
+        if n_chosen:
+            assert far[chosen].min() > far[others].max()
+        assert n_chosen == count - 1 or equal
