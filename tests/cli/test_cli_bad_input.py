@@ -44,6 +44,11 @@ TEXTS = {
         FIT,
         "column 1 ('a') holds '1,5'; decimal commas are not read, write 1.5",
     ),
+    "thousands": (
+        "a\tb\n1,000\t2\n3\t4\n",
+        FIT,
+        "'1,000', not a number; commas in numbers are not read, write 1000 for a thousand and 1.000",
+    ),
     "decimal commas in the first row": ("1,5\t2\n2,5\t3\n", FIT, "column 1 holds '1,5'; decimal"),
     "one decimal comma": ("a;b\n1;2\n2;3,25\n", FIT, "write 3.25"),
     "gzip": (b"\x1f\x8b\x08\x00rest", FIT, "data.csv is compressed by gzip"),

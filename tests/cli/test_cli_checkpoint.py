@@ -31,7 +31,7 @@ def test_a_fit_that_was_over_is_resumed(run, blobs):
     first = run(*FIT, "--resume", "--json")
     assert "c.npz is not there: the fit begins." in first.err
     again = run(*FIT, "--resume", "--json", "--threads", 2, "--algorithm", "elkan")
-    assert again.err == ""
+    assert again.err == "lloydia: the fit goes on from c.npz.\n"
     assert same(facts_of(first), plain)
     assert facts_of(first)["checkpoint"] == "c.npz"
     assert facts_of(again)["inertia"] == plain["inertia"]

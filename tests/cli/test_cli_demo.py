@@ -62,4 +62,4 @@ def test_out_must_be_a_folder(run, folder):
     (folder / "file").write_text("")
     ran = run("demo", "--out", "file")
     assert ran.status == 2
-    assert ran.err == "lloydia: file exists: file.\n"
+    assert ran.err == "lloydia: --out file is there and is no folder: name one for the pictures.\n"

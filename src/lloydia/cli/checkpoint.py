@@ -86,6 +86,7 @@ class Checkpoints:
 
         if self.resume and self.checkpoint.exists():
             estimator = type(estimator).resume(self.checkpoint).set_params(**estimator.get_params())
+            print(f"lloydia: the fit goes on from {self.checkpoint}.", file=sys.stderr)
         elif self.resume:
             print(f"lloydia: {self.checkpoint} is not there: the fit begins.", file=sys.stderr)
         return estimator.set_callbacks(Checkpoint(self.checkpoint, every=self.every))

@@ -64,6 +64,8 @@ def demo(
     import lloydia.plots  # noqa: F401 - says now, not after the work, that it is missing
     from lloydia.data.outputs import check_output
 
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is there and is no folder: name one for the pictures.")
     out.mkdir(parents=True, exist_ok=True)
     for name in ("china", "digits", "wine"):
         check_output(out / f"{name}.png", (".png",))

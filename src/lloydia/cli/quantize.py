@@ -177,7 +177,8 @@ def _folder(
         for facts in done:
             print(_line(facts))
     if failed:
-        raise DataError(f"{len(failed)} of {len(paths)} images were left out: {'; '.join(failed)}")
+        why = "; ".join(error.rstrip(".") for error in failed)
+        raise DataError(f"{len(failed)} of {len(paths)} images were left out: {why}")
 
 
 def _one(

@@ -45,6 +45,14 @@ def score(
     found = read_labels(labels, n)
     if sample is not None and sample > n:
         raise ValueError(f"--sample {sample} asks for more than the {n} rows of {data}.")
+    n_clusters = len(np.unique(found))
+    if not 2 <= n_clusters < n:
+        raise ValueError(
+            f"{labels} has {n_clusters} cluster{'s' * (n_clusters != 1)} of {n} rows, and scores "
+            "are of 2 clusters or more, fewer than rows."
+        )
+    if sample is not None and sample < 3:
+        raise ValueError(f"--sample {sample} is too few: take 3 rows or more.")
     check_squares(table, n**2)  # the scores add up distances of pairs
     start = time.perf_counter()
     with spinner("scoring"):
@@ -57,7 +65,7 @@ def score(
     facts = {
         "n_samples": n,
         "n_features": d,
-        "n_clusters": len(np.unique(found)),
+        "n_clusters": n_clusters,
         **{name: float(value) for name, value in scores.items()},
         "silhouette_sample": sample,
         "seconds": time.perf_counter() - start,

@@ -11,7 +11,7 @@ import csv
 import glob
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -213,8 +213,7 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         The file cannot be written.
     """
     if suffix == ".npy":
-        with to.open("wb") as stream:
-            np.save(stream, values, allow_pickle=False)
+        write_numpy(to, [values], len(values))
         return
     columns = values.reshape(len(values), -1)
     if suffix == ".parquet":
@@ -225,6 +224,24 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         return
     with to.open("w", encoding="utf-8", newline="") as stream:
         write_rows(stream, columns, names, suffix)
+
+
+def write_numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
+    """Write blocks of n rows, one after the other, as one array.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    with to.open("wb") as stream:
+        for i, block in enumerate(blocks):
+            if i == 0:
+                kind, shape = np.lib.format.dtype_to_descr(block.dtype), (n, *block.shape[1:])
+                header = {"descr": kind, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(stream, header)
+            # Not tofile: that does not say why something did not get there.
+            stream.write(np.ascontiguousarray(block).data)
 
 
 def write_rows(

@@ -17,6 +17,7 @@ from lloydia.data.columns import Columns, DataError, choose, refuse_text
 
 HEAD = 200  # lines that are looked at for the separator, the header and columns of text
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 WHITE = " "  # as a separator: any run of white space
 
@@ -166,7 +167,11 @@ def _refuse_text(
 
 
 def _with_point(number: str) -> str:
-    return f"decimal commas are not read, write {number.replace(',', '.')}"
+    point = number.replace(",", ".")
+    if THOUSANDS.fullmatch(number):
+        whole = number.replace(",", "")
+        return f"commas in numbers are not read, write {whole} for a thousand and {point} for one"
+    return f"decimal commas are not read, write {point}"
 
 
 def _numbers(rows: Iterable[Row], columns: Columns, width: int, where: str) -> NDArray[np.float64]:

@@ -8,11 +8,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.files import pyarrow_parquet
-from lloydia.data.outputs import TABLES, check_output, write_rows, writing
+from lloydia.data.outputs import TABLES, check_output, write_numpy, write_rows, writing
 
 __all__ = ["put_blocks", "write_blocks"]
 
@@ -53,24 +52,13 @@ def put_blocks(
 ) -> None:
     """Write blocks to a file as they come; see :func:`lloydia.data.outputs.write_table`."""
     if suffix == ".npy":
-        _numpy(to, blocks, n)
+        write_numpy(to, blocks, n)
     elif suffix == ".parquet":
         _parquet(to, blocks, names)
     else:
         with to.open("w", encoding="utf-8", newline="") as stream:
             for i, block in enumerate(blocks):
                 write_rows(stream, block, names if i == 0 else None, suffix)
-
-
-def _numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
-    with to.open("wb") as stream:
-        for i, block in enumerate(blocks):
-            if i == 0:
-                kind, shape = np.lib.format.dtype_to_descr(block.dtype), (n, *block.shape[1:])
-                header = {"descr": kind, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(stream, header)
-            # Not tofile: that tells nothing of what did not get there in the end.
-            stream.write(np.ascontiguousarray(block).data)
 
 
 def _parquet(to: Path, blocks: Iterable[NDArray[Any]], names: Sequence[str]) -> None:
