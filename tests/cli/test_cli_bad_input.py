@@ -47,7 +47,7 @@ TEXTS = {
     "thousands": (
         "a\tb\n1,000\t2\n3\t4\n",
         FIT,
-        "'1,000', not a number; commas in numbers are not read, write 1000 for a thousand and 1.000",
+        "not a number; commas in numbers are not read, write 1000 for a thousand and 1.000 for one",
     ),
     "decimal commas in the first row": ("1,5\t2\n2,5\t3\n", FIT, "column 1 holds '1,5'; decimal"),
     "one decimal comma": ("a;b\n1;2\n2;3,25\n", FIT, "write 3.25"),
