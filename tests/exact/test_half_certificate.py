@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from lloydia.exact.half_certificate import (
     FAR_SCORE,
     LAST_STEP,
     canonical_error,
+    distance_above,
+    distance_below,
     limit,
     lowered,
     summation,
@@ -193,3 +197,40 @@ def test_what_is_no_number_has_no_limit():
         assert np.isinf(limit(fine, np.abs(bad), 1e-3 * fine, *own, **terms)).all()
         assert np.isinf(limit(fine, fine, np.abs(bad), *own, **terms)).all()
         assert np.isinf(limit(-fine, fine, 0 * fine, *own, **terms)).all()
+
+
+@pytest.mark.parametrize("summed", [summation(16), 2.0**-9])
+@pytest.mark.parametrize("usual", [0.2, 0.7, 3.0])
+def test_distances_are_enclosed(summed, usual):
+    """Whatever is left out works against the bounds, of centres beyond what is usual, too."""
+    rng = np.random.default_rng(7)
+    n, d, radius = 20_000, 6, 1.5
+    shift = 0.5 * radius * radius
+    y = unit_vectors(rng, n, d) * rng.uniform(0.0, 1.4, size=(n, 1))
+    # Some centres are hardly apart from the row.
+    near = (rng.random(n) < 0.3)[:, None]
+    b = unit_vectors(rng, n, d) * rng.uniform(0.0, 2.5, size=(n, 1))
+    b = np.where(near, y + 0.02 * b, b)
+    toward = (y - b) / np.maximum(length(y - b), 1e-300)[:, None]
+    rest, own_rest = rng.uniform(0.0, 0.02, size=n), rng.uniform(0.0, 0.05, size=n)
+    norm, own_norm = length(y), length(b)
+    usuals = {"usual_norm": usual, "usual_rest": 0.02, "summed": summed}
+    low = lowered(own_norm, own_rest, largest_rest=0.02, radius=radius, **usuals)
+    score = own_norm**2 / 2 - (y * b).sum(axis=1) + shift - low
+    off = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * (own_norm**2 / 2 + shift)
+    tight = []
+    for e, f, nu in product((1, -1), repeat=3):
+        x, c = y + (e * rest)[:, None] * toward, b + (f * own_rest)[:, None] * toward
+        far = length(x - c)
+        found = score + nu * off
+        above = distance_above(
+            found, norm, rest, own_norm, own_rest, low, shift=shift, summed=summed
+        )
+        below = distance_below(found, norm, norm, rest, shift=shift, **usuals)
+        # The root of a difference of squares near 1, in float64.
+        assert (above >= far - 1e-7).all()
+        assert (below <= far + 1e-7).all()
+        tight.append((np.min(above - far), np.min(far - below)))
+    # And are met, nearly, where all is as bad as can be.
+    assert min(a for a, _ in tight) < 1e-3
+    assert min(b for _, b in tight) < 1e-3

@@ -36,7 +36,7 @@ def clusters(n, d, k, dtype, seed=0):
         (200, 400, "float32", 0.0),
         (300, 260, "float32", 0.0),
         (300, 260, "float64", 1e-6),
-        (2100, 256, "float32", 0.0),
+        (2000, 257, "float32", 0.0),
     ],
 )
 def test_runs_are_the_cpus(d, k, dtype, tol, weighted):
@@ -73,7 +73,7 @@ def test_a_whole_run_of_many_rows(monkeypatch):
     which = torch.randint(k, (n,), device="cuda", generator=generator)
     X = means[which] + torch.randn(n, d, device="cuda", generator=generator)
     model = KMeans(k, init=X[:k].clone(), n_init=1, tol=1e-5, max_iter=80).fit(X)
-    monkeypatch.setattr(tensor_run.Pruning, "of", lambda run: None)
+    monkeypatch.setattr(tensor_run, "may_pay", lambda run: False)
     scanned = KMeans(k, init=X[:k].clone(), n_init=1, tol=1e-5, max_iter=80).fit(X)
     assert model.n_distances_ < 0.9 * scanned.n_distances_
     assert answer(model) == answer(scanned)

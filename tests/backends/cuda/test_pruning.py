@@ -20,7 +20,6 @@ from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.pruning import Pruning
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.exact import distance
 from lloydia.loop import minimise
 from lloydia.stopping import Shift
 from nasty import FLAVOURS, rows_of
@@ -32,9 +31,11 @@ def soon(monkeypatch):
     """Have small runs leave rows out, as soon as a report says how many have changed."""
     monkeypatch.setattr(pruning, "SLOW", 0.0)
     monkeypatch.setattr(pruning, "MANY", 2)
-    monkeypatch.setattr(pruning, "FEW", 1)
-    monkeypatch.setattr(tensor_run, "packs_ahead", lambda k, width: False)
-    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
+    monkeypatch.setattr(tensor_run, "FEW", 1)
+    for module in (tensor_run, pruning):
+        monkeypatch.setattr(module, "packs_ahead", lambda k, width: False)
+    for module in (tensor_scan, pruning):
+        monkeypatch.setattr(module, "is_small", lambda *shape: False)
     for module in (engine, fastest, pruning, spared):
         monkeypatch.setattr(module, "FASTEST", 16)
 
@@ -48,7 +49,7 @@ def clusters(n, d, k, dtype, seed=0, apart=3.0):
 
 
 def counts_of(monkeypatch):
-    """Return a list of how many rows each iteration by bounds spares."""
+    """Return a list of how many rows each iteration by bounds spares; bounds are to hold."""
     counts, update = [], tensor_run.TensorRun.update
 
     def counted(run):
@@ -56,10 +57,26 @@ def counts_of(monkeypatch):
             left_out, due = run.flow[state.N_SPARED.value], run.flow[state.N_DUE.value]
             assert int(left_out + due) == run.rows.n_samples
             counts.append(int(left_out))
+            assert_enclosed(run)
         update(run)
 
     monkeypatch.setattr(tensor_run.TensorRun, "update", counted)
     return counts
+
+
+def assert_enclosed(run):
+    """Assert that bounds hold after an assignment; return them, and what they are of."""
+    X, C = (on_host(part).astype(np.longdouble) for part in (run.rows.X, run.current))
+    scale = np.longdouble(float(run.rows.halves.numbers[0, 0]))
+    far = np.sqrt((((X[:, None] - C) * scale) ** 2).sum(axis=2))
+    label = on_host(run.labels)
+    own = far[np.arange(len(X)), label]
+    far[np.arange(len(X)), label] = np.inf
+    upper, lower = on_host(run.pruning.bounds).astype(np.longdouble)
+    known = np.isfinite(upper)
+    assert (upper >= own)[known].all()
+    assert (lower <= far.min(axis=1))[known].all()
+    return upper[known], lower[known], own[known], far.min(axis=1)[known]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +88,7 @@ def counts_of(monkeypatch):
     ],
 )
 def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
-    k = 20
+    k = 20 if d > 12 else 40
     X = clusters(250, d, k, dtype)
     weights = np.linspace(0.5, 2.0, len(X)) if weighted else None
     parameters = {"init": X[:k].copy(), "n_init": 1, "tol": tol, "max_iter": 6}
@@ -95,26 +112,42 @@ def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
     ("flavour", "dtype"),
     [*product(FLAVOURS, ["float32"]), *product(["outlier", "wide", "tiny"], ["float64"])],
 )
-def test_rows_that_break_careless_arithmetic(flavour, dtype):
+def test_rows_that_break_careless_arithmetic(monkeypatch, flavour, dtype):
     X = rows_of(flavour, 150, 10, dtype, seed=4)
     parameters = {"init": X[:9].copy(), "n_init": 1, "tol": 0.0, "max_iter": 4, "empty": "keep"}
     oracle = KMeans(9, device="reference", **parameters).fit(X)
+    counts = counts_of(monkeypatch)
     model = KMeans(9, device="cuda", **parameters).fit(X)
     assert answer(model) == answer(oracle)
+    assert counts or model.n_iter_ < 3
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.parametrize("empty", ["relocate", "keep"])
 def test_clusters_that_become_empty_on_the_way(monkeypatch, empty):
+    """Two centres of a far pair of groups drift apart, and leave the third between them."""
     k = 20
-    X = clusters(250, 12, k, "float32", seed=2)
-    start = np.concatenate([X[: k - 3], X[:3] + 50.0])
-    parameters = {"init": start, "n_init": 1, "tol": 0.0, "max_iter": 6, "empty": empty}
+    X = clusters(230, 12, k - 3, "float32", seed=2)
+    drift = np.zeros((120, 12), np.float32)
+    drift[:, 0] = np.concatenate([np.linspace(60, 67, 60), np.linspace(73, 80, 60)])
+    X = np.concatenate([X, drift])
+    start = np.concatenate([X[: k - 3], drift[[50, 59, 60]]])
+    start[-3:, 0] = 66.0, 69.5, 72.0
+    parameters = {"init": start, "n_init": 1, "tol": 0.0, "max_iter": 40, "empty": empty}
     oracle = KMeans(k, device="reference", **parameters).fit(X)
-    counts = counts_of(monkeypatch)
+    counts, emptied = counts_of(monkeypatch), []
+    go_back = tensor_run.TensorRun.go_back
+
+    def noted(run, iteration):
+        emptied.append(run.pruning is not None and run.pruning.known)
+        go_back(run, iteration)
+
+    monkeypatch.setattr(tensor_run.TensorRun, "go_back", noted)
     model = KMeans(k, device="cuda", **parameters).fit(X)
     assert answer(model) == answer(oracle)
     assert max(counts) > 0
+    # That end was met with bounds; with "keep" nobody goes back.
+    assert any(emptied) or empty == "keep"
 
 
 def test_what_is_between_iterations_makes_bounds_unknown():
@@ -165,7 +198,9 @@ def test_shapes_that_are_not_slow_are_scanned(monkeypatch):
         ("gauss", 300, "float32"),
     ],
 )
-def test_bounds_enclose_the_distances(flavour, d, dtype):
+def test_bounds_enclose_the_distances(monkeypatch, flavour, d, dtype):
+    # Centres stay where rows were assigned to them.
+    monkeypatch.setattr(tensor_run.TensorRun, "update", lambda run: None)
     n, k = 150, 12
     X = rows_of(flavour, n, d, dtype, seed=8)
     C = X[:k] * X.dtype.type(0.75) + X[k : 2 * k] * X.dtype.type(0.25)
@@ -175,22 +210,53 @@ def test_bounds_enclose_the_distances(flavour, d, dtype):
     run.pruning = Pruning(n, k, run.rows.device)
     run.labels.zero_()
     run.pruning.iterate(run, 1)
-    upper, lower = run.pruning.bounds.double().cpu().numpy()
-    scale = float(run.rows.halves.numbers[0, 0])
-    far = np.sqrt(distance.squared_distances(X, C)) * scale
-    label = run.labels.cpu().numpy()
-    own = far[np.arange(n), label]
-    others = far.copy()
-    others[np.arange(n), label] = np.inf
-    known = np.isfinite(upper)
-    # Some are, but where the frame holds few of such rows.
-    assert known.any() or flavour == "wide"
-    assert (upper >= own)[known].all()
-    assert (lower <= others.min(axis=1))[known].all()
+    upper, lower, own, others = assert_enclosed(run)
+    # Some are known, but where the frame holds few of such rows.
+    assert len(upper) > 0 or flavour == "wide"
     if flavour == "gauss":
         # By not much more than half precision leaves out.
-        np.testing.assert_allclose(upper[known], own[known], rtol=0.01)
-        np.testing.assert_allclose(lower[known], others.min(axis=1)[known], rtol=0.01)
+        np.testing.assert_allclose(upper.astype(float), own.astype(float), rtol=0.01)
+        np.testing.assert_allclose(lower.astype(float), others.astype(float), rtol=0.01)
+
+
+def test_a_device_that_has_halted_reads_no_names():
+    """None were written: what is there names no centre, or memory beyond all would be read."""
+    k = 12
+    X = clusters(150, 12, k, "float32")
+    rows = choose("cuda", X, None, None)
+    rows.start(X[:k].copy(), "lloyd")
+    run = rows.run
+    run.launch(1, 1, False)
+    run.flow[state.HALT.value] = 1
+    run.pruning = Pruning(len(X), k, run.rows.device)
+    before = on_host(run.labels).copy()
+    assert bool((run.pruning.fastest == -1).all())
+    run.pruning.iterate(run, 1)
+    assert bool((run.pruning.fastest == -1).all())
+    assert (on_host(run.labels) == before).all()
+    assert int(run.flow[state.N_SPARED.value]) == int(run.flow[state.N_DUE.value]) == 0
+
+
+def test_bounds_that_spare_nothing_are_given_up(monkeypatch):
+    monkeypatch.setattr(pruning, "TRIED", 2)
+    monkeypatch.setattr(pruning, "WORTH", 1)
+    k = 20
+    X = clusters(250, 12, k, "float32")
+    parameters = {"init": X[:k].copy(), "n_init": 1, "tol": 0.0, "max_iter": 9}
+    oracle = KMeans(k, device="reference", **parameters).fit(X)
+    counts = counts_of(monkeypatch)
+    monkeypatch.setattr("lloydia.backends.cuda.engine.CUDA.lag_of", lambda rows, k: 1)
+    model = KMeans(k, device="cuda", **parameters).fit(X)
+    assert answer(model) == answer(oracle)
+    assert 2 <= len(counts) < model.n_iter_ - 2
+
+
+def test_without_memory_all_are_scored(monkeypatch):
+    monkeypatch.setattr(pruning, "free_bytes", lambda device, needed: needed - 1)
+    X = clusters(200, 12, 20, "float32")
+    counts = counts_of(monkeypatch)
+    KMeans(20, init=X[:20].copy(), device="cuda", max_iter=6).fit(X)
+    assert counts == []
 
 
 def test_the_fastest_centres():

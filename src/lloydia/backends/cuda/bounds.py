@@ -28,7 +28,7 @@ UNDERFLOW = tl.constexpr(2.0**-537)
 def shortfall(width: int) -> float:
     """Return by which part the stored bound of a norm may exceed the norm, at most.
 
-    See :func:`lloydia.backends.cuda.half_rows.rows_kernel`, twice as much.
+    See :func:`lloydia.backends.cuda.half_rows.rows_kernel`, and a third more.
     """
     return (width + 64) * 2.0**-23 + 2.0**-19
 
@@ -60,7 +60,10 @@ def below(score, norm, short, rest, shift, usual_norm, usual_rest, summed):
 
 @triton.jit
 def moved(square, scale, d):
-    """Return how far a centre has moved in the frame, rounded up, by D between its places."""
+    """Return how far a centre has moved in the frame, rounded up, by D between its places.
+
+    What float32 may lose near 0 is less than APART_LEAST by far.
+    """
     far = tl.sqrt(square) * (1.0 + 2.0**-20) + d.to(tl.float64) * UNDERFLOW
     return (far * scale * (1.0 + 2.0**-20)).to(tl.float32)
 

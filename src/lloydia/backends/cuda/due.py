@@ -17,7 +17,6 @@ from lloydia.backends.cuda.half_scores import (
     RESIDENT,
     START_WIDTH,
     error_of_sums,
-    group_of,
 )
 from lloydia.backends.cuda.launching import ceil_div, processors
 from lloydia.backends.cuda.limits import limit_of
@@ -40,8 +39,8 @@ SCORING, JUDGING, JUDGED = 2, 4, 512
 def due_kernel(
     y_ptr, width, high_ptr, start_ptr, single_ptr, n_tiles, numbers, due,
     least_ptr, rival_ptr, found, flow,
-    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the two least scores of each row that is due, and the column of the least."""
     flow = own_flow(flow)
@@ -57,20 +56,17 @@ def due_kernel(
         mask = position < n_due
         at = tl.load(due + position, mask=mask, other=0).to(tl.int64)
         y_block = y_ptr + at[:, None] * stride + f[None, :]
-        if WIDE and GROUP == 0:
+        if WIDE:
             b_at = high_ptr + column[None, :] * stride + f[:, None]
             least, rival, label = wide_least(
                 y_block, mask, b_at, single_ptr + column, width, n_tiles,
                 CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
         else:
-            if WIDE:
-                y = 0
-            else:
-                y = tl.load(y_block, mask=mask[:, None], other=0.0)
+            y = tl.load(y_block, mask=mask[:, None], other=0.0)
             least, rival, label = tiled_least(
                 y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
-                WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+                WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
         tl.store(least_ptr + at, least, mask=mask)
         tl.store(rival_ptr + at, rival, mask=mask)
@@ -127,9 +123,9 @@ def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
         due_kernel, (min(ceil_div(n, cut.rows), SCORING * processors(due.device)), 1, 1),
         halves.high, halves.width, packed.high, packed.start, packed.single,
         packed.size // cut.columns, halves.numbers, due, scan.least, scan.rival, scan.found, flow,
-        WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
-        ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
-        num_warps=cut.warps, maxnreg=cut.registers,
+        WIDE=wide, CHUNK=CHUNK if wide else halves.width, ROWS=cut.rows,
+        COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages, num_warps=cut.warps,
+        maxnreg=cut.registers,
     )  # fmt: skip
 
 

@@ -163,7 +163,7 @@ class CUDA(Beginning):
         )
 
     def _tally(self, n_iterations: int, rechecked: int, spared: int) -> None:
-        """Count what iterations have done; rows that were spared were scored for some centres."""
+        """Count what iterations have done; rows that were spared were scored for the fastest."""
         self.n_distances += n_iterations * self.n_samples * self.k - spared * (self.k - FASTEST)
         self.n_rechecked += rechecked
 

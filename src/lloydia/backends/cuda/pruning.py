@@ -15,30 +15,43 @@ from typing import TYPE_CHECKING
 import torch
 
 from lloydia.backends.cuda.candidates import nominate
+from lloydia.backends.cuda.contest import is_small
 from lloydia.backends.cuda.devices import free_bytes
 from lloydia.backends.cuda.due import judge_due, scan_due
 from lloydia.backends.cuda.fastest import FASTEST, MOST_CENTERS, queue_fastest
+from lloydia.backends.cuda.half_centers import packs_ahead
+from lloydia.backends.cuda.half_rows import padded
+from lloydia.backends.cuda.half_scores import START_WIDTH, group_of
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.spared import queue_spared
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.tensor_run import TensorRun
 
-__all__ = ["Pruning"]
+__all__ = ["Pruning", "may_pay"]
 
-# Of a row: two bounds, and a place in the list of those that are due; and once more what assigns it
-# and sorts it, which plans have of their own.
+# Of a row: two bounds, and a place in the list of those that are due; and what assigns and sorts
+# rows, which iterations before had as the scratch of a plan.
 BYTES = 64
 # Products of a scan and centres from which on it takes much longer than what bounds take: five
 # launches and a look at each row.
 SLOW, MANY = 1e11, 4 * FASTEST
 # One row of so many changes when bounds begin to spare rows, mostly.
 FEW = 128
+# Iterations by bounds until they have to spare one row of so many.
+TRIED, WORTH = 16, 8
 
 
-def is_slow(n: int, width: int, k: int) -> bool:
-    """Return whether a scan of n stored rows takes so long that bounds may pay."""
-    return MANY <= k <= MOST_CENTERS and float(n) * width * k >= SLOW
+def may_pay(run: TensorRun) -> bool:
+    """Return whether bounds may pay, late in a run of this shape.
+
+    They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
+    doubt have all stages, and its scores are sums in one piece, as :mod:`spared` has them.
+    """
+    (_, k, d), width = run.shape, padded(run.shape[2])
+    if not MANY <= k <= MOST_CENTERS or float(run.rows.n_samples) * width * k < SLOW:
+        return False
+    return not (packs_ahead(k, width) or is_small(d, k, run.rows.wide) or group_of(width))
 
 
 class Pruning:
@@ -61,24 +74,25 @@ class Pruning:
         self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
         self.due = torch.empty(n, dtype=torch.int32, device=device)
         self.moves = torch.empty(k + 1, dtype=torch.float32, device=device)
-        self.fastest = torch.empty(FASTEST, dtype=torch.int32, device=device)
+        # None until a device that has not halted names some: one that has reads them, too.
+        self.fastest = torch.full((FASTEST,), -1, dtype=torch.int32, device=device)
         self.known = False
         self.iterating = Recording()
 
     @classmethod
     def of(cls, run: TensorRun) -> Pruning | None:
-        """Return that of a run from here on.
-
-        None where it does not pay, or not yet, or there is no memory for it.  It is for runs whose
-        iterations do not end with packing centres, and whose rows in doubt have all stages.
-        """
-        rows, (_, k, _) = run.rows, run.shape
-        n, halves = rows.n_samples, rows.halves
-        assert halves is not None
-        if run.changed > n // FEW or run.ahead or not is_slow(n, halves.width, k) or run.scan.small:
+        """Return that of a run from here on; None where there is no memory for it."""
+        rows, (_, k, d) = run.rows, run.shape
+        center = 2 * padded(d) + 2 * START_WIDTH.value + 2 * d * run.current.itemsize
+        needed = BYTES * rows.n_samples + k * center
+        if free_bytes(rows.device, needed) < needed:
             return None
-        needed = BYTES * n
-        return cls(n, k, rows.device) if free_bytes(rows.device, needed) >= needed else None
+        return cls(rows.n_samples, k, rows.device)
+
+    def pays(self, count: int, n_spared: int) -> bool:
+        """Return whether to go on, after so many iterations that have spared so many rows."""
+        every = count * self.due.numel()
+        return self.iterating.times < TRIED or n_spared * WORTH >= every
 
     def iterate(self, run: TensorRun, times: int) -> None:
         """Queue so many iterations; their centres are not packed."""

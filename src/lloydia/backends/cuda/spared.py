@@ -1,7 +1,8 @@
 """Which rows keep their labels by their bounds, and which are *due*: to be scored for all centres.
 
 A row's bounds are of the centres before the last update.  The fastest centres' scores are computed
-anew, and all others' distances are at most as much less as the farthest of their moves.
+anew, and all others' distances are at most as much less as the farthest of their moves.  Rows that
+are due get new bounds with their labels, in the same iteration (:mod:`due`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from lloydia.backends.cuda.fastest import FASTEST
 from lloydia.backends.cuda.flow import HALT, N_DUE, N_SPARED, own_flow
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_rows import SHIFT, HalfRows
-from lloydia.backends.cuda.half_scores import CHUNK
+from lloydia.backends.cuda.half_scores import CHUNK, error_of_sums
 from lloydia.backends.cuda.launching import ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import append
-from lloydia.exact.half_certificate import summation
 
 __all__ = ["queue_spared"]
 
@@ -123,6 +123,7 @@ def queue_spared(
     Parameters
     ----------
     halves : HalfRows
+        Of so few features that their scores are sums in one piece.
     centers : HalfCenters
         Those that the rows are to be assigned to, packed.
     labels : int32 tensor of shape (n,)
@@ -140,7 +141,7 @@ def queue_spared(
     launch(
         spared_kernel, (programs, 1, 1),
         halves.high, n, width, centers.high, centers.single, centers.k, halves.numbers,
-        halves.norm, halves.rest, centers.usual, summation(width), shortfall(width),
+        halves.norm, halves.rest, centers.usual, error_of_sums(width), shortfall(width),
         labels, moves, fastest, bounds, due, flow,
         WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=FASTEST,
         STAGES=CHUNK_STAGES if wide else STAGES, num_warps=WARPS,

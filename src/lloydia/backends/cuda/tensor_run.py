@@ -19,7 +19,7 @@ from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned_steps
-from lloydia.backends.cuda.pruning import Pruning
+from lloydia.backends.cuda.pruning import FEW, Pruning, may_pay
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Passed, Reports, Told
 from lloydia.backends.cuda.series import Apart, Series
@@ -59,10 +59,19 @@ class TensorRun(TensorMemory):
     early : int
         How many iterations, from the first on, were queued with the start, which :meth:`launch` has
         not been asked for yet.
+    pruning : Pruning or None
+        What iterations are queued by, if bounds spare rows.
+    may_prune : bool
+        Whether they are to be tried, when few rows change.
+    changed : int
+        How many did in the last iteration that was heard of.
     """
 
     packed: bool
     early: int
+    pruning: Pruning | None
+    may_prune: bool
+    changed: int
 
     def __init__(
         self,
@@ -84,9 +93,7 @@ class TensorRun(TensorMemory):
         # Iterations that are queued together, and whose reports come together.
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
-        # Rows that changed in the last iteration that was heard of.
-        self.changed = rows.n_samples
-        self.pruning: Pruning | None = None
+        self._score_all()
         if first is None:
             self._begin(centers)
         else:
@@ -143,7 +150,7 @@ class TensorRun(TensorMemory):
         self.sums.zero_()
         self.ending = None
         self.reports.forget()
-        self.changed, self.pruning = self.rows.n_samples, None
+        self._score_all()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
@@ -158,8 +165,8 @@ class TensorRun(TensorMemory):
             self.starting.do(self._start, device)
             left -= 1
         self.packed = self.ahead
-        if self.pruning is None:
-            self.pruning = Pruning.of(self)
+        if self.may_prune and self.changed * FEW <= self.rows.n_samples:
+            self.pruning, self.may_prune = Pruning.of(self), False
         if self.pruning is None:
             self.iterating.do(self._iterate, device, times=left)
         else:
@@ -170,6 +177,11 @@ class TensorRun(TensorMemory):
         if ends:
             self.reports.send()
             self.end()
+
+    def _score_all(self) -> None:
+        """Have a run begin with scoring all rows."""
+        self.pruning = None
+        self.may_prune, self.changed = may_pay(self), self.rows.n_samples
 
     def _forget_bounds(self) -> None:
         """Have the next iteration find labels or centres that bounds were not made for."""
@@ -350,6 +362,8 @@ class TensorRun(TensorMemory):
         passed = self.reports.passed(first, most, self.settles, limit)
         if passed.count:
             self.changed = passed.changed
+            if self.pruning is not None and not self.pruning.pays(passed.count, passed.spared):
+                self.pruning = None
         return passed
 
     def go_back(self, iteration: int) -> None:
