@@ -38,8 +38,8 @@ BYTES = 64
 SLOW, MANY = 1e11, 4 * FASTEST
 # One row of so many changes when bounds begin to spare rows, mostly.
 FEW = 128
-# Iterations by bounds until they have to spare one row of so many.
-TRIED, WORTH = 16, 8
+# Iterations, from one where every row was due, until bounds have to spare one row of so many.
+TRIED, WORTH = 32, 16
 
 
 def may_pay(run: TensorRun) -> bool:
@@ -68,6 +68,8 @@ class Pruning:
         The upper ones, and the lower ones.
     known : bool
         Whether they are of the labels and the centres that the next iteration finds.
+    renewed : int
+        Iterations that were queued before every row was due the last time.
     """
 
     def __init__(self, n: int, k: int, device: torch.device) -> None:
@@ -77,7 +79,7 @@ class Pruning:
         # None until a device that has not halted names some: one that has reads them, too.
         self.fastest = torch.full((FASTEST,), -1, dtype=torch.int32, device=device)
         self.known = False
-        self.iterating = Recording()
+        self.iterating, self.renewed = Recording(), 0
 
     @classmethod
     def of(cls, run: TensorRun) -> Pruning | None:
@@ -92,7 +94,7 @@ class Pruning:
     def pays(self, count: int, n_spared: int) -> bool:
         """Return whether to go on, after so many iterations that have spared so many rows."""
         every = count * self.due.numel()
-        return self.iterating.times < TRIED or n_spared * WORTH >= every
+        return self.iterating.times < self.renewed + TRIED or n_spared * WORTH >= every
 
     def iterate(self, run: TensorRun, times: int) -> None:
         """Queue so many iterations; their centres are not packed."""
@@ -100,7 +102,7 @@ class Pruning:
             # So that every row is due.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
-            self.known = True
+            self.known, self.renewed = True, self.iterating.times
         self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
 
     def _iterate(self, run: TensorRun) -> None:
