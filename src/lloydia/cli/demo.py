@@ -105,7 +105,7 @@ def _cases() -> Iterator[Case]:
 
         return draw
 
-    yield Case("china", photo.reshape(-1, 3).astype(np.float64), 8, draw_photo)
+    yield Case("china", photo.reshape(-1, 3).astype(np.float64), 12, draw_photo)
     digits = load_digits().data
     yield Case("digits", digits, 10, draw_plane(digits, "Handwritten digits in 10 clusters"))
     wine = StandardScaler().fit_transform(load_wine().data)
