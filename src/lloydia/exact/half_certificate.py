@@ -122,6 +122,14 @@ def canonical_error(n_features: int) -> float:
     return (n_features + 4) * 2.0**-52
 
 
+def score_error(
+    norm: NDArray, center_norm: NDArray | float, shift: float, summed: float
+) -> NDArray[np.float64]:
+    """Return nu of rows and centres of norms N and B: how far off computed scores are."""
+    start = 0.5 * center_norm * center_norm + shift
+    return (summed + LAST_STEP) * norm * center_norm + LAST_STEP * start
+
+
 def lowered(
     norms: NDArray,
     rests: NDArray,
@@ -188,8 +196,7 @@ def limit(
         Infinity where nothing can be said.
     """
     both_norms, both_rests = own_norm + usual_norm, own_rest + usual_rest
-    starts = 0.5 * (own_norm * own_norm + usual_norm * usual_norm) + 2.0 * shift
-    errors = (summed + LAST_STEP) * norm * both_norms + LAST_STEP * starts
+    errors = sum(score_error(norm, B, shift, summed) for B in (own_norm, usual_norm))
     # Both nu serve for the usual one here: more is as right.
     square = np.maximum(norm * norm + 2.0 * (least - shift + errors), 0.0)
     quadratic = 0.5 * ((rest + own_rest) ** 2 + (rest + usual_rest) ** 2)
@@ -223,8 +230,7 @@ def distance_above(
     norm, rest, own_norm, own_rest, own_lowered, shift, summed
         As of :func:`limit`.
     """
-    start = 0.5 * own_norm * own_norm + shift
-    error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * start
+    error = score_error(norm, own_norm, shift, summed)
     square = norm * norm + 2.0 * (score - shift + own_lowered + error)
     return np.sqrt(np.maximum(square, 0.0)) + rest + own_rest
 
@@ -251,7 +257,6 @@ def distance_below(
     shift, usual_norm, usual_rest, summed
         As of :func:`limit`.
     """
-    start = 0.5 * usual_norm * usual_norm + shift
-    error = (summed + LAST_STEP) * norm * usual_norm + LAST_STEP * start
+    error = score_error(norm, usual_norm, shift, summed)
     square = least_norm * least_norm + 2.0 * (score - shift - error)
     return np.sqrt(np.maximum(square, 0.0)) - rest - usual_rest

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lloydia.backends.cuda.candidates import nominate
 from lloydia.backends.cuda.contest import is_small
 from lloydia.backends.cuda.devices import free_bytes
 from lloydia.backends.cuda.due import judge_due, scan_due
@@ -118,9 +117,6 @@ class Pruning:
         )
         scan_due(scan, self.due, flow)
         judge_due(scan, self.bounds, self.due, *lists, flow)
-        nominate(
-            halves, centers, scan.least, scan.found, scan.doubts, scan.doubts2, scan.candidates,
-            flow,
-        )  # fmt: skip
+        scan.nominate(flow)
         scan.decide(run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, flow)
         run.update()

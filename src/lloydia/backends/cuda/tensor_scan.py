@@ -261,10 +261,14 @@ class TensorScan:
         self.score(flow)
         self.judge(labels, changed_rows, changed_old, flow)
         if not self.small:
-            nominate(
-                self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
-                self.candidates, flow,
-            )  # fmt: skip
+            self.nominate(flow)
+
+    def nominate(self, flow: torch.Tensor) -> None:
+        """Queue the candidates of the rows in doubt, of many centres."""
+        nominate(
+            self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
+            self.candidates, flow,
+        )  # fmt: skip
 
     def decide(
         self,
