@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from table import answer
+from table import answer, weights_of
 
 
 def rows(n, d, dtype, spread):
@@ -28,3 +28,14 @@ def test_any_number_of_columns_gives_the_bits_of_the_oracle(d, k, dtype, spread)
     model = KMeans(k, device="cuda", **parameters).fit(X)
     assert answer(model) == answer(oracle)
     assert (model.predict(X) == model.labels_).all()
+
+
+@pytest.mark.parametrize("kind", ["none", "random"])
+@pytest.mark.parametrize(("d", "k", "dtype"), [(2, 6, "float64"), (3, 40, "float32")])
+def test_listed_rows_move_with_their_weights(d, k, dtype, kind):
+    X = rows(700, d, dtype, "normal")
+    parameters = {"init": X[:k].copy(), "max_iter": 4, "tol": 0}
+    weights = weights_of(kind, len(X))
+    oracle = KMeans(k, device="reference", **parameters).fit(X, sample_weight=weights)
+    model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)

@@ -11,9 +11,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import leave, wait_for_all
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
-from lloydia.backends.cuda.low_means import conclude, low_means, tally_of
+from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
+from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import label_rows
+from lloydia.backends.cuda.low_scan import label_rows, rows_of
 from lloydia.backends.cuda.low_sums import clear
 from lloydia.backends.cuda.shared_table import own_table
 
@@ -34,7 +35,7 @@ def low_kernel(
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
-    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, ALONE: tl.constexpr,
 ):  # fmt: skip
     """Run iterations.
 
@@ -50,6 +51,8 @@ def low_kernel(
         1: an assignment to the last centres follows; or 0.  Also where the limit ends iterations.
     own_memory : int32 (WORDS,), or None
         What a program's own table is in where there is no shared memory.
+    ALONE : bool
+        Whether one program looks at all rows together.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     if n_limbs == 0:
@@ -62,9 +65,6 @@ def low_kernel(
         frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)
     limb_size = k.to(tl.int64) * (d + 1)
     own = sums + (program % REPLICAS) * n_limbs * limb_size
-    # This program's lists: rows that change, and rows in doubt.
-    listed_rows = changed_rows + program * room
-    listed_old = changed_old + program * room
     own_sums = own_memory
     if COPIES > 0:
         own_sums = own_table(own_memory)
@@ -74,39 +74,62 @@ def low_kernel(
     running = tl.load(flow + HALT) == 0
     done = 0
     passed = 0
+    if ALONE:
+        x = rows_of(X, 0, n, d, EACH)
+        columns = lattice_of(lattice, d)
     while running:
+        moves = (done < n_iterations) | (n_iterations < 0)
         # Before the first assignment there are no labels.
         labelled = tl.minimum(iteration, 1)
-        n_changed, n_doubts = label_rows(
-            X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
-            doubts + program * room, cells, sides, arrivals, passed,
-            d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
-        )  # fmt: skip
-        if cells is not None:
-            passed += 1
-        if (done < n_iterations) | (n_iterations < 0):
-            counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
-            if n_iterations < 0:
-                tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")
-                tl.atomic_add(flow + N_RECHECKED, (counted >> 32).to(tl.int32), sem="relaxed")
-            else:
-                tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
-            move_rows(
-                X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
-                d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
+        if ALONE:
+            n_changed, n_doubts = label_and_move(
+                x, columns, X, n, k, weights, labels, labelled, current, frame, table,
+                lattice, own, bits, n_limbs, limb_size, moves,
+                d, WEIGHTED, RECOVER, EACH, CENTERS, GROUP, KEPT, COLUMNS,
             )  # fmt: skip
+            counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
+        else:
+            # This program's lists: rows that change, and rows in doubt.
+            listed_rows = changed_rows + program * room
+            listed_old = changed_old + program * room
+            n_changed, n_doubts = label_rows(
+                X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
+                doubts + program * room, cells, sides, arrivals, passed,
+                d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
+            )  # fmt: skip
+            if cells is not None:
+                passed += 1
+            counted = tl.zeros((), tl.int64)
+            if moves:
+                counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
+                if n_iterations >= 0:
+                    tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
+                move_rows(
+                    X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
+                    n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
+                    d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
+                )  # fmt: skip
+        if n_iterations < 0:
+            tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")
+            tl.atomic_add(flow + N_RECHECKED, (counted >> 32).to(tl.int32), sem="relaxed")
         running = done + 1 < n_iterations + assigns
         if done < n_iterations:
             wait_for_all(arrivals, n_programs, passed)
-            low_means(
+            n_empty, moved = low_means(
                 program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d,
-                current, history, n_slots, report, tally_of(tallies, iteration), limit,
+                current, history, n_slots, report,
+                None if ALONE else tally_of(tallies, iteration), limit,
                 REPLICAS, BLOCK_K, COLUMNS,
             )  # fmt: skip
             wait_for_all(arrivals, n_programs, passed + 1)
             passed += 2
-            halts = conclude(program, iteration, tallies, k, n_slots, report, flow, settles, limit)
+            if not ALONE:
+                counted, n_empty, moved = read_tally(tallies, iteration, limit)
+                ready_tally(program, tallies, iteration)
+            halts = conclude(
+                program, iteration, counted, n_empty, moved, k, n_slots, report, flow, settles,
+                limit,
+            )  # fmt: skip
             running = (running & (halts == 0)) | (halts == ASSIGNED)
             # What follows then is an assignment alone.
             n_iterations = tl.where(halts == ASSIGNED, done + 1, n_iterations)

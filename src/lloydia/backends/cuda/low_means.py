@@ -22,7 +22,7 @@ from lloydia.backends.cuda.means import (
     within,
 )
 
-__all__ = ["conclude", "low_means", "tally_of"]
+__all__ = ["conclude", "low_means", "read_tally", "ready_tally", "tally_of"]
 
 # Sums of ordinary rows have no more limbs.
 FEW_LIMBS = tl.constexpr(2)
@@ -73,8 +73,11 @@ def low_means(
     """Turn the sums of this program's clusters into centres.
 
     The parameters are those of :func:`lloydia.backends.cuda.means.finish`, and the `tally` of the
-    iteration.
+    iteration, or None.  Return how many of the clusters are empty, and the sum of the squares that
+    centres moved, where a limit asks for it: what is added to the tally.
     """
+    all_empty = tl.zeros((), tl.int64)
+    all_moved = tl.zeros((), tl.float64)
     # 64 bits: n_slots k d may pass 2**31.
     new_slot = ((iteration + 1) % n_slots) * (k.to(tl.int64) * d)
     said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
@@ -123,10 +126,15 @@ def low_means(
         move = tl.max(tl.max(tl.abs(difference), 1), 0)
         tl.atomic_max(said + MOVE, move.to(tl.int64, bitcast=True), sem="relaxed")
         n_empty = tl.sum((empty & real[:, None]).to(tl.int64))
-        tl.atomic_add(tally + 1, n_empty, mask=n_empty > 0, sem="relaxed")
+        all_empty += n_empty
+        if tally is not None:
+            tl.atomic_add(tally + 1, n_empty, mask=n_empty > 0, sem="relaxed")
         if limit is not None:
             moved = tl.sum(tl.where(real, square, 0.0), 0)
-            tl.atomic_add((tally + 2).to(tl.pointer_type(tl.float64)), moved, sem="relaxed")
+            all_moved += moved
+            if tally is not None:
+                tl.atomic_add((tally + 2).to(tl.pointer_type(tl.float64)), moved, sem="relaxed")
+    return all_empty, all_moved
 
 
 @triton.jit
@@ -139,19 +147,39 @@ def tally_of(tallies, iteration):
 
 
 @triton.jit
-def conclude(program, iteration, tallies, k, n_slots, report, flow, settles, limit):
-    """Return whether iterations end here, and how: as HALT says; one program writes the report.
-
-    All programs have counted.  None counts for the iteration after the next before all have come
-    here, where its tally is made ready.
-    """
+def read_tally(tallies, iteration, limit):
+    """Return what all programs have counted: rows changed and checked again, empties, movement."""
     tally = tally_of(tallies, iteration)
     counted = tl.load(tally, volatile=True)
     n_empty = tl.load(tally + 1, volatile=True)
+    moved = 0.0
+    if limit is not None:
+        moved = tl.load((tally + 2).to(tl.pointer_type(tl.float64)), volatile=True)
+    return counted, n_empty, moved
+
+
+@triton.jit
+def ready_tally(program, tallies, iteration):
+    """Make the tally of the iteration after the next ready.
+
+    None counts for it before all have come here.
+    """
+    if program == 0:
+        for i in tl.static_range(3):
+            tl.store(tally_of(tallies, iteration + 2) + i, tl.zeros((), tl.int64))
+
+
+@triton.jit
+def conclude(
+    program, iteration, counted, n_empty, moved, k, n_slots, report, flow, settles, limit
+):  # fmt: skip
+    """Return whether iterations end here, and how: as HALT says; one program writes the report.
+
+    By what :func:`read_tally` returns.
+    """
     n_changed = counted & 0xFFFFFFFF
     halts = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
     if limit is not None:
-        moved = tl.load((tally + 2).to(tl.pointer_type(tl.float64)), volatile=True)
         halts = tl.where((halts == 0) & within(moved, limit), ASSIGNED, halts)
     if program == 0:
         said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
@@ -162,8 +190,6 @@ def conclude(program, iteration, tallies, k, n_slots, report, flow, settles, lim
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        for i in tl.static_range(3):
-            tl.store(tally_of(tallies, iteration + 2) + i, tl.zeros((), tl.int64))
         tl.store(flow + HALT, halts)
         tl.store(flow + ITERATION, iteration + 1)
     return halts

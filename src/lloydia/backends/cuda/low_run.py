@@ -20,6 +20,7 @@ from lloydia.backends.cuda.low_grid import desk_of, measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
 from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
+from lloydia.backends.cuda.low_whole import whole_kernel
 from lloydia.backends.cuda.means import queue_finish
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, plan_of, planned
@@ -191,6 +192,9 @@ class LowRun(LowTold):
         rows = self.rows
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
+        if self.shape.alone and adds and self._measures() and self.spread is None:
+            self._run_whole(kind, n_iterations, assigns, host)
+            return
         if self._measures():
             self._measure((*kind, self.begun.data_ptr() % 16))
         if self.spread is not None and not self.spread.queued:
@@ -205,6 +209,27 @@ class LowRun(LowTold):
                 self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
                 **EXACT, **resident(RESIDENT),
             )  # fmt: skip
+
+    def _run_whole(
+        self, kind: tuple, n_iterations: int, assigns: bool, host: torch.Tensor | None
+    ) -> None:
+        """Queue all that a run over few rows is, if no more iterations follow."""
+        rows, shape = self.rows, self.shape
+        n, d = rows.X.shape
+        launch_known(
+            whole_kernel,
+            (*kind, self.begun.data_ptr() % 16, shape.block, shape.n_replicas, shape.tile,
+             shape.group, shape.kept, host is None),
+            (1, 1, 1),
+            rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
+            self.numbers, LIMBS, self.bits, self.begun, rows.most_bits, self.labels, self.all_sums,
+            self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
+            self.table, self.arrivals, n_iterations, int(assigns), self.cost, self.seen,
+            self.told, shape.edges[-1], host,
+            d=d, EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
+            GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
+            **EXACT,
+        )  # fmt: skip
 
     def _measures(self) -> bool:
         """Return whether what is launched next begins with the measurement."""
@@ -231,8 +256,8 @@ class LowRun(LowTold):
         held, pitch, copies = shape.own
         launch_known(
             low_kernel,
-            (*kind, weights is None, recover, shape.block, shape.n_replicas, shape.tile,
-             shape.each, shape.group, shape.kept, *shape.own,
+            (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
+             shape.tile, shape.each, shape.group, shape.kept, *shape.own,
              self.cells is None or self.cells.dtype, self.spread is None),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
@@ -244,7 +269,8 @@ class LowRun(LowTold):
             d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            HELD=held, PITCH=pitch, COPIES=copies, **EXACT, **resident(shape.each),
+            HELD=held, PITCH=pitch, COPIES=copies, ALONE=shape.alone,
+            **EXACT, **resident(shape.each),
         )  # fmt: skip
 
     def before(self, iteration: int) -> torch.Tensor:

@@ -23,7 +23,7 @@ from lloydia.backends.cuda.low_scores import (
 )
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["label_rows"]
+__all__ = ["label_rows", "rows_of"]
 
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.

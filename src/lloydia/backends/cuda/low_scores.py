@@ -38,6 +38,7 @@ __all__ = [
     "contest",
     "error",
     "features",
+    "frame_centers",
     "framed",
     "group_of",
     "keep",
@@ -100,36 +101,55 @@ def framed(x, frame, d: tl.constexpr):
 
 
 @triton.jit
+def entry_of(c, there, frame, d: tl.constexpr):
+    """Return the entry of centres, or of one, and their ``|b_j|**2``; others never win.
+
+    An entry is d features in the frame and ``p_j - |b_j|**2 / 2``.  K is that of
+    :mod:`lloydia.exact.certificate`, which has room for d / 2 + 1 more roundings of ``N**2``, since
+    ``|b_j|**2 / 2`` is summed in float32 here; rounded up.
+    """
+    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
+    b = framed(c, frame, d)
+    squares = tl.zeros_like(b[0])
+    for f in tl.static_range(d):
+        squares = tl.fma(b[f], b[f], squares)
+    held = there & (squares < FAR_CENTER)
+    entry = ()
+    for f in tl.static_range(d):
+        entry = entry + (tl.where(held, b[f], 0.0),)
+    start = tl.where(held, (1.50001 * factor - 0.5) * squares, -float("inf"))
+    return entry + (start,), squares
+
+
+@triton.jit
 def tabulate(
     centers, frame, table, k, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write centres in the frame; return the line of :func:`error`.
 
-    The table holds d features and ``p_j - |b_j|**2 / 2`` a centre, one every PITCH, and centres
-    that never win up to a multiple of GROUP.  Every program writes all of it, and the same: it
-    reads what it wrote.  K is that of :mod:`lloydia.exact.certificate`, which has room for d / 2 +
-    1 more roundings of ``N**2``, since ``|b_j|**2 / 2`` is summed in float32 here; rounded up.
+    The table holds an entry a centre, one every PITCH, and centres that never win up to a multiple
+    of GROUP.  Every program writes all of it, and the same: it reads what it wrote.
     """
-    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
     reach = 0.0
     least = float("inf")
     padded = tl.cdiv(k, GROUP) * GROUP
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
-        b = framed(features(centers, j * d, j < k, d), frame, d)
-        squares = tl.zeros((BLOCK,), tl.float32)
-        for f in tl.static_range(d):
-            squares = tl.fma(b[f], b[f], squares)
-        held = (j < k) & (squares < FAR_CENTER)
-        for f in tl.static_range(d):
-            tl.store(table + j * PITCH + f, tl.where(held, b[f], 0.0), mask=j < padded)
-        start = tl.where(held, (1.50001 * factor - 0.5) * squares, -float("inf"))
-        tl.store(table + j * PITCH + d, start, mask=j < padded)
+        entry, squares = entry_of(features(centers, j * d, j < k, d), j < k, frame, d)
+        for f in tl.static_range(d + 1):
+            tl.store(table + j * PITCH + f, entry[f], mask=j < padded)
         reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
         least = tl.minimum(least, tl.min(tl.where(j < k, squares, float("inf")), 0))
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
+    return line_of(reach, least, frame, d)
+
+
+@triton.jit
+def line_of(reach, least, frame, d: tl.constexpr):
+    """Return the line of :func:`error` for the largest and the least ``|b_j|**2``."""
+    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
     # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
     farthest = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
     nearest = least.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
@@ -222,6 +242,21 @@ def keep(table, d: tl.constexpr, PITCH: tl.constexpr, KEPT: tl.constexpr):
     for j in tl.static_range(KEPT):
         kept = kept + (features(table, j * PITCH, None, d + 1),)
     return kept
+
+
+@triton.jit
+def frame_centers(centers, frame, k, d: tl.constexpr, KEPT: tl.constexpr):
+    """Return what :func:`tabulate` and :func:`keep` do, without a table: each thread by itself."""
+    reach = tl.full((), 0.0, tl.float32)
+    least = tl.full((), float("inf"), tl.float32)
+    kept = ()
+    for j in tl.static_range(KEPT):
+        there = tl.full((), j, tl.int32) < k
+        entry, square = entry_of(features(centers, j * d, there, d), there, frame, d)
+        kept = kept + (entry,)
+        reach = tl.maximum(reach, tl.where(there, square, 0.0))
+        least = tl.minimum(least, tl.where(there, square, float("inf")))
+    return kept, line_of(reach, least, frame, d)
 
 
 @triton.jit

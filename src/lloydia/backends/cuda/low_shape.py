@@ -45,6 +45,8 @@ class LowShape:
         Programs that a multiprocessor holds.
     block : int
         Rows that a program looks at together.
+    alone : bool
+        Whether these are all, and one program keeps them (:mod:`low_alone`).
     programs, room : int
         Programs, and the entries of each in a list.
     own : tuple of three int
@@ -69,6 +71,7 @@ class LowShape:
 
     each: int
     block: int
+    alone: bool
     programs: int
     room: int
     own: tuple[int, int, int]
@@ -112,8 +115,9 @@ def shape_of(
     parts = *[lists] * 3, 4 * (k + 7) * columns, cells, own, history
     n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
     first, *rest = map(aligned, (8 * n_zeros, *parts))
+    alone = n <= block and not sides and not has_table
     return LowShape(
-        each, block, programs, room, table, n_replicas, sides, columns,
+        each, block, alone, programs, room, table, n_replicas, sides, columns,
         group_of(k), kept_of(k, d), tile, edges, n_zeros, (*accumulate(rest, initial=first),),
     )  # fmt: skip
 

@@ -1,0 +1,85 @@
+"""Runs over so few rows that one program keeps them: kernels are interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lloydia import KMeans
+from lloydia.backends.cuda import beginning, low_run
+from lloydia.exact.sums import Extent, Grid
+from table import answer, blobs, weights_of
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Return the names of the kernels of few features that are launched."""
+    names = []
+    launch = low_run.launch_known
+
+    def launch_known(kernel, *args, **options):
+        names.append(kernel.fn.__name__)
+        launch(kernel, *args, **options)
+
+    monkeypatch.setattr(low_run, "launch_known", launch_known)
+    return names
+
+
+def agree(X, k, weights=None, **parameters):
+    """Check that a fit has the oracle's bits; return it."""
+    parameters = {"init": X[:k].copy(), "tol": 0, **parameters}
+    oracle = KMeans(k, device="reference", **parameters).fit(X, sample_weight=weights)
+    model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert answer(model) == answer(oracle)
+    return model
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(3, 1, 2), (128, 2, 16), (129, 3, 5), (256, 8, 40), (300, 3, 7), (512, 4, 130)],
+)
+def test_a_whole_run_is_one_launch(n, d, k, dtype, kernels):
+    agree(blobs(n, d, dtype), k, max_iter=4)
+    assert kernels == ["whole_kernel"]
+
+
+def test_one_row_more_is_for_several_launches(kernels):
+    agree(blobs(513, 2, "float32"), 3, max_iter=3)
+    assert kernels == ["measure_kernel", "low_kernel", "end_kernel"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["none", "random"])
+def test_rows_of_more_limbs_than_are_added_at_once(dtype, kind):
+    X = blobs(200, 2, dtype)
+    X[3] *= 2.0**30
+    X[4] *= 2.0**-50
+    n_limbs = Grid.choose(Extent.of(X), X.dtype).n_limbs
+    assert 2 < n_limbs <= low_run.LIMBS
+    agree(X, 5, weights_of(kind, len(X)), max_iter=4)
+
+
+def test_rows_that_tie_are_settled_canonically():
+    # Every row is as far from one centre as from another.
+    X = np.stack(np.meshgrid(np.arange(16.0), np.arange(16.0)), -1).reshape(-1, 2)
+    start = np.array([[2.0, 3.0], [4.0, 3.0], [3.0, 2.0], [3.0, 4.0], [9.5, 9.5]])
+    model = agree(X, 5, init=start, max_iter=5)
+    assert model.n_rechecked_ > 10
+
+
+@pytest.mark.parametrize("parameters", [{"tol": 1e-3}, {"max_iter": 40}, {"empty": "keep"}])
+def test_runs_that_end_by_themselves(parameters):
+    X = blobs(250, 2, "float32")
+    start = np.concatenate([X[:6], [[900.0, 900.0]]]).astype("float32")
+    model = agree(X, 7, init=start, **{"max_iter": 30, **parameters})
+    assert model.n_iter_ < 30
+
+
+def test_labels_are_kept_from_launch_to_launch(monkeypatch, kernels):
+    X = blobs(200, 2, "float32")
+    # Two iterations are launched at a time.
+    monkeypatch.setattr(beginning.Beginning, "lag_of", lambda engine, k: 1)
+    model = agree(X, 6, max_iter=40)
+    assert model.n_iter_ > 4
+    assert kernels[:3] == ["whole_kernel", "low_kernel", "end_kernel"]
