@@ -10,7 +10,7 @@ import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning, low_grid, low_run, own_device
+from lloydia.backends.cuda import beginning, gridded, low_grid, low_run, own_device
 from lloydia.exact import sums
 from lloydia.stopping import Shift
 from table import answer, blobs
@@ -308,7 +308,7 @@ def test_any_programs_measure_the_same_and_clean_all_but_that(n_zeros, d):
         low_grid.measure_kernel[(programs, 1, 1)](
             X, len(X), desk, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
             memory[: 5 * m], 3, memory[flow].view(torch.int32), X[:4].clone(), current, 4,
-            beginning.INFINITE, d=d, ROWS=512,
+            gridded.INFINITE, d=d, ROWS=512,
         )  # fmt: skip
         assert not desk.any()
         assert (current == X[:4]).all()

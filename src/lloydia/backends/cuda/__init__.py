@@ -2,18 +2,19 @@
 
 Where to look:
 
-* The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`placed` (rows in their
-  place), :mod:`extent`, :mod:`upload`, :mod:`devices`, :mod:`own_device`; :mod:`spread` (by which
-  runs may end); :mod:`flow` and :mod:`reports` (what the kernels of a run tell each other, and the
-  host), :mod:`ending` (the inertia, and which labels occur), :mod:`fetching`, :mod:`recording`,
-  :mod:`launching`.
+* The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`gridded` (what is known
+  of rows), :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`, :mod:`devices`,
+  :mod:`own_device`; :mod:`spread` (by which runs may end); :mod:`flow` and :mod:`reports` (what the
+  kernels of a run tell each other, and the host), :mod:`ending` (the inertia, and which labels
+  occur), :mod:`fetching`, :mod:`recording`, :mod:`launching`.
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
   :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
   :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the last adds up the inertia and writes what
-  all have found to the host's memory (:mod:`low_cost`).
+  all have found to the host's memory (:mod:`low_cost`).  Few rows stay in the registers of one
+  program (:mod:`low_alone`), whose run is one launch (:mod:`low_whole`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
   centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few

@@ -222,7 +222,9 @@ class LowRun(LowTold):
              shape.group, shape.kept, host is None),
             (1, 1, 1),
             rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
-            self.numbers, LIMBS, self.bits, self.begun, rows.most_bits, self.labels, self.all_sums,
+            self.numbers, LIMBS, self.bits, self.begun,
+            rows.most_bits,  # type: ignore[attr-defined]
+            self.labels, self.all_sums,
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
             self.table, self.arrivals, n_iterations, int(assigns), self.cost, self.seen,
             self.told, shape.edges[-1], host,

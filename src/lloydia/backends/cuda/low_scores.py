@@ -151,8 +151,8 @@ def line_of(reach, least, frame, d: tl.constexpr):
     """Return the line of :func:`error` for the largest and the least ``|b_j|**2``."""
     factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
     # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
-    farthest = reach.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
-    nearest = least.to(tl.float64) * 1.00001 + 1e-30  # type: ignore[attr-defined]
+    farthest = reach.to(tl.float64) * 1.00001 + 1e-30
+    nearest = least.to(tl.float64) * 1.00001 + 1e-30
     tiny = frame[d].to(tl.float64) * 2.0**-536
     underflow = d * tiny * tiny + 1e-36
     far = nearest >= FAR_ROW

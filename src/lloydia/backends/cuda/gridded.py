@@ -1,0 +1,172 @@
+"""What is known of the rows of a run: their extent, the grid of their sums, and their spread.
+
+The device may know before the host: a run of few features measures its rows, one of more features
+guesses how many limbs their sums have, and the spread is found on the way.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.first_iterations import FirstIterations
+from lloydia.backends.cuda.flow import MOST_FEATURES
+from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
+from lloydia.backends.cuda.low_run import LIMBS, LowRun
+from lloydia.backends.cuda.means import MOST_LIMITED
+from lloydia.backends.cuda.own_device import anywhere
+from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.plans import Layout, planned
+from lloydia.backends.cuda.spread import Spread
+from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.engine import NEVER
+from lloydia.data.device_rows import refuse_non_finite
+from lloydia.exact import sums as exact
+from lloydia.exact.distance import check_magnitudes, largest_magnitude
+from lloydia.seeding.given import checked
+
+__all__ = ["Gridded"]
+
+# The bits of infinity: no number that is finite has them, or more.
+INFINITE = int(np.float64(np.inf).view(np.int64))
+
+
+@lru_cache
+def bits_below(d: int, n: int) -> int:
+    """Return the bits of the magnitude that n rows of d features are to be below."""
+    return int(np.float64(largest_magnitude(d, n)).view(np.int64))
+
+
+class Gridded(Picks):
+    """Rows, and what is known of them.
+
+    What a run has found of its rows, or guessed, is *unchecked* until the host has looked at it.
+    """
+
+    k: int
+    run: LowRun | TensorRun
+    # What was queued for the next run over more features.
+    first_iterations: FirstIterations | None = None
+
+    def _hold(self, X: torch.Tensor) -> None:
+        super()._hold(X)
+        # Whether their magnitudes are to be looked at.
+        self.ranges = self.unchecked = False
+        self.low = self.n_features <= MOST_FEATURES
+        self.tolerance = NEVER
+        self._lattice: Lattice | None = None
+
+    def forget_extent(self) -> None:
+        super().forget_extent()
+        self._variance: Spread | None = None
+
+    def extent(self) -> exact.Extent:
+        run = self.__dict__.get("run")
+        if self._extent is None and isinstance(run, LowRun) and run.stale is not None:
+            largest, smallest = run.measured()
+            if not np.isfinite(largest).all():
+                refuse_non_finite(self.X)
+            self._extent = exact.Extent(self.n_samples, largest, smallest)
+        found = super().extent()
+        if self.ranges:
+            largest = float(found.largest.max())
+            check_magnitudes(largest, (), self.n_features, self.n_samples)
+        return found
+
+    @property
+    def most_bits(self) -> int:
+        """The bits of a float64 number that starts are to be below, wherever they are."""
+        return bits_below(self.n_features, self.n_samples) if self.ranges else INFINITE
+
+    def _checked(self, centers: NDArray | torch.Tensor) -> NDArray:
+        """Return a start on the host; refuse what is not finite, or too large."""
+        found = checked(centers, self.X, self.k)
+        if self.ranges:
+            check_magnitudes(0.0, found, self.n_features, self.n_samples)
+        return found
+
+    def check_range_later(self) -> None:
+        """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
+        self.ranges = True
+        if self._extent is not None:
+            self.extent()
+
+    @property
+    def expected(self) -> int | None:
+        """How many limbs the sums will probably have, if that is all that is known of the grid."""
+        if self.first_iterations is not None:
+            # Whatever other fits have taught since.
+            return self.first_iterations.known.n_limbs
+        if self._extent is not None or self.weights is not None or self.measured is None:
+            return None
+        return limbs_before(self.X)
+
+    @property
+    def knows_grid(self) -> bool:
+        """Whether the grid, or a guess of it, is there without waiting for the device."""
+        return self._extent is not None or self.expected is not None
+
+    @anywhere
+    def guess(self) -> bool:
+        """Return whether a guess is taken for the grid, which it is where there is one."""
+        if self._lattice is None and (expected := self.expected):
+            assert self.halves is not None
+            self._lattice, self.unchecked = self.halves.lattice(expected), True
+        return self.unchecked
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
+        if not self.guess() and (self._lattice is None or self._lattice.grid is not self.grid):
+            self._lattice = Lattice.of(self, self.grid, self.weights)
+            remember_limbs(self.X, self.grid.n_limbs)
+        assert self._lattice is not None
+        return self._lattice
+
+    @property
+    def limits(self) -> bool:
+        """Whether runs end by the spread."""
+        return self.tolerance > 0.0 and self.k <= MOST_LIMITED
+
+    def _plain(self) -> Lattice:
+        """Return the grid of the rows without weights; of a guess, as far as it is known."""
+        if self.weights is None and not (self.low and self.unchecked):
+            return self.lattice
+        return Lattice.of(self, exact.Grid.choose(self.extent().unweighted(), self.dtype), None)
+
+    def _spread_of(self, run: LowRun) -> Spread:
+        """Return the spread that a run is to queue, if nobody has."""
+        spread, tol = self._variance, self.tolerance
+        if spread is not None and spread.queued:
+            spread.aim(tol)
+        elif self.unchecked:
+            lattice = found_lattice(self.X, run.numbers, LIMBS)
+            spread = Spread(self, lattice, tol, run.bounds, run.spreading)
+        else:
+            spread = Spread(self, self._plain(), tol)
+        self._variance = spread
+        return spread
+
+    def queue_spread(self) -> Spread:
+        """Return the spread, queued."""
+        spread, tol = self._variance, max(self.tolerance, 0.0)
+        if spread is None or not spread.queued:
+            # What a run of few features finds as it is launched is its own.
+            if spread is None or self.low:
+                spread = Spread(self, self._plain(), tol)
+            layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
+            layout = layout._replace(parts=[self.X, *spread.pieces])
+            planned(partial(spread.queue, self), self.device, layout)
+            spread.done()
+            if self._variance is None:
+                self._variance = spread
+        spread.aim(tol)
+        return spread
+
+    def limit(self) -> torch.Tensor | None:
+        """Return the sum of squares of movements that a run ends at, which is on its way."""
+        return self.queue_spread().limit if self.limits else None
