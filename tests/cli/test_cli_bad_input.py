@@ -88,6 +88,11 @@ TEXTS = {
     "unknown algorithm": (GOOD, (*FIT, "--algorithm", "yolo"), "yolo"),
     "unknown device": (GOOD, (*FIT, "--device", "tpu"), "'tpu'"),
     "no such GPU": (GOOD, (*FIT, "--device", "cuda:99"), "--device cpu."),
+    "two ways to stop": (
+        GOOD,
+        (*FIT, "--stop", "labels", "--tol", "1e-3"),
+        "--tol 0.001: give one",
+    ),
     "unknown stop": (GOOD, (*FIT, "--stop", "soon"), "'soon'"),
     "stop of a word": (GOOD, (*FIT, "--stop", "labels:x"), "'x' is not a number; write labels:0."),
     "negative tol": (GOOD, (*FIT, "--tol", -1), "--tol; must be >= 0"),

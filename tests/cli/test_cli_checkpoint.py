@@ -65,10 +65,6 @@ def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
         ),
         (("--n-init", 2), "--n-init 2 is not what the fit in c.npz was begun with (--n-init auto)"),
         (
-            ("--stop", "labels"),
-            "--stop labels:0.0 is not what the fit in c.npz was begun with (no",
-        ),
-        (
             ("--init", "s.npy"),
             "--init FILE is not what the fit in c.npz was begun with (--init k",
         ),
@@ -85,6 +81,14 @@ def test_another_fit_is_not_resumed(run, blobs, changed, message):
     ran = run(*FIT, "--resume", *changed)
     assert ran.status == 2
     assert message in ran.err
+
+
+def test_another_rule_is_not_resumed_with(run, blobs):
+    fit = [option for option in FIT if option not in ("--tol", 0)]
+    run(*fit)
+    ran = run(*fit, "--resume", "--stop", "labels")
+    assert ran.status == 2
+    assert "--stop labels:0.0 is not what the fit in c.npz was begun with (no" in ran.err
 
 
 def test_other_centres_than_those_of_the_checkpoint(run, blobs):

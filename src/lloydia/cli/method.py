@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 SEEDINGS = ("k-means++", "random", "first", "farthest", "k-means||")
 
+# As in scikit-learn.
+TOL = 1e-4
+
 
 @Parameter(name="*", group=METHOD)
 @dataclass(frozen=True)
@@ -38,12 +41,13 @@ class Method:
         str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
     ] = "auto"
     tol: Annotated[
-        float,
+        float | None,
         Parameter(
             validator=Number(gte=0),
-            help="Stop when the squared shift of the centres is at most this times the variance.",
+            help="Stop when the squared shift of the centres is at most this times the variance; "
+            f"{TOL:g} by default.",
         ),
-    ] = 1e-4
+    ] = None
     max_iter: Annotated[int, POSITIVE, Parameter(help="Most iterations of one run.")] = 300
     stop: Annotated[
         str | None,
@@ -101,6 +105,10 @@ class Method:
 
         if self.stop is not None:
             parse(self.stop)
+            if self.tol is not None:
+                raise ValueError(
+                    f"--stop {self.stop} takes the place of --tol {self.tol:g}: give one of them."
+                )
         if self.init not in SEEDINGS and not (self.init and Path(self.init).exists()):
             path = Path(self.init)
             named = path.suffix or len(path.parts) > 1
@@ -117,7 +125,7 @@ class Method:
             init=self.initial(table, k),
             n_init=self.n_init,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=TOL if self.tol is None else self.tol,
             random_state=self.seed,
             algorithm=self.algorithm,
             device=self.device,
