@@ -237,7 +237,8 @@ def test_a_device_that_has_halted_reads_no_names():
     assert int(run.flow[state.N_SPARED.value]) == int(run.flow[state.N_DUE.value]) == 0
 
 
-def test_bounds_that_spare_nothing_are_given_up(monkeypatch):
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_bounds_that_spare_nothing_are_given_up(monkeypatch, verbose):
     monkeypatch.setattr(pruning, "TRIED", 2)
     monkeypatch.setattr(pruning, "WORTH", 1)
     k = 20
@@ -246,7 +247,7 @@ def test_bounds_that_spare_nothing_are_given_up(monkeypatch):
     oracle = KMeans(k, device="reference", **parameters).fit(X)
     counts = counts_of(monkeypatch)
     monkeypatch.setattr("lloydia.backends.cuda.engine.CUDA.lag_of", lambda rows, k: 1)
-    model = KMeans(k, device="cuda", **parameters).fit(X)
+    model = KMeans(k, device="cuda", verbose=verbose, **parameters).fit(X)
     assert answer(model) == answer(oracle)
     assert 2 <= len(counts) < model.n_iter_ - 2
 

@@ -30,6 +30,8 @@ MANY = tl.constexpr(1 << 16)
 DOUBT = tl.constexpr(-2)
 # Limbs that are added where rows move: mostly all.
 FEW_LIMBS = tl.constexpr(2)
+# Columns of a thread's rows that move at once; with more it takes long to compile.
+MOST_AT_ONCE = tl.constexpr(8)
 
 
 @triton.jit
@@ -54,30 +56,36 @@ def lattice_of(lattice, d: tl.constexpr):
 
 
 @triton.jit
-def move_by_few(
-    x, mask, old, new, columns, sums, bits, limb_size, d: tl.constexpr, EACH: tl.constexpr
-):  # fmt: skip
+def move_by_few(x, mask, old, new, columns, sums, bits, limb_size, d: tl.constexpr):
     """Move FEW_LIMBS of rows without weights, as :func:`lloydia.backends.cuda.low_moves.move` does.
 
     Nothing here waits for anything else here.
     """
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    for e in tl.static_range(EACH):
-        to = sums + new[e].to(tl.int64) * (d + 1)
-        off = sums + old[e].to(tl.int64) * (d + 1)
-        taken = mask[e] & (old[e] >= 0)
-        for f in tl.static_range(d + 1):
-            scale, quantum, inverse = columns[f]
-            value = tl.full((LANES,), 1.0, tl.float64) if f == d else x[e][f].to(tl.float64)
-            p = value * scale
-            for limb in tl.static_range(FEW_LIMBS):
-                v = whole(p * inverse)
-                integer = v.to(tl.int64)
-                there = integer != 0
-                at = limb * limb_size + f
-                tl.atomic_add(to + at, integer, mask=mask[e] & there, sem="relaxed")
-                tl.atomic_add(off + at, -integer, mask=taken & there, sem="relaxed")
-                p = (p - v * quantum) * step
+    to = sums + new.to(tl.int64) * (d + 1)
+    off = sums + old.to(tl.int64) * (d + 1)
+    taken = mask & (old >= 0)
+    for f in tl.static_range(d + 1):
+        scale, quantum, inverse = columns[f]
+        value = tl.full((LANES,), 1.0, tl.float64) if f == d else x[f].to(tl.float64)
+        p = value * scale
+        for limb in tl.static_range(FEW_LIMBS):
+            v = whole(p * inverse)
+            integer = v.to(tl.int64)
+            there = integer != 0
+            at = limb * limb_size + f
+            tl.atomic_add(to + at, integer, mask=mask & there, sem="relaxed")
+            tl.atomic_add(off + at, -integer, mask=taken & there, sem="relaxed")
+            p = (p - v * quantum) * step
+
+
+@triton.jit
+def features_of(x, e, d: tl.constexpr):
+    """Return the features of entry e of a tuple, whichever that is."""
+    here = ()
+    for f in tl.static_range(d):
+        here = here + (one_of(x, f, e),)
+    return here
 
 
 @triton.jit
@@ -114,24 +122,33 @@ def label_and_move(
         rows = lane + e * LANES
         found_there = tl.load(labels + rows, mask=rows < n, other=0)
         mask = found_there < 0
-        new = canonical(features(X, rows.to(tl.int64) * d, mask, d), current, k, d, LANES)
-        n_changed += tl.sum((mask & (new != DOUBT - found_there)).to(tl.int32), 0)
-        tl.store(labels + rows, new, mask=mask)
+        if tl.sum(mask.to(tl.int32), 0) > 0:
+            new = canonical(features(X, rows.to(tl.int64) * d, mask, d), current, k, d, LANES)
+            n_changed += tl.sum((mask & (new != DOUBT - found_there)).to(tl.int32), 0)
+            tl.store(labels + rows, new, mask=mask)
     found = labels_of(labels, n, EACH)
     changed = ()
     for e in tl.static_range(EACH):
         changed = changed + ((lane + e * LANES < n) & (found[e] != before[e]),)
     moves = moves & (n_changed > 0)
-    if moves & (WEIGHTED == 0):
-        move_by_few(x, changed, before, found, columns, sums, bits, limb_size, d, EACH)
+    if not WEIGHTED:
+        if EACH * (d + 1) <= MOST_AT_ONCE:
+            if moves:
+                for e in tl.static_range(EACH):
+                    move_by_few(
+                        x[e], changed[e], before[e], found[e], columns, sums, bits, limb_size, d
+                    )  # fmt: skip
+        else:
+            for e in tl.range(0, tl.where(moves, EACH, 0), loop_unroll_factor=1):
+                move_by_few(
+                    features_of(x, e, d), one_of(changed, None, e), one_of(before, None, e),
+                    one_of(found, None, e), columns, sums, bits, limb_size, d,
+                )  # fmt: skip
     done: tl.constexpr = 0 if WEIGHTED else FEW_LIMBS
     for e in tl.range(0, tl.where(moves & (n_limbs > done), EACH, 0), loop_unroll_factor=1):
-        here = ()
-        for f in tl.static_range(d):
-            here = here + (one_of(x, f, e),)
         move(
-            here, lane + e * LANES, one_of(changed, None, e), one_of(before, None, e),
-            one_of(found, None, e), weights, lattice, sums, bits, n_limbs, limb_size,
-            d, WEIGHTED, RECOVER, done,
+            features_of(x, e, d), lane + e * LANES, one_of(changed, None, e),
+            one_of(before, None, e), one_of(found, None, e), weights, lattice, sums, bits, n_limbs,
+            limb_size, d, WEIGHTED, RECOVER, done,
         )  # fmt: skip
     return n_changed, n_doubts

@@ -100,6 +100,8 @@ def low_means(
             a, a_low, a_place = significand(
                 sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
             )
+        # Threads that hold the same have all read it, so that all find the same movement.
+        tl.debug_barrier()
         # Column d is the weight; the other terms of these sums are 0.
         weight = (f == d)[None, :]
         b = tl.sum(tl.where(weight, a, 0.0), 1)[:, None]

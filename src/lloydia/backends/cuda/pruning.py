@@ -88,7 +88,13 @@ class Pruning:
         needed = BYTES * rows.n_samples + k * center
         if free_bytes(rows.device, needed) < needed:
             return None
-        return cls(rows.n_samples, k, rows.device)
+        try:
+            # What iterations of a plan had as its scratch, those by bounds have of the run.
+            for kept in ("scan", "entries"):
+                getattr(run, kept)
+            return cls(rows.n_samples, k, rows.device)
+        except torch.OutOfMemoryError:
+            return None
 
     def pays(self, count: int, n_spared: int) -> bool:
         """Return whether to go on, after so many iterations that have spared so many rows."""

@@ -354,17 +354,21 @@ class TensorRun(TensorMemory):
     def answer(self, iteration: int) -> Told:
         """Wait for the report of an iteration."""
         told = self.reports.answer(iteration)
-        self.changed = told.changed
+        self._look_at(told.changed, 1, told.spared)
         return told
 
     def passed(self, first: int, most: int, limit: float) -> Passed:
         """Wait for an iteration; return what :func:`reports.passed` does from there on."""
         passed = self.reports.passed(first, most, self.settles, limit)
         if passed.count:
-            self.changed = passed.changed
-            if self.pruning is not None and not self.pruning.pays(passed.count, passed.spared):
-                self.pruning = None
+            self._look_at(passed.changed, passed.count, passed.spared)
         return passed
+
+    def _look_at(self, changed: int, count: int, spared: int) -> None:
+        """Know how many rows changed last; give up bounds that have spared few in iterations."""
+        self.changed = changed
+        if self.pruning is not None and not self.pruning.pays(count, spared):
+            self.pruning = None
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it."""
