@@ -120,11 +120,11 @@ def label_and_move(
     n_changed, n_doubts = counted % MANY, counted // MANY
     for e in tl.range(0, tl.where(n_doubts > 0, EACH, 0), loop_unroll_factor=1):
         rows = lane + e * LANES
-        found_there = tl.load(labels + rows, mask=rows < n, other=0)
-        mask = found_there < 0
+        marked = tl.load(labels + rows, mask=rows < n, other=0)
+        mask = marked < 0
         if tl.sum(mask.to(tl.int32), 0) > 0:
             new = canonical(features(X, rows.to(tl.int64) * d, mask, d), current, k, d, LANES)
-            n_changed += tl.sum((mask & (new != DOUBT - found_there)).to(tl.int32), 0)
+            n_changed += tl.sum((mask & (new != DOUBT - marked)).to(tl.int32), 0)
             tl.store(labels + rows, new, mask=mask)
     found = labels_of(labels, n, EACH)
     changed = ()

@@ -213,7 +213,7 @@ class LowRun(LowTold):
     def _run_whole(
         self, kind: tuple, n_iterations: int, assigns: bool, host: torch.Tensor | None
     ) -> None:
-        """Queue all that a run over few rows is, if no more iterations follow."""
+        """Queue measurement, iterations and ending as one: of few rows, and without a limit."""
         rows, shape = self.rows, self.shape
         n, d = rows.X.shape
         launch_known(
@@ -224,10 +224,9 @@ class LowRun(LowTold):
             rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
             self.numbers, LIMBS, self.bits, self.begun,
             rows.most_bits,  # type: ignore[attr-defined]
-            self.labels, self.all_sums,
-            self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
-            self.table, self.arrivals, n_iterations, int(assigns), self.cost, self.seen,
-            self.told, shape.edges[-1], host,
+            self.labels, self.all_sums, self.current, self.history, self.n_slots, self.report,
+            self.flow, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
+            self.cost, self.seen, self.told, shape.edges[-1], host,
             d=d, EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
             **EXACT,
