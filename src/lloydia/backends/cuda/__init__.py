@@ -2,6 +2,8 @@
 
 Where to look:
 
+* A fit enters by :func:`again.engine_like`, if one like it was before, or :class:`engine.CUDA`;
+  what is launched is chosen in ``LowRun._queue`` and ``TensorRun.launch``.
 * The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`gridded` (what is known
   of rows), :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`, :mod:`devices`,
   :mod:`own_device`; :mod:`spread` (by which runs may end); :mod:`flow` and :mod:`reports` (what the
@@ -13,8 +15,9 @@ Where to look:
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
   :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
   :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the last adds up the inertia and writes what
-  all have found to the host's memory (:mod:`low_cost`).  Few rows stay in the registers of one
-  program (:mod:`low_alone`), whose run is one launch (:mod:`low_whole`).
+  all have found to the host's memory (:mod:`low_cost`).  Few features are at most 8.  Up to 512
+  rows stay in the registers of one program (:mod:`low_alone`); without a limit, which a tolerance
+  sets, these first launches are then one (:mod:`low_whole`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
   centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few

@@ -93,7 +93,7 @@ def label_and_move(
     x, columns, X, n, k, weights, labels, labelled, current, frame, table, lattice, sums, bits,
     n_limbs, limb_size, moves,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
-    CENTERS: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr, PITCH: tl.constexpr,
+    CENTERS: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Assign all rows, whose features are `x`, to `current`, and move those that change.
 
@@ -106,8 +106,8 @@ def label_and_move(
         kept, line = frame_centers(current, frame, k, d, KEPT)
         found, sure = approximate_few(x, kept, frame, line, d, GROUP, KEPT, EACH)
     else:
-        line = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
-        found, sure = approximate(x, table, frame, k, line, d, PITCH, GROUP, EACH)
+        line = tabulate(current, frame, table, k, d, COLUMNS, GROUP, CENTERS)
+        found, sure = approximate(x, table, frame, k, line, d, COLUMNS, GROUP, EACH)
     each = tl.zeros((LANES,), tl.int32)
     for e in tl.static_range(EACH):
         rows = lane + e * LANES

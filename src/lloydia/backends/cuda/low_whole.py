@@ -1,6 +1,7 @@
-"""A run of few rows of few features in one launch: it is measured, iterates, and ends.
+"""The first launch of a run over few rows of few features, if no limit is asked for.
 
-One program holds all rows (:mod:`low_alone`), so it waits for no other between these.
+One program holds all rows (:mod:`low_alone`): it measures them, iterates, and ends the run, and
+waits for no other between these.
 """
 
 from __future__ import annotations
