@@ -15,8 +15,7 @@ from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_sums import clear, table_of
-from lloydia.backends.cuda.shared_table import WORDS
+from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")

@@ -29,9 +29,9 @@ Where to look:
   :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning`
   leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
   :mod:`due`.
-* Centres: :mod:`entries` sorts what changed and :mod:`moves` adds it, or for few clusters
-  :mod:`digit_sums` adds it unsorted; :mod:`sums` has the grid; :mod:`means` divides;
-  :mod:`exact_numbers`.
+* Centres: :mod:`table_sums` adds up what changed in shared memory, by :mod:`shared_table`; of many
+  clusters, or with weights, :mod:`entries` sorts it and :mod:`moves` adds it; :mod:`sums` has the
+  grid; :mod:`means` divides; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
   streams of those that have launches of their own. To every kernel of an iteration a data set by

@@ -12,7 +12,6 @@ import torch
 from lloydia.backends.cuda.batch_rows import BatchRows, alike
 from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
-from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.distances import own_distances
 from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.fetching import Fetched
@@ -25,6 +24,7 @@ from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.starting import queue_start
+from lloydia.backends.cuda.table_sums import has_table, queue_table, table_memory
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.upload import to_device
@@ -100,10 +100,15 @@ class Batch:
         rows = self.rows
         return Entries(rows.n_samples, self.k, rows.device, rows.members)
 
+    @cached_property
+    def table(self) -> torch.Tensor | None:
+        """The interpreter's, of sums of the rows that changed; None on a GPU."""
+        return table_memory(self.rows.X, self.k)
+
     @property
-    def by_digits(self) -> bool:
-        """Whether matrix units add what changed."""
-        return few_sums(self.k, self.rows.X.shape[2]) and few_limbs(self.rows.lattice)
+    def by_table(self) -> bool:
+        """Whether tables in shared memory add what changed."""
+        return has_table(self.rows.X, self.k, self.rows.weights)
 
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
@@ -161,16 +166,17 @@ class Batch:
         X, lattice = self.rows.X, self.rows.lattice
         layout = Layout.of("update of all", X, lattice, self.run)
         parts = [self.run.sums, *layout.parts]
-        if self.by_digits:
-            return layout._replace(parts=parts)
+        if self.by_table:
+            own = [] if self.table is None else [self.table]
+            return layout._replace(parts=parts, scratch=lambda: (own, ()))
         return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
         lists = run.labels, run.changed_rows, run.changed_old, run.flow
-        if self.by_digits:
-            queue_digits(rows.X, rows.lattice, *lists, run.sums)
+        if self.by_table:
+            queue_table(rows.X, rows.lattice, *lists, run.sums, self.table)
         else:
             self.entries.sort(*lists)
             queue_moves(rows.X, rows.lattice, self.entries, run.flow, run.sums)

@@ -15,7 +15,7 @@ from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows, rows_of
-from lloydia.backends.cuda.low_sums import clear
+from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 
 __all__ = ["low_kernel"]
@@ -49,7 +49,7 @@ def low_kernel(
         Or -1: an assignment and its sums, but no means.
     assigns : int
         1: an assignment to the last centres follows; or 0.  Also where the limit ends iterations.
-    own_memory : int32 (WORDS,), or None
+    own_memory : int32 (low_sums.WORDS,), or None
         What a program's own table is in where there is no shared memory.
     ALONE : bool
         Whether one program looks at all rows together.
@@ -67,7 +67,7 @@ def low_kernel(
     own = sums + (program % REPLICAS) * n_limbs * limb_size
     own_sums = own_memory
     if COPIES > 0:
-        own_sums = own_table(own_memory)
+        own_sums = own_table(own_memory, RESERVE)
         clear(own_sums, k, PITCH, COPIES)
     tallies = (arrivals + 4).to(tl.pointer_type(tl.int64))
     iteration = tl.load(flow + ITERATION)

@@ -49,7 +49,7 @@ class LowMemory:
         See :func:`lloydia.backends.cuda.low_scores.tabulate`.
     cells : int32 or int64 (sides**d,) or None
         See :mod:`lloydia.backends.cuda.low_cells`.
-    own_memory : int32 (WORDS,) or None
+    own_memory : int32 (low_sums.WORDS,) or None
         See :mod:`lloydia.backends.cuda.shared_table`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.

@@ -13,10 +13,9 @@ from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, p
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_sums import table_of
+from lloydia.backends.cuda.low_sums import WORDS, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
-from lloydia.backends.cuda.shared_table import WORDS
 from lloydia.backends.cuda.spread import room_for
 from lloydia.backends.cuda.sums import replicas
 

@@ -15,11 +15,14 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import SHIFT, whole
-from lloydia.backends.cuda.shared_table import WORDS, add, add_two, read, write
+from lloydia.backends.cuda.shared_table import add, add_two, read, reserve, write
 
-__all__ = ["clear", "flush", "most_steps", "scales_of", "sum_rows", "table_of"]
+__all__ = ["RESERVE", "WORDS", "clear", "flush", "most_steps", "scales_of", "sum_rows", "table_of"]
 
 LANES = tl.constexpr(THREADS)
+# What holds a table: two programs that have one fit into 64 KiB with what else they need.
+WORDS = 7168
+RESERVE = tl.constexpr(reserve(WORDS))
 # Entries that are emptied together: a divisor of WORDS.
 CLEARED = tl.constexpr(4 * THREADS)
 # What shared memory reads or writes together; a copy for each is the most.

@@ -12,18 +12,29 @@ import triton.language as tl
 
 from lloydia.backends.cuda.launching import INTERPRETED
 
-__all__ = ["WORDS", "add", "add_two", "own_table", "read", "write"]
-
-# What holds a table: two programs that have one fit into 64 KiB with what else they need.
-WORDS = 7168
+__all__ = [
+    "add",
+    "add_long",
+    "add_two",
+    "own_table",
+    "read",
+    "read_long",
+    "reserve",
+    "take_long",
+    "write",
+]
 
 COMPILED = tl.constexpr(not INTERPRETED)
-RESERVE = tl.constexpr(
-    f"""{{
-    .shared .align 16 .b32 table[{WORDS}];
+
+
+def reserve(words: int) -> str:
+    """Return what has a kernel reserve a table of so many words, at most 48 KiB of them."""
+    return f"""{{
+    .shared .align 16 .b32 table[{words}];
     mov.u32 $0, table;
     }}"""
-)
+
+
 # Where a mask, the last operand, is not 0.
 ADD = tl.constexpr(
     """{
@@ -44,13 +55,41 @@ ADD_TWO = tl.constexpr(
     mov.b32 $0, 0;
     }"""
 )
+# The carry of the lower word goes to the upper one, whenever it comes there.
+ADD_LONG = tl.constexpr(
+    """{
+    .reg .u32 before;
+    atom.shared.add.u32 before, [$1], $3;
+    add.cc.u32 before, before, $3;
+    addc.u32 before, $4, 0;
+    red.shared.add.u32 [$2], before;
+    mov.b32 $0, 0;
+    }"""
+)
+# Nothing where the last operand is negative.
+TAKE_LONG = tl.constexpr(
+    """{
+    .reg .pred none;
+    .reg .u32 low, high, before;
+    setp.lt.s32 none, $5, 0;
+    @none bra DONE;
+    sub.cc.u32 low, 0, $3;
+    subc.u32 high, 0, $4;
+    atom.shared.add.u32 before, [$1], low;
+    add.cc.u32 before, before, low;
+    addc.u32 before, high, 0;
+    red.shared.add.u32 [$2], before;
+    DONE:
+    mov.b32 $0, 0;
+    }"""
+)
 READ = tl.constexpr("ld.shared.b32 $0, [$1];")
 WRITE = tl.constexpr("{ st.shared.b32 [$1], $2; mov.b32 $0, 0; }")
 
 
 @triton.jit
-def own_table(memory):
-    """Return where this program's table is; a kernel has one."""
+def own_table(memory, RESERVE: tl.constexpr):
+    """Return where this program's table is, by what :func:`reserve` gives; a kernel has one."""
     if COMPILED:
         table = tl.inline_asm_elementwise(
             RESERVE, "=r,r", [tl.program_id(0)], dtype=tl.int32, is_pure=False, pack=1
@@ -84,6 +123,47 @@ def add_two(table, first, second, one, other, mask):
     else:
         tl.atomic_add(table + first, one, mask=mask)
         tl.atomic_add(table + second, other, mask=mask)
+
+
+@triton.jit
+def add_long(table, at, size, values):
+    """Add integers of 64 bits to sums of as many.
+
+    A sum's lower word is the entry at its place, its upper word is `size` entries later.
+    """
+    lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
+    if COMPILED:
+        place = table + 4 * at
+        tl.inline_asm_elementwise(
+            ADD_LONG, "=r,r,r,r,r", [place, place + 4 * size, lower, upper],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        before = tl.atomic_add(table + at, lower)
+        over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
+        tl.atomic_add(table + at + size, upper + over.to(tl.int32))
+
+
+@triton.jit
+def take_long(table, at, size, values, names):
+    """Take integers from sums as :func:`add_long` adds them, where a name is not negative."""
+    if COMPILED:
+        place = table + 4 * at
+        tl.inline_asm_elementwise(
+            TAKE_LONG, "=r,r,r,r,r,r",
+            [place, place + 4 * size, values.to(tl.int32), (values >> 32).to(tl.int32), names],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        there = names >= 0
+        add_long(table, tl.where(there, at, 0), size, tl.where(there, -values, 0))
+
+
+@triton.jit
+def read_long(table, at, size):
+    """Return what :func:`add_long` has added up."""
+    lower = read(table, at).to(tl.uint32, bitcast=True).to(tl.int64)
+    return lower + (read(table, at + size).to(tl.int64) << 32)
 
 
 @triton.jit

@@ -13,6 +13,7 @@ from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.plans import CLEAN
+from lloydia.backends.cuda.table_sums import table_memory
 from lloydia.backends.cuda.tensor_scan import TensorScan
 
 if TYPE_CHECKING:
@@ -122,6 +123,11 @@ class TensorMemory:
     def entries(self) -> Entries:
         """The entries of the rows that changed."""
         return Entries(self.rows.n_samples, self.shape[1], self.rows.device)
+
+    @cached_property
+    def table(self) -> torch.Tensor | None:
+        """The interpreter's, of sums of the rows that changed; None on a GPU."""
+        return table_memory(self.rows.X, self.shape[1])
 
     @cached_property
     def sums(self) -> torch.Tensor:

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
-from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, queue_digits
 from lloydia.backends.cuda.ending import Ending
 from lloydia.backends.cuda.first_iterations import STEPS, FirstIterations
 from lloydia.backends.cuda.flow import HALT, ITERATION
@@ -24,6 +23,7 @@ from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Passed, Reports, Told
 from lloydia.backends.cuda.series import Apart, Series
 from lloydia.backends.cuda.starting import Start, queue_start
+from lloydia.backends.cuda.table_sums import has_table, queue_table
 from lloydia.backends.cuda.tensor_memory import TensorMemory
 from lloydia.backends.cuda.upload import put
 
@@ -105,9 +105,9 @@ class TensorRun(TensorMemory):
         return Reports(self.report, self.together)
 
     @property
-    def by_digits(self) -> bool:
-        """Whether matrix units add what changed; waits for the grid where they may."""
-        return few_sums(*self.current.shape) and few_limbs(self.rows.lattice)
+    def by_table(self) -> bool:
+        """Whether tables in shared memory add what changed."""
+        return has_table(self.rows.X, self.shape[1], self.rows.weights)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""
@@ -289,7 +289,9 @@ class TensorRun(TensorMemory):
 
     def _moving(self) -> Scratch:
         """Return what the moves of rows need."""
-        return ((), ()) if self.by_digits else self.entries.memory
+        if self.by_table:
+            return [] if self.table is None else [self.table], ()
+        return self.entries.memory
 
     def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
         """Return what the launches of work that adds rows up depend on."""
@@ -314,8 +316,8 @@ class TensorRun(TensorMemory):
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
         lists = self.labels, self.changed_rows, self.changed_old, self.flow
-        if self.by_digits:
-            queue_digits(self.rows.X, self.rows.lattice, *lists, self.sums)
+        if self.by_table:
+            queue_table(self.rows.X, self.rows.lattice, *lists, self.sums, self.table)
             return
         self.entries.sort(*lists)
         # Only now the grid is waited for.

@@ -1,4 +1,4 @@
-"""Rows moved between few clusters by matrix products, against exact.sums.limbs."""
+"""Rows moved between clusters by tables in shared memory, against exact.sums.limbs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from lloydia.backends import choose
-from lloydia.backends.cuda import digit_sums
-from lloydia.backends.cuda.digit_sums import few_limbs, few_sums, n_digits, queue_digits
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import INTERPRETED, place, processors
+from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
 
@@ -42,13 +41,15 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
     flow, lists = listed(changed, old)
     flow[HALT.value] = int(halted)
     labels = torch.from_numpy(new.copy()).to(flow.device)
-    queue_digits(rows.X, lattice, labels, *lists, flow, totals)
+    memory = table_memory(rows.X, totals.shape[2])
+    queue_table(rows.X, lattice, labels, *lists, flow, totals, memory)
     return totals[0].cpu().numpy()
 
 
 @pytest.mark.parametrize(("flavour", "dtype", "n", "d", "k", "among"), [
     ("gauss", "float32", 700, 16, 64, None), ("gauss", "float32", 700, 16, 64, 10**6),
     ("gauss", "float32", 300, 9, 1, 10**6), ("offset", "float32", 300, 17, 5, 10**6),
+    ("wide", "float32", 300, 70, 200, 10**6), ("gauss", "float16", 300, 33, 250, None),
     ("grid", "float32", 300, 32, 64, 2**31), ("gauss", "float64", 300, 12, 64, 10**5),
     ("gauss", "float32", 300, 13, 128, None), ("zeros", "float32", 300, 16, 33, 2**15 + 1),
     ("zeros", "float32", 300, 16, 33, 2**15), ("subnormal", "float32", 300, 11, 7, 10**6),
@@ -57,8 +58,7 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
     X = rows_of(flavour, n, d, dtype, seed=1)
     rows, lattice = lattice_of(X, among)
-    assert few_sums(k, d)
-    assert few_limbs(lattice)
+    assert has_table(rows.X, k, None)
     rng = np.random.default_rng(0)
     n_limbs = lattice.grid.n_limbs
     totals = torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=place("cuda"))
@@ -107,25 +107,6 @@ def test_a_run_that_has_halted_adds_nothing():
     assert moved(rows, lattice, totals, new, old, rng).any()
 
 
-@pytest.mark.skipif(not INTERPRETED, reason="a GPU has programs for many more rows")
-def test_a_program_of_many_tiles_adds_to_memory_in_time():
-    programs = digit_sums.RESIDENT * processors(place("cuda"))
-    n, d, bits = programs * digit_sums.ROWS.value * (digit_sums.STEPS.value + 2), 9, 47
-    # Nearly all digits are the largest, and odd: float32 could not add those of all rows.
-    rng = np.random.default_rng(0)
-    digits = 2047 - rng.integers(0, 8, size=(4, n, d))
-    integers = np.einsum("iab,i->ab", digits, 4096.0 ** np.arange(4))
-    assert (np.abs(integers) < 2.0**bits).all()
-    rows, lattice = lattice_of(integers * 2.0**-bits)
-    assert lattice.grid.bits == bits
-    limbs = sums.limbs(integers * 2.0**-bits, None, lattice.grid)
-    assert np.array_equal(limbs[0, :, :d], integers)
-    totals = torch.zeros((1, len(limbs), 2, d + 1), dtype=torch.int64, device=place("cuda"))
-    new, old = np.ones(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
-    found = moved(rows, lattice, totals, new, old, rng)
-    assert np.array_equal(found, sums.accumulate(limbs, new, 2))
-
-
 @pytest.mark.parametrize("large", [1e6, 2.0**31])
 def test_what_one_limb_leaves_is_in_the_second(large):
     rng = np.random.default_rng(3)
@@ -141,17 +122,19 @@ def test_what_one_limb_leaves_is_in_the_second(large):
     assert np.array_equal(found, sums.accumulate(limbs, new, 5))
 
 
-def test_which_sums_are_few():
-    assert few_sums(64, 16)
-    assert few_sums(1, 32)
-    assert few_sums(128, 9)
-    assert not few_sums(65, 17)
-    assert not few_sums(129, 16)
-    assert not few_sums(2, 33)
-    assert [n_digits(bits) for bits in (31, 34, 35, 46, 47, 51)] == [3, 3, 4, 4, 5, 5]
+def test_which_rows_are_added_up_by_tables():
+    def copies(k, dtype, d=64):
+        X = torch.zeros((1, d), dtype=dtype)
+        return Table.of(k, X.element_size()).copies if has_table(X, k, None) else 0
+
+    assert [copies(k, torch.float32) for k in (2, 34, 35, 279, 280)] == [8, 8, 1, 1, 0]
+    assert [copies(k, torch.float64) for k in (2, 13, 14, 117, 118)] == [8, 8, 1, 1, 0]
+    assert [copies(k, torch.float16) for k in (34, 279, 280)] == [8, 1, 0]
+    assert [copies(2, torch.float32, d) for d in (9, 256, 257)] == [8, 8, 0]
+    assert not has_table(torch.zeros((1, 9)), 2, torch.ones(1))
 
 
-@pytest.mark.parametrize(("weighted", "d"), [(False, 12), (True, 12), (False, 40)])
+@pytest.mark.parametrize(("weighted", "d"), [(False, 12), (True, 12), (False, 260)])
 def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, d)).astype(np.float32)
@@ -164,6 +147,6 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
         expected = sums.accumulate(limbs, engine.labels().numpy(), 7)
         assert (engine.run.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
-    few = not weighted and d == 12
-    assert engine.run.by_digits == few
-    assert ("entries" not in vars(engine.run)) == few
+    by_table = not weighted and d == 12
+    assert engine.run.by_table == by_table
+    assert ("entries" not in vars(engine.run)) == by_table
