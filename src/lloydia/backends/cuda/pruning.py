@@ -90,7 +90,7 @@ class Pruning:
             return None
         try:
             # What iterations of a plan had as its scratch, those by bounds have of the run.
-            for kept in ("scan", "entries"):
+            for kept in ("scan",) if run.by_table else ("scan", "entries"):
                 getattr(run, kept)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
