@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from lloydia.backends import choose
+from lloydia.backends.cuda import table_sums
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
@@ -42,6 +43,8 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
     flow[HALT.value] = int(halted)
     labels = torch.from_numpy(new.copy()).to(flow.device)
     memory = table_memory(rows.X, totals.shape[2])
+    if memory is not None:
+        memory.fill_(-1)
     queue_table(rows.X, lattice, labels, *lists, flow, totals, memory)
     return totals[0].cpu().numpy()
 
@@ -49,11 +52,13 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
 @pytest.mark.parametrize(("flavour", "dtype", "n", "d", "k", "among"), [
     ("gauss", "float32", 700, 16, 64, None), ("gauss", "float32", 700, 16, 64, 10**6),
     ("gauss", "float32", 300, 9, 1, 10**6), ("offset", "float32", 300, 17, 5, 10**6),
-    ("wide", "float32", 300, 70, 200, 10**6), ("gauss", "float16", 300, 33, 250, None),
+    ("wide", "float32", 700, 70, 200, 10**6), ("gauss", "float16", 300, 33, 250, None),
     ("grid", "float32", 300, 32, 64, 2**31), ("gauss", "float64", 300, 12, 64, 10**5),
     ("gauss", "float32", 300, 13, 128, None), ("zeros", "float32", 300, 16, 33, 2**15 + 1),
     ("zeros", "float32", 300, 16, 33, 2**15), ("subnormal", "float32", 300, 11, 7, 10**6),
     ("tiny", "float64", 300, 32, 3, None), ("constant", "float64", 60, 10, 4, 10**6),
+    ("gauss", "float64", 300, 17, 117, None), ("wide", "float64", 300, 9, 14, 10**6),
+    ("outlier", "float32", 300, 17, 279, None), ("gauss", "float32", 1, 256, 2, None),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
     X = rows_of(flavour, n, d, dtype, seed=1)
@@ -107,6 +112,44 @@ def test_a_run_that_has_halted_adds_nothing():
     assert moved(rows, lattice, totals, new, old, rng).any()
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="a GPU has several programs")
+@pytest.mark.parametrize(("n", "k", "d"), [(2_000, 3, 9), (1_500, 40, 40)])
+def test_programs_share_the_rows(n, k, d, monkeypatch):
+    """Programs that rows are left for, and programs that none are, add to memory once each."""
+    monkeypatch.setattr(table_sums, "processors", lambda device: 3)
+    X = rows_of("gauss", n, d, "float32", seed=2)
+    rows, lattice = lattice_of(X, 10**6)
+    limbs = sums.limbs(X, None, lattice.grid)
+    shape = 1, lattice.grid.n_limbs, k, d + 1
+    totals = torch.zeros(shape, dtype=torch.int64, device=place("cuda"))
+    rng = np.random.default_rng(4)
+    old = np.full(n, -1, dtype=np.int32)
+    for share in (1.0, 0.4, 0.01):
+        new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
+        found = moved(rows, lattice, totals, new, old, rng)
+        assert np.array_equal(found, sums.accumulate(limbs, new, k))
+        old = new
+
+
+@pytest.mark.parametrize("k", [2, 40])
+def test_carries_whatever_the_signs(k):
+    """Words that go round once a row or oftener, up and down."""
+    n, d = 600, 16
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((n, d)) < 0.5, -1.0, 1.0) * (1.0 - 2.0 ** -rng.integers(1, 25, (n, d)))
+    X = X.astype(np.float32)
+    X[:200], X[200:400] = np.abs(X[:200]), -np.abs(X[200:400])
+    rows, lattice = lattice_of(X, 10**6)
+    limbs = sums.limbs(X, None, lattice.grid)
+    totals = torch.zeros((1, len(limbs), k, d + 1), dtype=torch.int64, device=place("cuda"))
+    old = np.full(n, -1, dtype=np.int32)
+    for _ in range(3):
+        new = rng.integers(0, k, size=n).astype(np.int32)
+        found = moved(rows, lattice, totals, new, old, rng)
+        assert np.array_equal(found, sums.accumulate(limbs, new, k))
+        old = new
+
+
 @pytest.mark.parametrize("large", [1e6, 2.0**31])
 def test_what_one_limb_leaves_is_in_the_second(large):
     rng = np.random.default_rng(3)
@@ -137,8 +180,8 @@ def test_which_rows_are_added_up_by_tables():
 @pytest.mark.parametrize(("weighted", "d"), [(False, 12), (True, 12), (False, 260)])
 def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(600, d)).astype(np.float32)
-    weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
+    X = rng.normal(size=(300, d)).astype(np.float32)
+    weights = rng.uniform(0.5, 2.0, size=300) if weighted else None
     engine = choose("cuda", X, weights, None)
     engine.start(X[:7].copy(), "lloyd")
     limbs = sums.limbs(X, weights, sums.Grid.choose(sums.Extent.of(X, weights), X.dtype))

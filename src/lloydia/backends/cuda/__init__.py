@@ -30,8 +30,8 @@ Where to look:
   leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
   :mod:`due`.
 * Centres: :mod:`table_sums` adds up what changed in shared memory, by :mod:`shared_table`; of many
-  clusters, or with weights, :mod:`entries` sorts it and :mod:`moves` adds it; :mod:`sums` has the
-  grid; :mod:`means` divides; :mod:`exact_numbers`.
+  clusters or features, or with weights, :mod:`entries` sorts it and :mod:`moves` adds it;
+  :mod:`sums` has the grid; :mod:`means` divides; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
   streams of those that have launches of their own. To every kernel of an iteration a data set by

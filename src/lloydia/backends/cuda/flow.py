@@ -55,9 +55,9 @@ TICKETS = tl.constexpr(7)
 N_WIDE = tl.constexpr(8)
 # Rows that bounds left to be scored, and rows that they spared (:mod:`pruning`).
 N_DUE = tl.constexpr(9)
-N_SPARED = tl.constexpr(12)
+N_SPARED = tl.constexpr(10)
 # The sum of the squares of the centres' movements, in any order: a float64.
-SHIFT = tl.constexpr(10)
+SHIFT = tl.constexpr(12)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 

@@ -66,7 +66,7 @@ class Gridded(Picks):
 
     def extent(self) -> exact.Extent:
         run = self.__dict__.get("run")
-        if self._extent is None and isinstance(run, LowRun) and run.stale is not None:
+        if self._extent is None and isinstance(run, LowRun) and not run.begins:
             largest, smallest = run.measured()
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)

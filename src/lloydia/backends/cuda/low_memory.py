@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,8 +11,10 @@ from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_shape import LowShape
 from lloydia.backends.cuda.means import HEAD
-from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.gridded import Gridded
 
 __all__ = ["LowMemory"]
 
@@ -55,7 +58,7 @@ class LowMemory:
         The centres after iteration i in slot i modulo n_slots.
     """
 
-    rows: Placed
+    rows: Gridded
     lattice: Lattice | None
     shape: LowShape
     k: int

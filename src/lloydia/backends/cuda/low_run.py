@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 from weakref import proxy
 
 import torch
@@ -22,11 +23,13 @@ from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.low_whole import whole_kernel
 from lloydia.backends.cuda.means import queue_finish
-from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Layout, plan_of, planned
 from lloydia.backends.cuda.regions import within
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.gridded import Gridded
 
 __all__ = ["LIMBS", "SPARE", "LowRun"]
 
@@ -41,7 +44,7 @@ class LowRun(LowTold):
 
     Parameters
     ----------
-    rows : Placed
+    rows : Gridded
     lattice : Lattice or None
         None: the run begins with finding it.
     centers : ndarray of shape (k, d), or a tensor on the device
@@ -67,7 +70,7 @@ class LowRun(LowTold):
 
     def __init__(
         self,
-        rows: Placed,
+        rows: Gridded,
         lattice: Lattice | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,
@@ -103,7 +106,7 @@ class LowRun(LowTold):
         """Be the run whose first launch this was."""
         self.labels, self.current, self.piece = first.labels, first.current, first.piece
         self.launched = first.known.launched
-        self.last, self.stale = first.known.launched[0], False
+        self.last, self.begins = first.known.launched[0], False
         self.sent.append((self.last, first.coming))
 
     def launch(self, first: int, last: int, ends: bool) -> None:
@@ -156,7 +159,7 @@ class LowRun(LowTold):
                 coming.note()
         if coming is not None:
             self.sent.append((self.last, coming))
-        self.stale = coming is None
+        self.begins, self.stale = False, coming is None
         if self.spread is not None:
             self.spread.done()
 
@@ -171,8 +174,8 @@ class LowRun(LowTold):
         X, weights, lattice = self.rows.X, self.rows.weights, self.lattice
         key = (
             "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
-            self.launched, self.stale, self.settles, self.begun is self.current,
-            self.rows.most_bits, host is None,  # type: ignore[attr-defined]
+            self.launched, self.begins, self.settles, self.begun is self.current,
+            self.rows.most_bits, host is None,
         )  # fmt: skip
         parts = [X, self.piece, self.current, self.begun, self.labels]
         if self._measures():
@@ -223,7 +226,7 @@ class LowRun(LowTold):
             (1, 1, 1),
             rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
             self.numbers, LIMBS, self.bits, self.begun,
-            rows.most_bits,  # type: ignore[attr-defined]
+            rows.most_bits,
             self.labels, self.all_sums, self.current, self.history, self.n_slots, self.report,
             self.flow, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
             self.cost, self.seen, self.told, shape.edges[-1], host,
@@ -234,7 +237,7 @@ class LowRun(LowTold):
 
     def _measures(self) -> bool:
         """Return whether what is launched next begins with the measurement."""
-        return self.lattice is None and self.stale is None
+        return self.lattice is None and self.begins
 
     def _measure(self, kind: tuple) -> None:
         """Queue the measurement of the rows, and of the start."""
@@ -244,7 +247,7 @@ class LowRun(LowTold):
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
             self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
-            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,  # type: ignore[attr-defined]
+            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,
         )  # fmt: skip
 
     def _iterate(self, kind: tuple, n_iterations: int, assigns: bool) -> None:

@@ -43,8 +43,10 @@ class LowTold(LowMemory):
         By which the device ends the run.
     settles : int
         Whether iterations end at one with empty clusters.
-    stale : bool or None
-        Whether what was launched last is to be fetched; None before anything was launched.
+    begins : bool
+        Whether nothing was launched yet.
+    stale : bool
+        Whether what was launched last is to be fetched.
     last, known_to : int
         The last iteration that was launched, and that was read.
     sent : list of (int, Fetched)
@@ -60,7 +62,7 @@ class LowTold(LowMemory):
 
     def _nothing_told(self) -> None:
         """Begin with nothing launched."""
-        self.stale: bool | None = None
+        self.begins, self.stale = True, False
         self.last = self.known_to = 0
         self.sent: list[tuple[int, Fetched]] = []
         self.found: NDArray[np.int64] | None = None

@@ -17,7 +17,6 @@ from lloydia.backends.cuda.flow import (
     HALT,
     ITERATION,
     N_CHANGED,
-    N_DUE,
     N_EMPTY,
     N_RECHECKED,
     N_SPARED,
@@ -153,9 +152,8 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, lim
         tl.store(flow + HALT, halts.to(tl.int32))
         tl.store(flow + ITERATION, iteration + 1)
         tl.store(said + SPARED, tl.load(flow + N_SPARED).to(tl.int64))
-        for counter in tl.static_range(N_CHANGED, N_DUE + 1):
+        for counter in tl.static_range(N_CHANGED, N_SPARED + 1):
             tl.store(flow + counter, 0)
-        tl.store(flow + N_SPARED, 0)
     return ticket == n_programs - 1
 
 

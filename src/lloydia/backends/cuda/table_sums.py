@@ -37,14 +37,17 @@ __all__ = ["has_table", "queue_table", "table_memory"]
 WARPS, ROWS, COLUMNS = 8, tl.constexpr(64), tl.constexpr(16)
 # Programs a multiprocessor, registers that leave room for as many, and rows that one is worth.
 RESIDENT, REGISTERS, WORTH = 3, 80, tl.constexpr(256)
-# Words of shared memory, of which a program may have 48 KiB, that leave Triton some.
-WORDS = 11520
+# Words of shared memory, of which a program may have 48 KiB, that leave Triton some; tables take
+# multiples of so many, for kernels to be few.
+WORDS, STEP = 11520, 1024
 # Features, at most: of more, sorting is little beside adding.
 MOST_FEATURES = 256
-# Copies of the sums of few clusters: as many as a warp has rows, which then never meet.
+# Copies of the sums of few clusters: as many as a warp has rows at most, which then never meet.
 COPIES = 8
-# Entries that are looked at together as the table is emptied, or added to memory.
+# Entries, or rows, that are looked at together, one a thread: none is in several, which would each
+# add it.  Nor is a number of a tile.
 CELLS = tl.constexpr(32 * WARPS)
+assert ROWS.value * COLUMNS.value >= CELLS.value
 
 COMPILED = tl.constexpr(not INTERPRETED)
 
@@ -59,11 +62,11 @@ class Table(NamedTuple):
     each : int
         Columns of a row that come to a thread.
     pitch : int
-        How far apart clusters are, so that the same column of several is in various banks.
+        How far apart the sums of one copy are from the next: the same column is in various banks.
     copies : int
         Of the sums of each cluster.
     words : int
-        All that is reserved: kernels are compiled for few sizes.
+        All that is reserved.
     """
 
     held: int
@@ -78,10 +81,12 @@ class Table(NamedTuple):
         held, each = (2, 2) if itemsize == 8 else (1, 4)
         pitch = COLUMNS.value + COLUMNS.value // each
         for copies in (COPIES, 1):
-            # Two words for a sum, and one that counts rows.
+            # Two words for a sum, and one that counts rows.  One more cluster than there are: rows
+            # that are not there would all add their zeros to one that is busy.
             words = (k + 1) * (2 * held * pitch * copies + 1)
             if words <= WORDS:
-                return Table(held, each, pitch, copies, ceil_div(words, 1024) * 1024)
+                reserved = min(WORDS, ceil_div(words, STEP) * STEP)
+                return Table(held, each, pitch, copies, reserved)
         return None
 
 
@@ -98,7 +103,7 @@ def table_memory(X: torch.Tensor, k: int) -> torch.Tensor | None:
 
 
 @triton.jit
-def clear(table, words):
+def empty_table(table, words):
     """Empty the table."""
     for first in range(0, words, CELLS):
         at = first + tl.arange(0, CELLS)
@@ -169,11 +174,11 @@ def add_seldom(sums, to, off, m, v):
 @triton.jit
 def move(
     p, to, off, shifts, table, place, size, rest, m, limb_size,
-    PITCH: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
+    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
-    The table has `size` sums of a limb, and PITCH for each cluster, where `place` is that of a
+    The table has `size` sums of a limb, APART for each cluster, where `place` is that of a
     number; `rest` is where memory has those of the columns, of limb 0, and m for each cluster.
     """
     to, off = to[:, None], off[:, None]
@@ -183,8 +188,8 @@ def move(
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
         if limb < HELD:
             at = place + 2 * limb * size
-            add_long(table, to * PITCH + at, size, v)
-            take_long(table, off * PITCH + at, size, v, off)
+            add_long(table, to * APART + at, size, v)
+            take_long(table, off * APART + at, size, v, off)
         else:
             add_seldom(rest + limb * limb_size, to, off, m, v)
         if limb + 1 < LIMBS:
@@ -247,7 +252,7 @@ def table_kernel(
     table = own_table(memory, RESERVE)
     # While this waits for the launch ahead.
     size = (k + 1) * (PITCH * COPIES)
-    clear(table, 2 * HELD * size + k)
+    empty_table(table, 2 * HELD * size + k)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
     program = tl.program_id(0)
