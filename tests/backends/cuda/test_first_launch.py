@@ -98,7 +98,7 @@ def test_a_rule_is_for_the_loop(tol, found):
 
 @pytest.mark.parametrize("max_iter", [50, 17])
 def test_more_iterations_than_are_launched_together(max_iter, found):
-    X = rows_of(1, n=1000)
+    X = rows_of(1, n=2000)
     model = known_form(X, max_iter=max_iter).fit(X)
     assert found[-1:] == [None]
     assert model.n_iter_ > 16
