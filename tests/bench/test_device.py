@@ -14,7 +14,7 @@ from lloydia.bench.cases import named  # noqa: E402
 from lloydia.bench.device import cases, clock, judge, run, sides  # noqa: E402
 from lloydia.bench.device.cases import DeviceCase  # noqa: E402
 from lloydia.bench.device.contest import QUICK  # noqa: E402
-from lloydia.bench.device.profile import kernels  # noqa: E402
+from lloydia.bench.device.profile import kernels, shares  # noqa: E402
 from lloydia.bench.judge import Refused  # noqa: E402
 from lloydia.bench.machine import keep  # noqa: E402
 from lloydia.bench.peers import Fitted  # noqa: E402
@@ -225,6 +225,14 @@ def test_kernels_are_counted():
     calls, us = kernels(lambda: [X @ X for _ in range(3)], "cpu")["aten::mm"]
     assert calls == 3
     assert us > 0
+
+
+def test_kernels_that_begin_early_wait():
+    # The second and the third begin while the first runs; then nothing does; the last has its own.
+    ranges = [(0.0, 10.0), (8.0, 13.0), (9.0, 14.5), (20.0, 21.0)]
+    assert shares(ranges) == [10.0, 3.0, 1.5, 1.0]
+    assert shares(ranges[::-1]) == [1.0, 1.5, 3.0, 10.0]
+    assert shares([]) == []
 
 
 def test_a_side_that_is_not_there():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,7 @@ from lloydia.bench.device.clock import timed
 from lloydia.bench.device.sides import FlashKMeans, Ours, Side
 from lloydia.bench.peers import Task
 
-__all__ = ["kernels", "profiles"]
+__all__ = ["kernels", "profiles", "shares"]
 
 PROFILED = (Ours.name, FlashKMeans.name)
 # Fits before those that are timed: the first of a shape are slower.
@@ -68,7 +69,8 @@ def profiles(
 def kernels(function: Callable[[], Any], device: str) -> dict[str, tuple[int, float]]:
     """Return how often each kernel ran on the device in a call, and for how many µs in all.
 
-    Copies and fills count as kernels; on a CPU, PyTorch's operations do.
+    Copies and fills count as kernels; on a CPU, PyTorch's operations do.  Times are those of
+    :func:`shares`.
     """
     kind = "CUDA" if device.startswith("cuda") else "CPU"
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -76,8 +78,32 @@ def kernels(function: Callable[[], Any], device: str) -> dict[str, tuple[int, fl
         function()
         if kind == "CUDA":
             torch.cuda.synchronize()
+    events = [
+        event
+        for event in profile.events() or ()
+        if event.device_type.name == kind and not event.is_user_annotation
+    ]
+    ranges = [(event.time_range.start, event.time_range.end) for event in events]
     found: dict[str, list[float]] = defaultdict(list)
-    for event in profile.events() or ():
-        if event.device_type.name == kind and not event.is_user_annotation:
-            found[event.name].append(event.time_range.elapsed_us())
+    for event, time in zip(events, shares(ranges)):
+        found[event.name].append(time)
     return {name: (len(times), sum(times)) for name, times in found.items()}
+
+
+def shares(ranges: Sequence[tuple[float, float]]) -> list[float]:
+    """Return how much of the time that some work took each piece has for itself.
+
+    Of pieces that overlap, one begins when the one that ends before it has ended: kernels that may
+    begin early wait for the one ahead of them.
+
+    Parameters
+    ----------
+    ranges : sequence of (float, float)
+        When each begins, and ends.
+    """
+    out, last = [0.0] * len(ranges), -inf
+    for i in sorted(range(len(ranges)), key=lambda i: ranges[i][1]):
+        begin, end = ranges[i]
+        out[i] = end - max(begin, last)
+        last = end
+    return out
