@@ -13,6 +13,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import tensor_run
 from lloydia.backends.cuda.extent import queue_bounds
 from lloydia.backends.cuda.found_grid import queue_grid, remember_limbs
+from lloydia.backends.cuda.starting import BLOCK
 from lloydia.data.arrays import on_host
 from lloydia.exact import sums as exact
 from lloydia.stopping import Inertia
@@ -46,7 +47,7 @@ def test_it_is_that_of_the_host(d, dtype, device):
 def test_a_guess_that_is_wrong_changes_nothing(guess, history, device):
     X = blobs(300, 12, "float32")
     X[::7] *= np.float32(1e-6)
-    model = KMeans(5, init=X[:5], n_init=1, max_iter=6, tol=0.0, stop=None)
+    model = KMeans(5, init=X[:5], n_init=1, max_iter=4, tol=0.0, stop=None)
     if history:
         model.set_params(stop=Inertia(drop=0.0))
     expected = answer(model.fit(X))
@@ -112,11 +113,12 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_starts_are_copied_whole(dtype, device):
     # Of more numbers than a program copies.
-    X = torch.as_tensor(blobs(40, 300, "float32")).to(getattr(torch, dtype))
-    start = X[:5].float()
-    expected = answer(KMeans(5, init=start, n_init=1, max_iter=2).fit(X))
+    X = torch.as_tensor(blobs(80, 24, "float32")).to(getattr(torch, dtype))
+    start = X[:50].float()
+    assert start.numel() > BLOCK.value
+    expected = answer(KMeans(50, init=start, n_init=1, max_iter=1).fit(X))
     remember_limbs(X, 2)
-    model = KMeans(5, init=start.to(device), n_init=1, max_iter=2, device="cuda")
+    model = KMeans(50, init=start.to(device), n_init=1, max_iter=1, device="cuda")
     assert answer(model.fit(X.to(device))) == expected
 
 
