@@ -42,7 +42,7 @@ def test_it_is_that_of_the_host(d, dtype, device):
     assert found[4 * m :].tolist() == grid.exponents.tolist()
 
 
-@pytest.mark.parametrize("guess", [1, 2, 3, 4])
+@pytest.mark.parametrize("guess", [1, 2, 4])
 @pytest.mark.parametrize("history", [False, True])
 def test_a_guess_that_is_wrong_changes_nothing(guess, history, device):
     X = blobs(300, 12, "float32")
