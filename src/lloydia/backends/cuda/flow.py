@@ -71,9 +71,9 @@ MOST_FEATURES = 8
 def own_flow(flow):
     """Return the flow of this program's member, or the place in it of what is pointed at.
 
-    Before anything is read or written, by every program and in no branch: programs that have this
-    may begin before the launch ahead of theirs has ended (:mod:`series`), and wait for that here.
-    That one has waited for the one ahead of it.
+    Before anything of memory is read or written, by every program and in no branch: programs that
+    have this may begin before the launch ahead of theirs has ended (:mod:`series`), and wait for
+    that here.  That one has waited for the one ahead of it.
     """
     if COMPILED and cuda_capability_geq(9, 0):
         # Those of the next launch may come as well: they wait, too.

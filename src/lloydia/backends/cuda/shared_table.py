@@ -28,7 +28,7 @@ COMPILED = tl.constexpr(not INTERPRETED)
 
 
 def reserve(words: int) -> str:
-    """Return what has a kernel reserve a table of so many words, at most 48 KiB of them."""
+    """Return the PTX that declares a table of so many words: of at most 48 KiB."""
     return f"""{{
     .shared .align 16 .b32 table[{words}];
     mov.u32 $0, table;
@@ -46,9 +46,9 @@ ADD = tl.constexpr(
 )
 ADD_TWO = tl.constexpr(
     """{
-    .reg .pred there;
-    setp.eq.s32 there, $5, 0;
-    @there bra DONE;
+    .reg .pred none;
+    setp.eq.s32 none, $5, 0;
+    @none bra DONE;
     red.shared.add.u32 [$1], $3;
     red.shared.add.u32 [$2], $4;
     DONE:
@@ -145,17 +145,18 @@ def add_long(table, at, size, values):
 
 
 @triton.jit
-def take_long(table, at, size, values, names):
-    """Take integers from sums as :func:`add_long` adds them, where a name is not negative."""
+def take_long(table, at, size, values, unless_negative):
+    """Take integers from sums as :func:`add_long` adds them, but where the last is negative."""
     if COMPILED:
         place = table + 4 * at
         tl.inline_asm_elementwise(
             TAKE_LONG, "=r,r,r,r,r,r",
-            [place, place + 4 * size, values.to(tl.int32), (values >> 32).to(tl.int32), names],
+            [place, place + 4 * size, values.to(tl.int32), (values >> 32).to(tl.int32),
+             unless_negative],
             dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:
-        there = names >= 0
+        there = unless_negative >= 0
         add_long(table, tl.where(there, at, 0), size, tl.where(there, -values, 0))
 
 

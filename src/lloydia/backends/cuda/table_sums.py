@@ -41,11 +41,11 @@ RESIDENT, REGISTERS, WORTH = 3, 80, tl.constexpr(256)
 # multiples of so many, for kernels to be few.
 WORDS, STEP = 11520, 1024
 # Features, at most: of more, sorting is little beside adding.
-MOST_FEATURES = 256
+TABLE_FEATURES = 256
 # Copies of the sums of few clusters: as many as a warp has rows at most, which then never meet.
 COPIES = 8
-# Entries, or rows, that are looked at together, one a thread: none is in several, which would each
-# add it.  Nor is a number of a tile.
+# Entries, or rows, that are looked at together, one a thread.  Were there fewer, or fewer numbers
+# in a tile, several threads would have the same one, and each would add it.
 CELLS = tl.constexpr(32 * WARPS)
 assert ROWS.value * COLUMNS.value >= CELLS.value
 
@@ -62,7 +62,7 @@ class Table(NamedTuple):
     each : int
         Columns of a row that come to a thread.
     pitch : int
-        How far apart the sums of one copy are from the next: the same column is in various banks.
+        Words from the sums of one copy to the next, so that copies begin in different banks.
     copies : int
         Of the sums of each cluster.
     words : int
@@ -92,7 +92,7 @@ class Table(NamedTuple):
 
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether rows, without weights, are added up by tables of k clusters."""
-    few = X.shape[-1] <= MOST_FEATURES and weights is None
+    few = X.shape[-1] <= TABLE_FEATURES and weights is None
     return few and Table.of(k, X.element_size()) is not None
 
 
@@ -113,7 +113,11 @@ def empty_table(table, words):
 
 @triton.jit
 def place_of(column, EACH: tl.constexpr):
-    """Return where a column is among a cluster's: those of a thread, EACH, in various banks."""
+    """Return where a column is among a cluster's.
+
+    Columns that different threads, of EACH, add at the same moment lie side by side: in different
+    banks.
+    """
     return column % EACH * (COLUMNS // EACH) + column // EACH
 
 
@@ -135,7 +139,7 @@ def values(X, labels, found, d, f, k):
     return tl.load(labels + row, mask=there, other=k), x
 
 
-# Seldom is there anything to add: no place is looked for before.
+# Places are looked for only where there is something to add, which is seldom.
 ADD_SELDOM = tl.constexpr(
     """{
     .reg .pred none;
@@ -183,7 +187,7 @@ def move(
     """
     to, off = to[:, None], off[:, None]
     for limb in tl.static_range(LIMBS):
-        # The bits of a number that is rounded by a shift are the integer and those of the shift.
+        # See :mod:`lloydia.backends.cuda.lane_sums`.
         shifted = p + shifts[limb]
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
         if limb < HELD:
@@ -217,7 +221,7 @@ def flush(
     table, sums, k, d, first, bits, limb_size, size,
     EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Add the table, whose columns are those from `first` on, to the sums."""
+    """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
     tl.debug_barrier()
     for begin in range(0, k * COLUMNS, CELLS):
         cell = begin + tl.arange(0, CELLS)
@@ -250,8 +254,8 @@ def table_kernel(
     `memory` is what the table is in where there is no shared memory.
     """
     table = own_table(memory, RESERVE)
-    # While this waits for the launch ahead.
     size = (k + 1) * (PITCH * COPIES)
+    # It is this program's own: nobody need be waited for.
     empty_table(table, 2 * HELD * size + k)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
