@@ -121,6 +121,13 @@ def test_the_same_bits_again_and_again():
     assert len({answer(KMeans(64, random_state=0).fit(rows)) for _ in range(6)}) == 1
 
 
+def test_rows_that_the_last_stage_settles_have_their_labels_each_time():
+    """All rows go through it, so that warps of a program come there in any order."""
+    rows, X = both(rows_of("subnormal", 3000, 130, "float32", seed=130), "float32")
+    expected = answer(KMeans(25, device="cpu", random_state=1).fit(X))
+    assert all(answer(KMeans(25, random_state=1).fit(rows)) == expected for _ in range(30))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 9, 30, 130])
 @pytest.mark.parametrize("flavour", FLAVOURS)

@@ -187,7 +187,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
     limbs = sums.limbs(X, weights, sums.Grid.choose(sums.Extent.of(X, weights), X.dtype))
     for _ in range(3):
         engine.iterate(False).result()
-        expected = sums.accumulate(limbs, engine.labels().numpy(), 7)
+        expected = sums.accumulate(limbs, engine.labels().cpu().numpy(), 7)
         assert (engine.run.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
     by_table = not weighted and d == 12

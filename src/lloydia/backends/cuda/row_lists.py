@@ -33,6 +33,8 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
     changed = mask & (new != old)
     chosen = changed.to(tl.int32)
     total = tl.sum(chosen, 0)
+    # Of fewer rows than threads, several warps have loaded `old`: all, before one writes.
+    tl.debug_barrier()
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
         first = tl.atomic_add(flow + N_CHANGED, total, sem="relaxed")

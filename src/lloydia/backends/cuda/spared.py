@@ -52,6 +52,8 @@ def bring_up_to_date(
     near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
     spared = mask & keeps(upper, lower)
+    # Of fewer rows than threads, several warps have loaded the bounds: all, before one writes.
+    tl.debug_barrier()
     tl.store(upper_ptr + rows, upper, mask=spared)
     tl.store(lower_ptr + rows, lower, mask=spared)
     append(rows, mask & ~spared, due, flow + N_DUE)
