@@ -76,9 +76,9 @@ def own_flow(flow):
     that here.  That one has waited for the one ahead of it.
     """
     if COMPILED and cuda_capability_geq(9, 0):
-        # Those of the next launch may come as well: they wait, too.
-        gdc_launch_dependents()
         gdc_wait()
+        # Those of the next launch may come now, and wait: none that wait for more than one launch.
+        gdc_launch_dependents()
     return flow + tl.program_id(2) * PITCH
 
 
