@@ -15,7 +15,6 @@ from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.flow import HALT, MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED, stream_of
 from lloydia.backends.cuda.low_frame import write_frame
-from lloydia.backends.cuda.low_scores import tile_of
 from lloydia.backends.cuda.totals import exponent_of
 from lloydia.exact import sums as exact
 
@@ -48,33 +47,49 @@ def magnitude(bits, DOUBLE: tl.constexpr):
     return bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
 
 
+@triton.constexpr_function
+def columns_of(d):
+    """Return the power of two that is at least d."""
+    return 1 << (d - 1).bit_length()
+
+
+@triton.jit
+def raised(x, largest, below):
+    """Return the largest magnitudes, and complements of the smallest not 0, with some more numbers.
+
+    As integers, which are in the order of the magnitudes that have their bits.
+    """
+    double: tl.constexpr = x.dtype == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
+    bits = x.to(kind).to(largest.dtype, bitcast=True) & none
+    return tl.maximum(largest, bits), tl.maximum(below, tl.where(bits == 0, 0, none - bits))
+
+
 @triton.jit
 def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
     """Raise `bounds` (2 d integers, 0 before) to the extent of this program's rows.
 
     As :func:`lloydia.backends.cuda.extent.extent_kernel` does.
     """
-    double: tl.constexpr = X.dtype.element_ty == tl.float64
-    kind: tl.constexpr = tl.float64 if double else tl.float32
-    integer: tl.constexpr = tl.int64 if double else tl.int32
-    none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
-    largest = ()
-    below = ()
-    for _ in tl.static_range(d):
-        largest = largest + (tl.zeros((ROWS,), integer),)
-        below = below + (tl.zeros((ROWS,), integer),)
-    for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
-        x = tile_of(X, block, n, d, ROWS)
-        tops, bottoms = largest, below
-        largest = ()
-        below = ()
-        for f in tl.static_range(d):
-            bits = x[f].to(kind).to(integer, bitcast=True) & none
-            largest = largest + (tl.maximum(tops[f], bits),)
-            below = below + (tl.maximum(bottoms[f], tl.where(bits == 0, 0, none - bits)),)
+    integer: tl.constexpr = tl.int64 if X.dtype.element_ty == tl.float64 else tl.int32
+    # Rows as they lie in memory; what is beyond theirs of a power of two is never there.
+    place = tl.arange(0, ROWS * columns_of(d))
+    largest = tl.zeros(place.shape, integer)
+    below = tl.zeros(place.shape, integer)
+    program, n_programs, n_full = tl.program_id(0), tl.num_programs(0), n // ROWS
+    for block in range(program, n_full, n_programs):
+        at = X + tl.full((), ROWS * d, tl.int64) * block + place
+        largest, below = raised(tl.load(at, mask=place < ROWS * d, other=0.0), largest, below)
+    # The rows that fill no block are the first program's.
+    left = tl.where(program == 0, n - n_full * ROWS, 0) * d
+    at = X + tl.full((), ROWS * d, tl.int64) * n_full + place
+    largest, below = raised(tl.load(at, mask=place < left, other=0.0), largest, below)
     for f in tl.static_range(d):
-        tl.atomic_max(bounds + f, tl.max(largest[f], 0).to(tl.int64), sem="relaxed")
-        tl.atomic_max(bounds + d + f, tl.max(below[f], 0).to(tl.int64), sem="relaxed")
+        own = place % d == f
+        top, bottom = tl.max(tl.where(own, largest, 0), 0), tl.max(tl.where(own, below, 0), 0)
+        tl.atomic_max(bounds + f, top.to(tl.int64), sem="relaxed")
+        tl.atomic_max(bounds + d + f, bottom.to(tl.int64), sem="relaxed")
 
 
 @triton.jit
@@ -127,10 +142,9 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
         span = tl.maximum(span, tl.where(largest > 0, places, 0))
         write_column(numbers, f, exponent, bits, m)
     write_column(numbers, d, tl.zeros((), tl.int32), bits, m)
-    COLUMNS: tl.constexpr = d if d <= 2 else 4 if d <= 4 else 8
-    f = tl.arange(0, COLUMNS)
+    f = tl.arange(0, columns_of(d))
     every = magnitude(tl.load(bounds + f, mask=f < d, other=0, volatile=True), double)
-    write_frame(X, n, every, numbers.to(tl.pointer_type(tl.float64)) + 3 * m, d, COLUMNS)
+    write_frame(X, n, every, numbers.to(tl.pointer_type(tl.float64)) + 3 * m, d, columns_of(d))
     n_limbs = tl.maximum(1, tl.cdiv(span + precision, bits))
     return tl.where(finite, n_limbs, 0)
 

@@ -146,6 +146,46 @@ def fetch(X, labels, found, d: tl.constexpr):
 
 
 @triton.jit
+def table_steps(
+    X, n, labels, labelled, listed_rows, listed_old, places, n_listed, begin, end, lattice, scales,
+    table, bits, n_limbs, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
+    PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """Move the rows of all threads' steps from one up to another by this program's table.
+
+    Writes in which steps it leaves something of a row; returns in how many, by thread.
+    """
+    lane = tl.arange(0, LANES)
+    # Numbers that span so many limbs may vanish in float32's parts.
+    spanned = tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs
+    more = tl.full((LANES,), HELD, tl.int32) < n_limbs
+    found = steps_of(begin, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
+    coming = fetch(X, labels, found, d)
+    following = steps_of(begin + AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
+    n_left = tl.zeros((LANES,), tl.int32)
+    for i in tl.range(begin, end, AHEAD, num_stages=1):
+        new, x = coming
+        here, found = found, following
+        # The next rows are on their way while these are added, and the names of those after.
+        coming = fetch(X, labels, found, d)
+        following = steps_of(
+            i + 2 * AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
+        )
+        for e in tl.static_range(AHEAD):
+            _, old, there = here[e]
+            left = sum_rows(
+                x[e], there, old, new[e], table, scales, lattice, bits,
+                d, HELD, PITCH, COPIES, labelled,
+            )  # fmt: skip
+            if HELD == 1:
+                left = left | spanned
+            left = left & there & more
+            tl.store(places + n_left * LANES + lane, i + e, mask=left)
+            n_left += left.to(tl.int32)
+    return n_left
+
+
+@triton.jit
 def sum_steps(
     X, n, k, labels, labelled, listed_rows, listed_old, places, n_listed, steps, lattice, sums,
     table, bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
@@ -158,35 +198,20 @@ def sum_steps(
     lane = tl.arange(0, LANES)
     most = most_steps(bits, COPIES)
     scales = scales_of(lattice, bits, d)
-    # Numbers that span so many limbs may vanish in float32's parts.
-    spanned = tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs
-    more = tl.full((LANES,), HELD, tl.int32) < n_limbs
     few = steps <= FEW_STEPS * labelled
     for begin in range(0, tl.where(few, 0, steps), most):
-        found = steps_of(begin, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
-        coming = fetch(X, labels, found, d)
-        following = steps_of(
-            begin + AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
-        )
-        n_left = tl.zeros((LANES,), tl.int32)
-        for i in tl.range(begin, tl.minimum(begin + most, steps), AHEAD, num_stages=1):
-            new, x = coming
-            here, found = found, following
-            # The next rows are on their way while these are added, and the names of those after.
-            coming = fetch(X, labels, found, d)
-            following = steps_of(
-                i + 2 * AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
-            )
-            for e in tl.static_range(AHEAD):
-                _, old, there = here[e]
-                left = sum_rows(
-                    x[e], there, old, new[e], table, scales, lattice, bits, d, HELD, PITCH, COPIES
-                )  # fmt: skip
-                if HELD == 1:
-                    left = left | spanned
-                left = left & there & more
-                tl.store(places + n_left * LANES + lane, i + e, mask=left)
-                n_left += left.to(tl.int32)
+        end = tl.minimum(begin + most, steps)
+        # Where no row leaves a cluster there is half as much to do, and no branch.
+        if labelled:
+            n_left = table_steps(
+                X, n, labels, 1, listed_rows, listed_old, places, n_listed, begin, end, lattice,
+                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, AHEAD,
+            )  # fmt: skip
+        else:
+            n_left = table_steps(
+                X, n, labels, 0, listed_rows, listed_old, places, n_listed, begin, end, lattice,
+                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, AHEAD,
+            )  # fmt: skip
         for i in range(tl.max(n_left, 0)):
             some = i < n_left
             step = tl.load(places + i * LANES + lane, mask=some, other=0)

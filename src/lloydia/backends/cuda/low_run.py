@@ -14,12 +14,19 @@ from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
 from lloydia.backends.cuda.flow import HALT, ITERATION
-from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, launch_known, processors
+from lloydia.backends.cuda.launching import (
+    EXACT,
+    INTERPRETED,
+    ceil_div,
+    launch_known,
+    next_power,
+    processors,
+)
 from lloydia.backends.cuda.low_cells import sides_of
 from lloydia.backends.cuda.low_cost import RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.low_grid import desk_of, measure_kernel
 from lloydia.backends.cuda.low_kernel import low_kernel
-from lloydia.backends.cuda.low_shape import LIMBS, ROWS, shape_of
+from lloydia.backends.cuda.low_shape import LIMBS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.low_whole import whole_kernel
 from lloydia.backends.cuda.means import queue_finish
@@ -35,6 +42,9 @@ __all__ = ["LIMBS", "SPARE", "LowRun"]
 
 # Centres that are tabulated together.
 CENTERS = 128
+# Bytes of numbers that a program measures together, programs a multiprocessor, and the registers
+# that leave room for as many.
+MEASURED, MEASURING, REGISTERS = 8192, 6, 80
 # More than the entries of lists that stay unused.
 SPARE = 1 << 19
 
@@ -242,12 +252,14 @@ class LowRun(LowTold):
     def _measure(self, kind: tuple) -> None:
         """Queue the measurement of the rows, and of the start."""
         n, d = self.rows.X.shape
-        programs = min(ceil_div(n, ROWS), 2 * RESIDENT * processors(self.rows.device))
+        size = MEASURED // (self.rows.wide.itemsize * next_power(d))
+        programs = min(ceil_div(n, size), MEASURING * processors(self.rows.device))
         launch_known(
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
             self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
-            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=ROWS, **EXACT,
+            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=size,
+            maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
 
     def _iterate(self, kind: tuple, n_iterations: int, assigns: bool) -> None:

@@ -45,7 +45,6 @@ __all__ = [
     "kept_of",
     "settled",
     "tabulate",
-    "tile_of",
 ]
 
 # Centres under way at a time.
@@ -80,14 +79,6 @@ def features(source, at, mask, d: tl.constexpr):
         else:
             x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
     return x
-
-
-@triton.jit
-def tile_of(X, block, n, d: tl.constexpr, ROWS: tl.constexpr):
-    """Return the features of a block of rows, 0 for those that are not there."""
-    lane = tl.arange(0, ROWS)
-    first = tl.full((), ROWS, tl.int64) * block
-    return features(X + first * d, lane * d, lane < n - first, d)
 
 
 @triton.jit

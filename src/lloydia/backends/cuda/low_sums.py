@@ -15,7 +15,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import SHIFT, whole
-from lloydia.backends.cuda.shared_table import add, add_two, read, reserve, write
+from lloydia.backends.cuda.shared_table import add, add_any, add_two, read, reserve, write
 
 __all__ = ["RESERVE", "WORDS", "clear", "flush", "most_steps", "scales_of", "sum_rows", "table_of"]
 
@@ -77,10 +77,19 @@ def clear(table, k, PITCH: tl.constexpr, COPIES: tl.constexpr):
 
 
 @triton.jit
-def add_parts(table, to, off, low, high, mask, taken, COPIES: tl.constexpr):
-    """Add parts of integers at `to`, and take those in `taken` from the entries at `off`."""
-    add_two(table, to, to + COPIES, low, high, mask)
-    add_two(table, off, off + COPIES, -low, -high, taken)
+def add_parts(
+    table, to, off, low, high, mask, taken, COPIES: tl.constexpr, TAKES: tl.constexpr
+):  # fmt: skip
+    """Add parts of integers at `to`, and take those in `taken` from the entries at `off`.
+
+    If nothing is to be taken, those outside the mask are 0.
+    """
+    if TAKES:
+        add_two(table, to, to + COPIES, low, high, mask)
+        add_two(table, off, off + COPIES, -low, -high, taken)
+    else:
+        add_any(table, to, low)
+        add_any(table, to + COPIES, high)
 
 
 @triton.jit
@@ -114,7 +123,8 @@ def scales_of(lattice, bits, d: tl.constexpr):
 
 @triton.jit
 def sum_product(
-    table, to, off, p, quantum, inverse, bits, mask, taken, HELD: tl.constexpr, COPIES: tl.constexpr
+    table, to, off, p, quantum, inverse, bits, mask, taken,
+    HELD: tl.constexpr, COPIES: tl.constexpr, TAKES: tl.constexpr,
 ):  # fmt: skip
     """Add HELD limbs of float64 products to entries; return whether they leave anything.
 
@@ -129,7 +139,7 @@ def sum_product(
         v = raised.to(tl.int64, bitcast=True) - zero
         low, high = (v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32)
         at = 2 * limb * COPIES
-        add_parts(table, to + at, off + at, low, high, mask, taken, COPIES)
+        add_parts(table, to + at, off + at, low, high, mask, taken, COPIES, TAKES)
         p = (p - (raised - SHIFT) * quantum) * step
     return p != 0
 
@@ -138,11 +148,13 @@ def sum_product(
 def sum_rows(
     x, mask, old, new, table, scales, lattice, bits,
     d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    TAKES: tl.constexpr,
 ):  # fmt: skip
     """Move rows, whose features are `x`, to the entries of their new clusters.
 
     As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are.  Returns
-    whether the limbs of the table leave anything of a row.
+    whether the limbs of the table leave anything of a row.  If no row TAKES anything from an old
+    cluster, features outside the mask are 0.
     """
     m: tl.constexpr = d + 1
     taken = mask & (old >= 0)
@@ -154,16 +166,19 @@ def sum_rows(
         if x[0].dtype == tl.float64:
             more = sum_product(
                 table, to + at, off + at, x[f] * tl.load(lattice + f), tl.load(lattice + m + f),
-                tl.load(lattice + 2 * m + f), bits, mask, taken, HELD, COPIES,
+                tl.load(lattice + 2 * m + f), bits, mask, taken, HELD, COPIES, TAKES,
             )  # fmt: skip
         else:
             low, high, more = single_parts(x[f].to(tl.float32), scales[f], bits)
-            add_parts(table, to + at, off + at, low, high, mask, taken, COPIES)
+            add_parts(table, to + at, off + at, low, high, mask, taken, COPIES, TAKES)
         left = left | more
-    one = tl.full((LANES,), 1, tl.int32)
     at = 2 * d * HELD * COPIES
-    add(table, to + at, one, mask)
-    add(table, off + at, -one, taken)
+    if TAKES:
+        one = tl.full((LANES,), 1, tl.int32)
+        add(table, to + at, one, mask)
+        add(table, off + at, -one, taken)
+    else:
+        add_any(table, to + at, mask.to(tl.int32))
     return left
 
 

@@ -14,6 +14,7 @@ from lloydia.backends.cuda.launching import INTERPRETED
 
 __all__ = [
     "add",
+    "add_any",
     "add_long",
     "add_two",
     "own_table",
@@ -35,6 +36,8 @@ def reserve(words: int) -> str:
     }}"""
 
 
+# Without a branch: what is around it may be mixed with it.
+ADD_ANY = tl.constexpr("{ red.shared.add.u32 [$1], $2; mov.b32 $0, 0; }")
 # Where a mask, the last operand, is not 0.
 ADD = tl.constexpr(
     """{
@@ -97,6 +100,17 @@ def own_table(memory, RESERVE: tl.constexpr):
     else:
         table = memory
     return table
+
+
+@triton.jit
+def add_any(table, at, values):
+    """Add values, as many as there are threads, to entries of the table, also where they are 0."""
+    if COMPILED:
+        tl.inline_asm_elementwise(
+            ADD_ANY, "=r,r,r", [table + 4 * at, values], dtype=tl.int32, is_pure=False, pack=1
+        )
+    else:
+        tl.atomic_add(table + at, values)
 
 
 @triton.jit
