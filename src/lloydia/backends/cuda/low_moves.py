@@ -195,6 +195,8 @@ def sum_steps(
 
     Returns how many are left.
     """
+    # Listed rows are not so many that it would pay to compile for longer.
+    FEWER: tl.constexpr = (AHEAD + 1) // 2
     lane = tl.arange(0, LANES)
     most = most_steps(bits, COPIES)
     scales = scales_of(lattice, bits, d)
@@ -205,7 +207,7 @@ def sum_steps(
         if labelled:
             n_left = table_steps(
                 X, n, labels, 1, listed_rows, listed_old, places, n_listed, begin, end, lattice,
-                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, AHEAD,
+                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, FEWER,
             )  # fmt: skip
         else:
             n_left = table_steps(
