@@ -42,7 +42,7 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
     flow, lists = listed(changed, old)
     flow[HALT.value] = int(halted)
     labels = torch.from_numpy(new.copy()).to(flow.device)
-    memory = table_memory(rows.X, totals.shape[2])
+    memory = table_memory(rows.device)
     if memory is not None:
         memory.fill_(-1)
     queue_table(rows.X, lattice, labels, *lists, flow, totals, memory)
@@ -191,5 +191,5 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
         assert (engine.run.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
     by_table = not weighted and d == 12
-    assert engine.run.by_table == by_table
-    assert ("entries" not in vars(engine.run)) == by_table
+    assert engine.run.moving.by_table(engine) == by_table
+    assert ("entries" not in vars(engine.run.moving)) == by_table

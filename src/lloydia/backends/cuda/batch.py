@@ -13,18 +13,16 @@ from lloydia.backends.cuda.batch_rows import BatchRows, alike
 from lloydia.backends.cuda.batch_run import BatchRun, Told
 from lloydia.backends.cuda.devices import free_bytes, row_bytes
 from lloydia.backends.cuda.distances import own_distances
-from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.fetching import Fetched
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.means import queue_finish
-from lloydia.backends.cuda.moves import queue_moves
+from lloydia.backends.cuda.moving import Moving
 from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.plans import Layout
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.starting import queue_start
-from lloydia.backends.cuda.table_sums import has_table, queue_table, table_memory
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.cuda.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.upload import to_device
@@ -95,20 +93,9 @@ class Batch:
         return TensorScan(self.rows, self.k)
 
     @cached_property
-    def entries(self) -> Entries:
-        """The entries of the rows that changed."""
-        rows = self.rows
-        return Entries(rows.n_samples, self.k, rows.device, rows.members)
-
-    @cached_property
-    def table(self) -> torch.Tensor | None:
-        """The interpreter's, of sums of the rows that changed; None on a GPU."""
-        return table_memory(self.rows.X, self.k)
-
-    @property
-    def by_table(self) -> bool:
-        """Whether tables in shared memory add what changed."""
-        return has_table(self.rows.X, self.k, self.rows.weights)
+    def moving(self) -> Moving:
+        """What moves rows that changed."""
+        return Moving(self.rows, self.k)
 
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
@@ -164,22 +151,16 @@ class Batch:
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on."""
         X, lattice = self.rows.X, self.rows.lattice
-        layout = Layout.of("update of all", X, lattice, self.run)
-        parts = [self.run.sums, *layout.parts]
-        if self.by_table:
-            own = [] if self.table is None else [self.table]
-            return layout._replace(parts=parts, scratch=lambda: (own, ()))
-        return layout._replace(parts=parts, scratch=lambda: self.entries.memory)
+        layout = Layout.of(
+            "update of all", X, lattice, self.run, scratch=lambda: self.moving.memory(self.rows)
+        )
+        return layout._replace(parts=[self.run.sums, *layout.parts])
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
-        lists = run.labels, run.changed_rows, run.changed_old, run.flow
-        if self.by_table:
-            queue_table(rows.X, rows.lattice, *lists, run.sums, self.table)
-        else:
-            self.entries.sort(*lists)
-            queue_moves(rows.X, rows.lattice, self.entries, run.flow, run.sums)
+        lists = run.labels, run.changed_rows, run.changed_old
+        self.moving.queue(rows, *lists, run.flow, run.sums)
         queue_finish(run.sums, rows.lattice, run, rows.members)
 
     def told(self, iteration: int) -> Told:

@@ -88,7 +88,7 @@ class Shared:
             run.scanning = run.updating = Unrecorded()
             # What takes memory is made before there are copies of the run.
             for lane in self.lanes:
-                lane.current, lane.sums, lane.entries = run.current, run.sums, run.entries
+                lane.current, lane.sums, lane.moving = run.current, run.sums, run.moving
                 lane.scan = TensorScan(first, len(centers))
 
     def run_of(self, block: Block) -> LowRun | TensorRun:

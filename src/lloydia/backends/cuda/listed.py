@@ -129,8 +129,8 @@ class Listed:
         lattice = block.lattice
         if lattice.weights is not None:
             lattice = replace(lattice, weights=lattice.weights[listed])
-        lane.entries.sort(*lists)
-        queue_moves(X, lattice, lane.entries, lane.flow, lane.sums)
+        lane.moving.entries.sort(*lists)
+        queue_moves(X, lattice, lane.moving.entries, lane.flow, lane.sums)
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:

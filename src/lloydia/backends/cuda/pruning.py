@@ -90,8 +90,7 @@ class Pruning:
             return None
         try:
             # What iterations of a plan had as its scratch, those by bounds have of the run.
-            for kept in ("scan",) if run.by_table else ("scan", "entries"):
-                getattr(run, kept)
+            _ = run.scan, run.moving.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
             return None

@@ -96,10 +96,9 @@ def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     return few and Table.of(k, X.element_size()) is not None
 
 
-def table_memory(X: torch.Tensor, k: int) -> torch.Tensor | None:
-    """Return what a table is in where there is no shared memory: that is in the interpreter."""
-    table = Table.of(k, X.element_size()) if INTERPRETED else None
-    return table and torch.empty(table.words, dtype=torch.int32, device=X.device)
+def table_memory(device: torch.device) -> torch.Tensor | None:
+    """Return what any table is in where there is no shared memory: that is in the interpreter."""
+    return torch.empty(WORDS, dtype=torch.int32, device=device) if INTERPRETED else None
 
 
 @triton.jit

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lloydia.backends.cuda.entries import Entries
 from lloydia.backends.cuda.first_iterations import FirstIterations
 from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.means import HEAD
+from lloydia.backends.cuda.moving import Moving
 from lloydia.backends.cuda.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.plans import CLEAN
-from lloydia.backends.cuda.table_sums import table_memory
 from lloydia.backends.cuda.tensor_scan import TensorScan
 
 if TYPE_CHECKING:
@@ -120,14 +119,9 @@ class TensorMemory:
         return TensorScan(self.rows, self.shape[1])
 
     @cached_property
-    def entries(self) -> Entries:
-        """The entries of the rows that changed."""
-        return Entries(self.rows.n_samples, self.shape[1], self.rows.device)
-
-    @cached_property
-    def table(self) -> torch.Tensor | None:
-        """The interpreter's, of sums of the rows that changed; None on a GPU."""
-        return table_memory(self.rows.X, self.shape[1])
+    def moving(self) -> Moving:
+        """What moves rows that changed."""
+        return Moving(self.rows, self.shape[1])
 
     @cached_property
     def sums(self) -> torch.Tensor:

@@ -16,14 +16,12 @@ from lloydia.backends.cuda.first_iterations import STEPS, FirstIterations
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
-from lloydia.backends.cuda.moves import queue_moves
 from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned_steps
 from lloydia.backends.cuda.pruning import FEW, Pruning, may_pay
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Passed, Reports, Told
 from lloydia.backends.cuda.series import Apart, Series
 from lloydia.backends.cuda.starting import Start, queue_start
-from lloydia.backends.cuda.table_sums import has_table, queue_table
 from lloydia.backends.cuda.tensor_memory import TensorMemory
 from lloydia.backends.cuda.upload import put
 
@@ -103,11 +101,6 @@ class TensorRun(TensorMemory):
     def reports(self) -> Reports:
         """The reports on their way to the host."""
         return Reports(self.report, self.together)
-
-    @property
-    def by_table(self) -> bool:
-        """Whether tables in shared memory add what changed."""
-        return has_table(self.rows.X, self.shape[1], self.rows.weights)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""
@@ -276,22 +269,16 @@ class TensorRun(TensorMemory):
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
-        return self._adding("update", scratch=self._moving)
+        return self._adding("update", scratch=lambda: self.moving.memory(self.rows))
 
     def _iterating(self) -> Layout:
         """Return what the launches of an iteration depend on; waits for the grid."""
 
         def scratch() -> Scratch:
-            (every, clean), (more, others) = self.scan.memory, self._moving()
+            (every, clean), (more, others) = self.scan.memory, self.moving.memory(self.rows)
             return [*every, *more], [*clean, *others]
 
         return self._adding("iteration", self.rows.halves, scratch=scratch)
-
-    def _moving(self) -> Scratch:
-        """Return what the moves of rows need."""
-        if self.by_table:
-            return [] if self.table is None else [self.table], ()
-        return self.entries.memory
 
     def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
         """Return what the launches of work that adds rows up depend on."""
@@ -315,13 +302,8 @@ class TensorRun(TensorMemory):
 
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
-        lists = self.labels, self.changed_rows, self.changed_old, self.flow
-        if self.by_table:
-            queue_table(self.rows.X, self.rows.lattice, *lists, self.sums, self.table)
-            return
-        self.entries.sort(*lists)
-        # Only now the grid is waited for.
-        queue_moves(self.rows.X, self.rows.lattice, self.entries, self.flow, self.sums)
+        lists = self.changed_rows, self.changed_old
+        self.moving.queue(self.rows, self.labels, *lists, self.flow, self.sums)
 
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
