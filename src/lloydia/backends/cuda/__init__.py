@@ -29,8 +29,8 @@ Where to look:
   :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning`
   leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
   :mod:`due`.
-* Centres: :mod:`table_sums` adds up what changed in shared memory, by :mod:`shared_table`; of many
-  clusters or features, or with weights, :mod:`entries` sorts it and :mod:`moves` adds it;
+* Centres: :mod:`moving` has what changed added up: by :mod:`table_sums` in a :mod:`shared_table`;
+  of many clusters or features, or with weights, by :mod:`moves`, when :mod:`entries` has sorted it;
   :mod:`sums` has the grid; :mod:`means` divides; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
@@ -69,6 +69,6 @@ Words:
   they depend on; *form*: what the decisions of a fit depend on.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, seven recorded kernels for few clusters, a dozen for many.  A
-flag on the device turns what is queued past the end, or past an empty cluster, into nothing.
+persistent kernel; of more features, five recorded kernels for few clusters, up to a dozen for many.
+A flag on the device turns what is queued past the end, or past an empty cluster, into nothing.
 """

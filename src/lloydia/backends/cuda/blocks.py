@@ -242,7 +242,7 @@ class Block(CUDAPart):
         run, absent = self.run, None if self.halved else self.halves
         if isinstance(run, LowRun):
             if moves:
-                run.queue(-1, assigns=False, adds=False)
+                run.queue(-1, assigns=False, inertia=False)
             else:
                 run.assign()
             queue_tally(run.flow, self.shared.counts)

@@ -124,7 +124,7 @@ class LowRun(LowTold):
         if self.stale:
             self.sent.append((self.last, self._fetch()))
         self.last = last
-        self.queue(last - first + 1, assigns=ends, adds=True)
+        self.queue(last - first + 1, assigns=ends, inertia=True)
 
     def first_like(self, n_iterations: int, ends: bool) -> KnownLaunch | None:
         """Return what is known of the first launch of runs like this, which has launched nothing.
@@ -145,22 +145,22 @@ class LowRun(LowTold):
 
     def assign(self) -> None:
         """Queue an assignment."""
-        self.queue(0, assigns=True, adds=False)
+        self.queue(0, assigns=True, inertia=False)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others."""
-        self.queue(-1, assigns=False, adds=False)
+        self.queue(-1, assigns=False, inertia=False)
         queue_tell(self.sums, self.flow, message)
 
     def end(self) -> LowEnding:
         """Queue an assignment and the inertia."""
-        self.queue(0, assigns=True, adds=True)
+        self.queue(0, assigns=True, inertia=True)
         return LowEnding(self)
 
-    def queue(self, n_iterations: int, assigns: bool, adds: bool) -> None:
+    def queue(self, n_iterations: int, assigns: bool, inertia: bool) -> None:
         """Queue iterations, then an assignment, then the inertia if the run is at its end."""
-        self.launched, device = (n_iterations, assigns, adds), self.rows.device
-        coming = Fetched.written(self.shape.edges[-1], device) if adds else None
+        self.launched, device = (n_iterations, assigns, inertia), self.rows.device
+        coming = Fetched.written(self.shape.edges[-1], device) if inertia else None
         host = None if coming is None else coming.memory
         try:
             planned(partial(self._queue, host), device, self._layout(host))
@@ -175,9 +175,9 @@ class LowRun(LowTold):
 
     def repeat(self, other: LowRun) -> None:
         """Queue what another run has queued."""
-        n_iterations, assigns, adds = other.launched
+        n_iterations, assigns, inertia = other.launched
         self.last = other.last
-        self.queue(self.last if n_iterations > 0 else n_iterations, assigns, adds)
+        self.queue(self.last if n_iterations > 0 else n_iterations, assigns, inertia)
 
     def _layout(self, host: torch.Tensor | None) -> Layout:
         """Return what the next launches depend on."""
@@ -201,11 +201,11 @@ class LowRun(LowTold):
 
     def _queue(self, host: torch.Tensor | None) -> None:
         """Queue what is to be launched; what is told goes to the host's memory, if there is any."""
-        n_iterations, assigns, adds = self.launched
+        n_iterations, assigns, inertia = self.launched
         rows = self.rows
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
-        if self.shape.alone and adds and self._measures() and self.spread is None:
+        if self.shape.alone and inertia and self._measures() and self.spread is None:
             self._run_whole(kind, n_iterations, assigns, host)
             return
         if self._measures():
@@ -213,7 +213,7 @@ class LowRun(LowTold):
         if self.spread is not None and not self.spread.queued:
             self.spread.queue(self.rows)
         self._iterate(kind, n_iterations, assigns)
-        if adds:
+        if inertia:
             launch_known(
                 end_kernel, (*kind, rows.weights is None, host is None),
                 (cost_programs(n, rows.device), 1, 1),
