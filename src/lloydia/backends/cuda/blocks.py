@@ -86,7 +86,7 @@ class Shared:
             self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
             self.run = run = self.lanes[0]
             run.scanning = run.updating = Unrecorded()
-            # What takes memory is made before there are copies of the run.
+            # Lanes, and copies of the run, have these in common.
             for lane in self.lanes:
                 lane.current, lane.sums, lane.moving = run.current, run.sums, run.moving
                 lane.scan = TensorScan(first, len(centers))

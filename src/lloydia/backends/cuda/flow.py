@@ -77,7 +77,7 @@ def own_flow(flow):
     """
     if COMPILED and cuda_capability_geq(9, 0):
         gdc_wait()
-        # Those of the next launch may come now, and wait: none that wait for more than one launch.
+        # Programs of the next launch may begin now: they wait for this launch alone.
         gdc_launch_dependents()
     return flow + tl.program_id(2) * PITCH
 

@@ -47,12 +47,6 @@ def magnitude(bits, DOUBLE: tl.constexpr):
     return bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)
 
 
-@triton.constexpr_function
-def columns_of(d):
-    """Return the power of two that is at least d."""
-    return 1 << (d - 1).bit_length()
-
-
 @triton.jit
 def raised(x, largest, below):
     """Return the largest magnitudes, and complements of the smallest not 0, with some more numbers.
@@ -73,8 +67,8 @@ def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
     As :func:`lloydia.backends.cuda.extent.extent_kernel` does.
     """
     integer: tl.constexpr = tl.int64 if X.dtype.element_ty == tl.float64 else tl.int32
-    # Rows as they lie in memory; what is beyond theirs of a power of two is never there.
-    place = tl.arange(0, ROWS * columns_of(d))
+    # Rows as they lie in memory; places beyond their ROWS * d are masked.
+    place = tl.arange(0, ROWS * triton.next_power_of_2(d))
     largest = tl.zeros(place.shape, integer)
     below = tl.zeros(place.shape, integer)
     program, n_programs, n_full = tl.program_id(0), tl.num_programs(0), n // ROWS
@@ -142,9 +136,10 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
         span = tl.maximum(span, tl.where(largest > 0, places, 0))
         write_column(numbers, f, exponent, bits, m)
     write_column(numbers, d, tl.zeros((), tl.int32), bits, m)
-    f = tl.arange(0, columns_of(d))
+    COLUMNS: tl.constexpr = triton.next_power_of_2(d)
+    f = tl.arange(0, COLUMNS)
     every = magnitude(tl.load(bounds + f, mask=f < d, other=0, volatile=True), double)
-    write_frame(X, n, every, numbers.to(tl.pointer_type(tl.float64)) + 3 * m, d, columns_of(d))
+    write_frame(X, n, every, numbers.to(tl.pointer_type(tl.float64)) + 3 * m, d, COLUMNS)
     n_limbs = tl.maximum(1, tl.cdiv(span + precision, bits))
     return tl.where(finite, n_limbs, 0)
 

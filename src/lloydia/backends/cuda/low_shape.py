@@ -19,7 +19,7 @@ from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.spread import room_for
 from lloydia.backends.cuda.sums import replicas
 
-__all__ = ["LIMBS", "ROWS", "LowShape", "shape_of"]
+__all__ = ["LIMBS", "LowShape", "shape_of"]
 
 # Programs that a multiprocessor holds: of rows that look up cells, more wait for memory.
 PROGRAMS, CELL_PROGRAMS = 2, 3

@@ -89,8 +89,9 @@ class Pruning:
         if free_bytes(rows.device, needed) < needed:
             return None
         try:
-            # What iterations of a plan had as its scratch, those by bounds have of the run.
-            _ = run.scan, run.moving.memory(rows)
+            # What iterations of a plan had as its scratch, those by bounds have of the run, from
+            # when it is first asked for.
+            run.scan.memory, run.moving.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
             return None

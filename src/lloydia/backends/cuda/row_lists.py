@@ -33,7 +33,8 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
     changed = mask & (new != old)
     chosen = changed.to(tl.int32)
     total = tl.sum(chosen, 0)
-    # Of fewer rows than threads, several warps have loaded `old`: all, before one writes.
+    # Where rows are fewer than threads, several warps hold each: all have loaded `old` before one
+    # writes.
     tl.debug_barrier()
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
@@ -47,7 +48,8 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
 def divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts, flow):
     """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
 
-    Both lists with one sum and one atomic: their counters are the halves of an integer.
+    Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
+    at least as many as threads: each is in one.
     """
     tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)

@@ -52,11 +52,11 @@ def bring_up_to_date(
     near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
     spared = mask & keeps(upper, lower)
-    # Of fewer rows than threads, several warps have loaded the bounds: all, before one writes.
-    tl.debug_barrier()
+    # Rows are fewer than threads, and several warps hold each.  This adds up over warps: all have
+    # loaded the bounds before one writes.  (A barrier would keep loads from being pipelined.)
+    append(rows, mask & ~spared, due, flow + N_DUE)
     tl.store(upper_ptr + rows, upper, mask=spared)
     tl.store(lower_ptr + rows, lower, mask=spared)
-    append(rows, mask & ~spared, due, flow + N_DUE)
     return tl.sum(spared.to(tl.int32), 0)
 
 
