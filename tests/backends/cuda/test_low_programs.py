@@ -1,4 +1,4 @@
-"""Several programs label their rows and move them: without cells none waits for another."""
+"""Several programs measure rows, label them and move them: without cells none waits for another."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from lloydia.backends.cuda import low_sums
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
 from lloydia.backends.cuda.low_frame import frame_of
+from lloydia.backends.cuda.low_grid import measure
 from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import label_rows
+from lloydia.backends.cuda.low_scan import count_rows, label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")
 
+LANES = tl.constexpr(THREADS)
 POISON = -(1 << 30)
 # Entries behind a list that nobody may write to.
 GUARD = 256
@@ -41,15 +43,17 @@ def label_and_move(
     if COPIES > 0:
         clear(own, k, PITCH, COPIES)
     rows, old = changed_rows + program * room, changed_old + program * room
-    n_changed, _ = label_rows(
+    limb_size = k.to(tl.int64) * (d + 1)
+    n_listed, _ = label_rows(
         X, n, k, labels, labelled, current, frame, table, rows, old, doubts + program * room,
-        None, 0, None, 0, d, EACH, 128, GROUP, KEPT, COLUMNS,
+        None, 0, None, 0, sums, own, lattice, bits, n_limbs, limb_size, n > 0,
+        d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
     )  # fmt: skip
-    tl.store(counts + program, tl.sum(n_changed, 0))
+    changed = tl.sum(n_listed, 0)
+    tl.store(counts + program, tl.where(labelled == 0, count_rows(n, LANES * EACH), changed))
     move_rows(
-        X, n, k, labels, labelled, rows, old, doubts + program * room, n_changed, None, lattice,
-        sums, own, bits, n_limbs, k.to(tl.int64) * (d + 1), d, False, False, EACH, HELD, PITCH,
-        COPIES,
+        X, n, k, labels, labelled, rows, old, doubts + program * room, n_listed, None, lattice,
+        sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, PITCH, COPIES,
     )  # fmt: skip
 
 
@@ -64,6 +68,12 @@ def rows_of(kind, n, d):
     X = np.random.default_rng(n).normal(scale=5, size=(n, d))
     if kind == "ties":
         return np.rint(X)
+    if kind == "full":
+        # All but a few are one cluster's, and of numbers whose lower parts are as large as can be.
+        X[:] = 0.0
+        X[:, 0] = 0.5 + 2.0**-23
+        X[:30, 1] = np.arange(30) / 30
+        return X
     if kind != "normal":
         # Numbers that span more limbs than a table holds, and than float32 can halve.
         X[::5] *= 2.0 ** (-45 if kind == "wide" else -60)
@@ -81,6 +91,7 @@ def rows_of(kind, n, d):
     # Tables that are full before all rows were added, more than once; rows that leave limbs.
     ("wide", 4700, 5, 32, "float32", 4, 1, 45), ("vast", 3000, 2, 2, "float32", 4, 2, 45),
     ("wide", 2500, 3, 3, "float64", 4, 2, 51), ("vast", 2100, 2, 4, "float64", 4, 1, 51),
+    ("full", 9000, 5, 30, "float32", 4, 1, 45),
     # No tables.
     ("wide", 2100, 2, 40, "float32", 4, 3, 50), ("vast", 2100, 6, 3, "float64", 1, 3, 50),
 ])  # fmt: skip
@@ -111,7 +122,7 @@ def test_labels_and_sums_are_those_of_the_host(
     counts = torch.zeros(programs, dtype=torch.int32)
     limbs = sums.limbs(X, None, grid)
     rng = np.random.default_rng(0)
-    centers = X[rng.choice(n, k, replace=False)].copy()
+    centers = X[np.arange(k) if kind == "full" else rng.choice(n, k, replace=False)].copy()
     before = np.full(n, -1)
     # All rows move; few do; many do.
     for iteration, moved in enumerate((0.05, 3.0, 0.0)):
@@ -131,3 +142,34 @@ def test_labels_and_sums_are_those_of_the_host(
             assert (part[size:] == POISON).all()
         before = expected
         centers = (centers + rng.normal(scale=moved, size=centers.shape)).astype(X.dtype)
+
+
+@triton.jit
+def extent_of(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
+    measure(X, n, bounds, d, ROWS)
+
+
+@pytest.mark.parametrize(("n", "d", "dtype", "rows", "programs"), [
+    # Less than a block, one, blocks and a row, programs without one.
+    (1, 3, "float32", 512, 2), (512, 3, "float32", 512, 3), (1025, 3, "float32", 512, 2),
+    (2000, 1, "float16", 256, 3), (700, 5, "float64", 128, 9), (640, 8, "float32", 128, 2),
+    (999, 7, "float16", 128, 1), (385, 6, "float64", 128, 2), (300, 2, "float32", 128, 2),
+])  # fmt: skip
+def test_several_programs_find_the_extent(n, d, dtype, rows, programs):
+    rng = np.random.default_rng(n)
+    X = (rng.normal(size=(n, d)) * 2.0 ** rng.integers(-10, 10, size=d)).astype(dtype)
+    X[rng.random((n, d)) < 0.1] = -0.0
+    X[rng.integers(n), 0] = np.finfo(dtype).smallest_subnormal
+    X[:, d - 1] = 0
+    X[rng.integers(n), rng.integers(d)] = rng.choice([1.0, np.inf, np.nan])
+    # What is around them is no row's.
+    memory = np.full(n * d + 8 * rows * 8, np.nan, dtype)
+    memory[1 : 1 + n * d] = X.ravel()
+    bounds = torch.zeros(2 * d, dtype=torch.int64)
+    extent_of[(programs,)](torch.from_numpy(memory)[1:], n, bounds, d, rows)
+    wide = X if dtype == "float64" else X.astype(np.float32)
+    integer = np.int64 if dtype == "float64" else np.int32
+    none = np.iinfo(integer).max
+    bits = wide.view(integer) & none
+    expected = bits.max(axis=0), np.where(bits == 0, 0, none - bits).max(axis=0)
+    assert (bounds.view(2, d).numpy() == expected).all()

@@ -9,16 +9,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.barrier import leave, wait_for_all
+from lloydia.backends.cuda.barrier import THREADS, leave, wait_for_all
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import label_rows, rows_of
+from lloydia.backends.cuda.low_scan import count_rows, label_rows, rows_of
 from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 
 __all__ = ["low_kernel"]
+
+LANES = tl.constexpr(THREADS)
 
 
 @triton.jit(
@@ -92,21 +94,25 @@ def low_kernel(
             # This program's lists: rows that change, and rows in doubt.
             listed_rows = changed_rows + program * room
             listed_old = changed_old + program * room
-            n_changed, n_doubts = label_rows(
+            n_listed, n_doubts = label_rows(
                 X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
                 doubts + program * room, cells, sides, arrivals, passed,
-                d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
+                own, own_sums, lattice, bits, n_limbs, limb_size, moves,
+                d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
             )  # fmt: skip
             if cells is not None:
                 passed += 1
             counted = tl.zeros((), tl.int64)
             if moves:
-                counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
+                counted = tl.sum(n_listed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
+                if labelled == 0:
+                    # All have changed, and mostly none is listed.
+                    counted = (counted >> 32 << 32) + count_rows(n, LANES * EACH)
                 if n_iterations >= 0:
                     tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
                 move_rows(
                     X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                    n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
+                    n_listed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
                     d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
                 )  # fmt: skip
         if n_iterations < 0:

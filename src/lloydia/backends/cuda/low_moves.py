@@ -14,12 +14,14 @@ from lloydia.backends.cuda.exact_numbers import product_error, whole
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of, sum_rows
 
-__all__ = ["move_rows"]
+__all__ = ["begin_sums", "move_rows"]
 
 LANES = tl.constexpr(THREADS)
 # Memory is added to at once where a thread lists so few rows.  Limbs whose numbers float32 can
 # halve: y (low_sums.single_parts) of any is at least 2**-90.
 FEW_STEPS, MOST_SPANNED = tl.constexpr(4), tl.constexpr(3)
+# The old label of listed rows that had none, and whose first limbs the table has.
+BEGUN = tl.constexpr(-2)
 
 
 @triton.jit
@@ -108,29 +110,20 @@ def own_rows(i, n, EACH: tl.constexpr):
 
 
 @triton.jit
-def listed(i, n, labelled, listed_rows, listed_old, n_listed, EACH: tl.constexpr):
-    """Return the rows of all threads' step i, the clusters that they leave, and which are there.
-
-    All rows of this program; or those that threads list, if rows are `labelled`.
-    """
-    lane = tl.arange(0, LANES)
-    rows, there = own_rows(i, n, EACH)
-    old = tl.full((LANES,), -1, tl.int32)
-    if labelled:
-        there = i < n_listed
-        rows = tl.load(listed_rows + i * LANES + lane, mask=there, other=0)
-        old = tl.load(listed_old + i * LANES + lane, mask=there, other=-1)
-    return rows, old, there
+def listed(i, listed_rows, listed_old, n_listed):
+    """Return the rows that threads list in step i, the clusters they leave, which are there."""
+    at = i * LANES + tl.arange(0, LANES)
+    there = i < n_listed
+    rows = tl.load(listed_rows + at, mask=there, other=0)
+    return rows, tl.load(listed_old + at, mask=there, other=-1), there
 
 
 @triton.jit
-def steps_of(
-    i, n, labelled, listed_rows, listed_old, n_listed, EACH: tl.constexpr, AHEAD: tl.constexpr
-):  # fmt: skip
+def steps_of(i, listed_rows, listed_old, n_listed, AHEAD: tl.constexpr):
     """Return what `listed` does of AHEAD steps."""
     found = ()
     for e in tl.static_range(AHEAD):
-        found = found + (listed(i + e, n, labelled, listed_rows, listed_old, n_listed, EACH),)
+        found = found + (listed(i + e, listed_rows, listed_old, n_listed),)
     return found
 
 
@@ -146,109 +139,111 @@ def fetch(X, labels, found, d: tl.constexpr):
 
 
 @triton.jit
-def table_steps(
-    X, n, labels, labelled, listed_rows, listed_old, places, n_listed, begin, end, lattice, scales,
-    table, bits, n_limbs, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
-    PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    """Move the rows of all threads' steps from one up to another by this program's table.
-
-    Writes in which steps it leaves something of a row; returns in how many, by thread.
-    """
-    lane = tl.arange(0, LANES)
-    # Numbers that span so many limbs may vanish in float32's parts.
-    spanned = tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs
-    more = tl.full((LANES,), HELD, tl.int32) < n_limbs
-    found = steps_of(begin, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
-    coming = fetch(X, labels, found, d)
-    following = steps_of(begin + AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD)
-    n_left = tl.zeros((LANES,), tl.int32)
-    for i in tl.range(begin, end, AHEAD, num_stages=1):
-        new, x = coming
-        here, found = found, following
-        # The next rows are on their way while these are added, and the names of those after.
-        coming = fetch(X, labels, found, d)
-        following = steps_of(
-            i + 2 * AHEAD, n, labelled, listed_rows, listed_old, n_listed, EACH, AHEAD
-        )
-        for e in tl.static_range(AHEAD):
-            _, old, there = here[e]
-            left = sum_rows(
-                x[e], there, old, new[e], table, scales, lattice, bits,
-                d, HELD, PITCH, COPIES, labelled,
-            )  # fmt: skip
-            if HELD == 1:
-                left = left | spanned
-            left = left & there & more
-            tl.store(places + n_left * LANES + lane, i + e, mask=left)
-            n_left += left.to(tl.int32)
-    return n_left
+def beyond(left, n_limbs, HELD: tl.constexpr):
+    """Return of which rows the table's limbs leave something, or may."""
+    if HELD == 1:
+        # Numbers that span so many limbs may vanish in float32's parts.
+        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
+    return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
 
 
 @triton.jit
-def sum_steps(
-    X, n, k, labels, labelled, listed_rows, listed_old, places, n_listed, steps, lattice, sums,
-    table, bits, n_limbs, limb_size, d: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
+def begin_sums(
+    x, rows, there, new, listed_rows, listed_old, n_listed, lattice, scales, table, bits, n_limbs,
+    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    """Add rows, a row a thread, that had no cluster to this program's table.
+
+    Lists those of which it leaves something; returns how many rows are listed then, by thread.
+    """
+    lane = tl.arange(0, LANES)
+    # Rows that are not there add zeros to the first cluster.
+    own = ()
+    for f in tl.static_range(d):
+        own = own + (tl.where(there, x[f], 0.0),)
+    none = tl.full((LANES,), -1, tl.int32)
+    left = sum_rows(
+        own, there, none, tl.where(there, new, 0), table, scales, lattice, bits,
+        d, HELD, PITCH, COPIES, False,
+    )  # fmt: skip
+    left = there & beyond(left, n_limbs, HELD)
+    tl.store(listed_rows + n_listed * LANES + lane, rows, mask=left)
+    tl.store(listed_old + n_listed * LANES + lane, BEGUN, mask=left)
+    return n_listed + left.to(tl.int32)
+
+
+@triton.jit
+def sum_listed(
+    X, k, labels, listed_rows, listed_old, places, n_listed, steps, lattice, sums,
+    table, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr,
     PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """Move so many rows of each thread by this program's table, unless they are few.
-
-    Returns how many are left.
-    """
-    # Listed rows are not so many that it would pay to compile for longer.
-    FEWER: tl.constexpr = (AHEAD + 1) // 2
+    """Move the rows that threads list, in so many steps, by this program's table."""
     lane = tl.arange(0, LANES)
     most = most_steps(bits, COPIES)
     scales = scales_of(lattice, bits, d)
-    few = steps <= FEW_STEPS * labelled
-    for begin in range(0, tl.where(few, 0, steps), most):
-        end = tl.minimum(begin + most, steps)
-        # Where no row leaves a cluster there is half as much to do, and no branch.
-        if labelled:
-            n_left = table_steps(
-                X, n, labels, 1, listed_rows, listed_old, places, n_listed, begin, end, lattice,
-                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, FEWER,
-            )  # fmt: skip
-        else:
-            n_left = table_steps(
-                X, n, labels, 0, listed_rows, listed_old, places, n_listed, begin, end, lattice,
-                scales, table, bits, n_limbs, d, EACH, HELD, PITCH, COPIES, AHEAD,
-            )  # fmt: skip
+    for begin in range(0, steps, most):
+        found = steps_of(begin, listed_rows, listed_old, n_listed, AHEAD)
+        coming = fetch(X, labels, found, d)
+        following = steps_of(begin + AHEAD, listed_rows, listed_old, n_listed, AHEAD)
+        n_left = tl.zeros((LANES,), tl.int32)
+        for i in tl.range(begin, tl.minimum(begin + most, steps), AHEAD, num_stages=1):
+            new, x = coming
+            here, found = found, following
+            # The next rows are on their way while these are added, and the names of those after.
+            coming = fetch(X, labels, found, d)
+            following = steps_of(i + 2 * AHEAD, listed_rows, listed_old, n_listed, AHEAD)
+            for e in tl.static_range(AHEAD):
+                _, old, there = here[e]
+                left = sum_rows(
+                    x[e], there & (old != BEGUN), old, new[e], table, scales, lattice, bits,
+                    d, HELD, PITCH, COPIES, True,
+                )  # fmt: skip
+                # Of rows that were begun, too: they were listed for that.
+                left = there & beyond(left, n_limbs, HELD)
+                tl.store(places + n_left * LANES + lane, i + e, mask=left)
+                n_left += left.to(tl.int32)
         for i in range(tl.max(n_left, 0)):
             some = i < n_left
             step = tl.load(places + i * LANES + lane, mask=some, other=0)
-            rows, old, _ = listed(step, n, labelled, listed_rows, listed_old, n_listed, EACH)
+            rows, old, _ = listed(step, listed_rows, listed_old, n_listed)
             new = tl.load(labels + rows, mask=some, other=0)
             move(
                 features(X, rows.to(tl.int64) * d, some, d), rows, some, old, new, None, lattice,
                 sums, bits, n_limbs, limb_size, d, False, False, HELD,
             )  # fmt: skip
         flush(table, lattice, sums, k, bits, limb_size, d, HELD, PITCH, COPIES)
-    return tl.where(few, steps, 0)
 
 
 @triton.jit
 def move_rows(
-    X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights, lattice, sums,
+    X, n, k, labels, labelled, listed_rows, listed_old, places, n_listed, weights, lattice, sums,
     table, bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr,
     RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
     COPIES: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
-    # Rows of a thread that are on their way together; of many features they take long to compile.
+    """Move the listed rows to the clusters of their labels.
+
+    If none was `labelled`, all that a table has not been given (:func:`begin_sums`).
+    """
+    # Rows of a thread that are on their way together; of more it takes long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
+    BY_TABLE: tl.constexpr = 2 if d <= 4 else 1
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
-    total, steps = tl.sum(n_changed, 0), tl.max(n_changed, 0)
-    if labelled == 0:
-        steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
+    total, steps = tl.sum(n_listed, 0), tl.max(n_listed, 0)
     if COPIES > 0:
-        steps = sum_steps(
-            X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, steps, lattice,
-            sums, table, bits, n_limbs, limb_size, d, EACH, HELD, PITCH, COPIES, AHEAD,
-        )  # fmt: skip
+        # Few rows go to memory, but not those whose first limbs have gone another way.
+        if steps > FEW_STEPS * labelled:
+            sum_listed(
+                X, k, labels, listed_rows, listed_old, places, n_listed, steps, lattice,
+                sums, table, bits, n_limbs, limb_size, d, HELD, PITCH, COPIES, BY_TABLE,
+            )  # fmt: skip
+            steps = 0
+    elif labelled == 0:
+        steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
     if (labelled > 0) & (steps > 0):
-        number(n_changed, places, steps)
+        number(n_listed, places, steps)
         steps = tl.cdiv(total, LANES)
     for begin in range(0, steps, AHEAD):
         rows, old, mask = (), (), ()
