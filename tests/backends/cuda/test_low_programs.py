@@ -82,7 +82,7 @@ def rows_of(kind, n, d):
 
 
 @pytest.mark.parametrize(("kind", "n", "d", "k", "dtype", "each", "programs", "bits"), [
-    # One row; less than a block; a block and one row more.
+    # One row; less than a block, and programs without one; a block and one row more.
     ("normal", 1, 1, 1, "float32", 1, 1, 45), ("ties", 130, 2, 3, "float32", 4, 3, 45),
     ("ties", 513, 3, 5, "float32", 4, 2, 45),
     # Programs with one block and with two, three and four.
@@ -108,7 +108,6 @@ def test_labels_and_sums_are_those_of_the_host(
     held, pitch, copies = table_of(n, d, k, bits, X.itemsize)
     assert (copies > 0) == (k <= low_sums.MOST_CLUSTERS and d <= low_sums.MOST_FEATURES)
     blocks = ceil_div(n, each * THREADS)
-    programs = min(programs, blocks)
     room = ceil_div(blocks, programs) * each * THREADS
     numbers = torch.zeros(5 * (d + 1), dtype=torch.int64)
     floats = numbers.view(torch.float64)

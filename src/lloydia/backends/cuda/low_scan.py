@@ -97,12 +97,12 @@ def label_rows(
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs)
-    # Blocks before a look at how full the table is.
-    chunk = n_blocks
+    # Blocks before a look at how full the table is; a program may have none.
+    chunk = tl.maximum(n_blocks, 1)
     if COPIES > 0:
         sums_up = moves & (labelled == 0)
         scales = scales_of(lattice, bits, d)
-        chunk = tl.where(sums_up, most_steps(bits, COPIES) // EACH, n_blocks)
+        chunk = tl.where(sums_up, most_steps(bits, COPIES) // EACH, chunk)
     line = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
     if cells is not None:
         fill_cells(cells, table, listed_doubts, k, sides, line, d, PITCH)
