@@ -13,9 +13,10 @@ Where to look:
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
-  :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`,
-  :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the last adds up the inertia and writes what
-  all have found to the host's memory (:mod:`low_cost`).  Few features are at most 8.  Up to 512
+  :mod:`low_moves`, many rows of few clusters by :mod:`low_sums` in a :mod:`shared_table`, which the
+  scan begins with rows that get their first labels, :mod:`low_means`, :mod:`prefetch`,
+  :mod:`barrier`), the last adds up the inertia and writes what all have found to the host's memory
+  (:mod:`low_cost`).  Few features are at most 8.  Up to 512
   rows stay in the registers of one program (:mod:`low_alone`); without a limit, which a tolerance
   sets, these first launches are then one (:mod:`low_whole`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
@@ -29,9 +30,10 @@ Where to look:
   :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning`
   leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
   :mod:`due`.
-* Centres: :mod:`moving` has what changed added up: by :mod:`table_sums` in a :mod:`shared_table`;
-  of many clusters or features, or with weights, by :mod:`moves`, when :mod:`entries` has sorted it;
-  :mod:`sums` has the grid; :mod:`means` divides; :mod:`exact_numbers`.
+* Their centres, and those of batches: :mod:`moving` has what changed added up, by
+  :mod:`table_sums` in a :mod:`shared_table`; of many clusters or features, or with weights, by
+  :mod:`moves`, when :mod:`entries` has sorted it; :mod:`sums` has the grid;
+  :mod:`means` divides; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
   streams of those that have launches of their own. To every kernel of an iteration a data set by

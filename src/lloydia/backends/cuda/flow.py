@@ -51,7 +51,7 @@ N_RECHECKED = tl.constexpr(5)
 # Of this iteration: clusters of weight 0, and programs that have computed their centres.
 N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
-# Rows in doubt between more centres than most.
+# Rows in doubt between more centres than have candidates (:mod:`candidates`).
 N_WIDE = tl.constexpr(8)
 # Rows that bounds left to be scored, and rows that they spared (:mod:`pruning`).
 N_DUE = tl.constexpr(9)

@@ -154,10 +154,11 @@ def begin_sums(
 ):  # fmt: skip
     """Add rows, a row a thread, that had no cluster to this program's table.
 
-    Lists those of which it leaves something; returns how many rows are listed then, by thread.
+    Lists as BEGUN those whose other limbs are still to be added; returns how many rows are listed
+    then, by thread.
     """
     lane = tl.arange(0, LANES)
-    # Rows that are not there add zeros to the first cluster.
+    # Without a mask: others, which are beyond the last row or in doubt, add zeros to cluster 0.
     own = ()
     for f in tl.static_range(d):
         own = own + (tl.where(there, x[f], 0.0),)
@@ -178,7 +179,10 @@ def sum_listed(
     table, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr,
     PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """Move the rows that threads list, in so many steps, by this program's table."""
+    """Move the rows that threads list, in so many steps, by this program's table.
+
+    Of rows that are BEGUN, only the limbs that the table does not hold.
+    """
     lane = tl.arange(0, LANES)
     most = most_steps(bits, COPIES)
     scales = scales_of(lattice, bits, d)
@@ -224,7 +228,8 @@ def move_rows(
 ):  # fmt: skip
     """Move the listed rows to the clusters of their labels.
 
-    If none was `labelled`, all that a table has not been given (:func:`begin_sums`).
+    If none was `labelled`: with COPIES of a table those that are listed, whose sums are not all
+    begun (:func:`begin_sums`); without, all rows of this program.
     """
     # Rows of a thread that are on their way together; of more it takes long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
@@ -233,7 +238,7 @@ def move_rows(
     lane = tl.arange(0, LANES)
     total, steps = tl.sum(n_listed, 0), tl.max(n_listed, 0)
     if COPIES > 0:
-        # Few rows go to memory, but not those whose first limbs have gone another way.
+        # Few rows go to memory, but not where some are BEGUN: there no limbs are skipped.
         if steps > FEW_STEPS * labelled:
             sum_listed(
                 X, k, labels, listed_rows, listed_old, places, n_listed, steps, lattice,

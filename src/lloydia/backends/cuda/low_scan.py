@@ -2,7 +2,11 @@
 
 A program labels rows by their scores (:mod:`low_scores`).  Every thread lists those of its rows
 that are in doubt, which canonical D settles, and those that change, which move from sum to sum:
-threads ask nothing of each other on the way.
+threads ask nothing of each other on the way, but where cells are filled and tables emptied.
+
+Where rows get their first labels, those whose labels are certain are added to the program's table
+at once, if there is one (:mod:`low_sums`); listed are only those in doubt, and those that the
+table's limbs do not hold whole.
 """
 
 from __future__ import annotations
@@ -88,16 +92,16 @@ def label_rows(
 ):  # fmt: skip
     """Assign this program's rows to `current`.
 
-    Return how many rows each thread lists as changed, and how many were in doubt.
+    Return how many rows each thread lists, and how many were in doubt.
 
-    If rows are not `labelled`, which is 1 or 0, all change, and of those whose labels are certain
-    none is listed; but where there are COPIES of a table, with ENTRIES a cluster, they are added up
-    in it, if rows are to move, and those that it leaves something of are listed.  With `cells`,
-    programs wait for each other once.
+    If rows are not `labelled`, which is 1 or 0, all change, and those in doubt are listed.  Those
+    that are certain are not, without COPIES of a table, or if nothing `moves`: then all rows are to
+    be gone through.  Otherwise they are added to the table, of ENTRIES a cluster, and listed as
+    begun if something of them is left.  With `cells`, programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs)
-    # Blocks before a look at how full the table is; a program may have none.
+    # Blocks that fit the table between two flushes; a program may have none.
     chunk = tl.maximum(n_blocks, 1)
     if COPIES > 0:
         sums_up = moves & (labelled == 0)

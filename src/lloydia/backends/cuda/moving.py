@@ -1,4 +1,7 @@
-"""The sums of clusters follow rows that changed: by tables, or sorted where those have no room."""
+"""The sums of clusters follow rows that changed: by tables in shared memory, or sorted.
+
+Of more features, and of batches; which of the two, :func:`table_sums.has_table` says.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Moving:
     Parameters
     ----------
     rows : Gridded or BatchRows
-        Or others of their form, of which there are no more.
+        Others of their features and members, at most as many, may be moved as well.
     k : int
     """
 
@@ -68,5 +71,5 @@ class Moving:
             queue_table(rows.X, rows.lattice, *lists, flow, sums, self.table)
             return
         self.entries.sort(*lists, flow)
-        # Only now the grid is waited for.
+        # The grid may be waited for: the device sorts meanwhile.
         queue_moves(rows.X, rows.lattice, self.entries, flow, sums)

@@ -1,4 +1,4 @@
-"""Lists of rows that kernels fill: positions are taken once a program, with one atomic."""
+"""Lists of rows that kernels fill: positions are taken once a block of rows, with one atomic."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts
     """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
 
     Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
-    at least as many as threads: each is in one.
+    at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
     """
     tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)

@@ -52,8 +52,9 @@ def bring_up_to_date(
     near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
     spared = mask & keeps(upper, lower)
-    # Rows are fewer than threads, and several warps hold each.  This adds up over warps: all have
-    # loaded the bounds before one writes.  (A barrier would keep loads from being pipelined.)
+    # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
+    # warps: all have loaded the bounds before one stores them, below.  A barrier here would do the
+    # same, but keep Triton from pipelining the loads of the loop around.
     append(rows, mask & ~spared, due, flow + N_DUE)
     tl.store(upper_ptr + rows, upper, mask=spared)
     tl.store(lower_ptr + rows, lower, mask=spared)
