@@ -14,8 +14,9 @@ from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
 from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.low_grid import measure
 from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import count_rows, label_rows
+from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
+from lloydia.backends.cuda.low_summed import LISTED, entry_size, label_and_sum
 from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 
@@ -29,8 +30,8 @@ GUARD = 256
 
 @triton.jit(do_not_specialize=["n", "k", "labelled", "n_limbs", "bits", "room"])
 def label_and_move(
-    X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, changed_rows, changed_old,
-    doubts, room, table, own, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
+    X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, listed, doubts, room, table,
+    own, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
     GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
     COPIES: tl.constexpr,
 ):  # fmt: skip
@@ -42,19 +43,31 @@ def label_and_move(
         frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)  # noqa: RUF005
     if COPIES > 0:
         clear(own, k, PITCH, COPIES)
-    rows, old = changed_rows + program * room, changed_old + program * room
     limb_size = k.to(tl.int64) * (d + 1)
-    n_listed, _ = label_rows(
-        X, n, k, labels, labelled, current, frame, table, rows, old, doubts + program * room,
-        None, 0, None, 0, sums, own, lattice, bits, n_limbs, limb_size, n > 0,
-        d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
-    )  # fmt: skip
-    changed = tl.sum(n_listed, 0)
-    tl.store(counts + program, tl.where(labelled == 0, count_rows(n, LANES * EACH), changed))
-    move_rows(
-        X, n, k, labels, labelled, rows, old, doubts + program * room, n_listed, None, lattice,
-        sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, PITCH, COPIES,
-    )  # fmt: skip
+    if COPIES > 0:
+        listed_room = tl.minimum(room // LANES, LISTED)
+        own_lists = program * listed_room * (LANES * entry_size(d, kind.primitive_bitwidth // 8))
+        own_doubts = doubts + program * (room // EACH + room)
+        n_changed, _ = label_and_sum(
+            X, n, k, labels, labelled, current, frame, table,
+            (listed.to(tl.pointer_type(kind)) + own_lists, listed_room),
+            own_doubts, own_doubts + room // EACH, sums, own, lattice, bits, n_limbs, limb_size,
+            n > 0,
+            d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
+        )  # fmt: skip
+    else:
+        rows = listed + 2 * program * room
+        old = rows + room
+        each, _ = label_rows(
+            X, n, k, labels, labelled, current, frame, table, rows, old, doubts + program * room,
+            None, 0, None, 0, d, EACH, 128, GROUP, KEPT, COLUMNS,
+        )  # fmt: skip
+        n_changed = tl.sum(each, 0)
+        move_rows(
+            X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
+            sums, bits, n_limbs, limb_size, d, False, False, EACH,
+        )  # fmt: skip
+    tl.store(counts + program, n_changed)
 
 
 def nearest(X, centers):
@@ -98,7 +111,8 @@ def rows_of(kind, n, d):
 def test_labels_and_sums_are_those_of_the_host(
     kind, n, d, k, dtype, each, programs, bits, monkeypatch
 ):
-    monkeypatch.setattr(low_sums, "LEAST_ROWS", 0)
+    # A table's rows are a block, at least.
+    monkeypatch.setattr(low_sums, "LEAST_ROWS", each * THREADS)
     rows = torch.from_numpy(rows_of(kind, n, d)).to(getattr(torch, dtype))
     X = rows.to(torch.float64 if dtype == "float64" else torch.float32).numpy()
     extent = sums.Extent.of(X)
@@ -106,7 +120,8 @@ def test_labels_and_sums_are_those_of_the_host(
     exponents = sums.Grid.choose(extent, X.dtype).exponents
     grid = sums.Grid(bits, int(sums.limbs_for(span, bits, X.dtype)), exponents, 0, False)
     held, pitch, copies = table_of(n, d, k, bits, X.itemsize)
-    assert (copies > 0) == (k <= low_sums.MOST_CLUSTERS and d <= low_sums.MOST_FEATURES)
+    few = k <= low_sums.MOST_CLUSTERS and d <= low_sums.MOST_FEATURES
+    assert (copies > 0) == (few and n >= each * THREADS)
     blocks = ceil_div(n, each * THREADS)
     room = ceil_div(blocks, programs) * each * THREADS
     numbers = torch.zeros(5 * (d + 1), dtype=torch.int64)
@@ -114,7 +129,12 @@ def test_labels_and_sums_are_those_of_the_host(
     floats[: 3 * (d + 1)] = torch.from_numpy(grid.columns)
     floats[3 * (d + 1) : 4 * (d + 1)] = torch.from_numpy(frame_of(rows, extent.largest, X.dtype))
     labels = torch.full((n + GUARD,), POISON, dtype=torch.int32)
-    lists = [torch.full((programs * room + GUARD,), POISON, dtype=torch.int32) for _ in range(3)]
+    sizes = [2 * programs * room, programs * room]
+    if copies > 0:
+        listed = programs * min(room, LISTED.value * THREADS)
+        sizes[1] += sizes[1] // each
+        sizes[0] = listed * entry_size(d, X.itemsize) * X.itemsize // 4
+    lists = [torch.full((size + GUARD,), POISON, dtype=torch.int32) for size in sizes]
     table = torch.full(((k + 7) * next_power(d + 1),), float("nan"))
     own = torch.full((WORDS,), 7, dtype=torch.int32)
     found = torch.zeros((grid.n_limbs, k, d + 1), dtype=torch.int64)
@@ -137,7 +157,7 @@ def test_labels_and_sums_are_those_of_the_host(
         np.add.at(totals, (slice(None), expected), limbs)
         assert (found.numpy() == totals).all()
         assert counts.sum() == np.count_nonzero(expected != before)
-        for part, size in ((labels, n), *((one, programs * room) for one in lists)):
+        for part, size in ((labels, n), *zip(lists, sizes)):
             assert (part[size:] == POISON).all()
         before = expected
         centers = (centers + rng.normal(scale=moved, size=centers.shape)).astype(X.dtype)

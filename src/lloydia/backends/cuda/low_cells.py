@@ -24,7 +24,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import next_power
-from lloydia.backends.cuda.low_scores import contest, error, features, framed, settled
+from lloydia.backends.cuda.low_scores import LEAST, contest, features, framed, proof, settled
 
 __all__ = ["cell_type", "fill_cells", "look_up", "sides_of"]
 
@@ -33,8 +33,6 @@ LANES = tl.constexpr(THREADS)
 NAMES = tl.constexpr(4)
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
-# Less than every score.
-LEAST = tl.constexpr(-3.0e38)
 # Cells of a side of a patch, whose centres are found together: along the first feature, and there
 # are THREADS cells in all.
 SIDE = tl.constexpr(16)
@@ -81,7 +79,7 @@ def margin_of(middle, half, line, d: tl.constexpr):
     for f in tl.static_range(d):
         corner = tl.abs(middle[f]) + half[f]
         radius += corner * corner
-    return 4.0 * error(radius, line)
+    return 2.0 * proof(radius, line)
 
 
 @triton.jit

@@ -14,7 +14,8 @@ from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_R
 from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import count_rows, label_rows, rows_of
+from lloydia.backends.cuda.low_scan import label_rows, rows_of
+from lloydia.backends.cuda.low_summed import LISTED, entry_size, label_and_sum
 from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 
@@ -32,7 +33,7 @@ LANES = tl.constexpr(THREADS)
 def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
     current, history, n_slots, report, flow, settles, limit,
-    changed_rows, changed_old, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
+    listed, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
     own_memory,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
@@ -45,8 +46,10 @@ def low_kernel(
 
     n_limbs : int
         Of the sums; 0: as many as were found to be needed.
+    listed, doubts : torch.Tensor
+        The lists of all programs: of rows that change, and of rows in doubt.
     room : int
-        Of a program in each list.
+        Of a program for rows in doubt.
     n_iterations : int
         Or -1: an assignment and its sums, but no means.
     assigns : int
@@ -90,30 +93,43 @@ def low_kernel(
                 d, WEIGHTED, RECOVER, EACH, CENTERS, GROUP, KEPT, COLUMNS,
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
+        elif COPIES > 0:
+            # This program's lists: rows that change, with their features; and rows in doubt.
+            listed_room = tl.minimum(room // LANES, LISTED)
+            own_lists = (
+                program * listed_room * (LANES * entry_size(d, kind.primitive_bitwidth // 8))
+            )
+            own_doubts = doubts + program * (room // EACH + room)
+            n_changed, n_doubts = label_and_sum(
+                X, n, k, labels, labelled, current, frame, table,
+                (listed.to(tl.pointer_type(kind)) + own_lists, listed_room),
+                own_doubts, own_doubts + room // EACH, own, own_sums, lattice, bits, n_limbs,
+                limb_size, moves,
+                d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
+            )  # fmt: skip
+            counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
+            if moves & (n_iterations >= 0):
+                tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
         else:
-            # This program's lists: rows that change, and rows in doubt.
-            listed_rows = changed_rows + program * room
-            listed_old = changed_old + program * room
-            n_listed, n_doubts = label_rows(
+            # This program's lists: rows that change, what they were, and rows in doubt.
+            listed_rows = listed + 2 * program * room
+            listed_old = listed_rows + room
+            n_changed, n_doubts = label_rows(
                 X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,
                 doubts + program * room, cells, sides, arrivals, passed,
-                own, own_sums, lattice, bits, n_limbs, limb_size, moves,
-                d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
+                d, EACH, CENTERS, GROUP, KEPT, COLUMNS,
             )  # fmt: skip
             if cells is not None:
                 passed += 1
             counted = tl.zeros((), tl.int64)
             if moves:
-                counted = tl.sum(n_listed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
-                if labelled == 0:
-                    # All have changed, and mostly none is listed.
-                    counted = (counted >> 32 << 32) + count_rows(n, LANES * EACH)
+                counted = tl.sum(n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32), 0)
                 if n_iterations >= 0:
                     tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
                 move_rows(
                     X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                    n_listed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
-                    d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
+                    n_changed, weights, lattice, own, bits, n_limbs, limb_size,
+                    d, WEIGHTED, RECOVER, EACH,
                 )  # fmt: skip
         if n_iterations < 0:
             tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LowMemory"]
 
 # What follows the zeros, by its number.
-LISTS, TABLE, CELLS, OWN, HISTORY = 0, 3, 4, 5, 6
+LISTED, DOUBTS, TABLE, CELLS, OWN, HISTORY = range(6)
 
 
 class LowMemory:
@@ -126,8 +126,8 @@ class LowMemory:
 
     @property
     def lists(self) -> list[torch.Tensor]:
-        """Rows that change, the labels that they had, and rows in doubt: of each program."""
-        return [self._room(LISTS + i, torch.int32) for i in range(3)]
+        """Rows that change, with what they were or are; and rows in doubt: of each program."""
+        return [self._room(LISTED, torch.int32), self._room(DOUBTS, torch.int32)]
 
     @cached_property
     def table(self) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Rows of few features move from sum to sum: a row a thread, its features in registers.
 
 The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
-any order, since the order changes nothing: to memory, or first to a table (:mod:`low_sums`).
+any order, since the order changes nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,10 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import product_error, whole
 from lloydia.backends.cuda.low_scores import features
-from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of, sum_rows
 
-__all__ = ["begin_sums", "move_rows"]
+__all__ = ["move", "move_rows", "one_of"]
 
 LANES = tl.constexpr(THREADS)
-# Memory is added to at once where a thread lists so few rows.  Limbs whose numbers float32 can
-# halve: y (low_sums.single_parts) of any is at least 2**-90.
-FEW_STEPS, MOST_SPANNED = tl.constexpr(4), tl.constexpr(3)
-# The old label of listed rows that had none, and whose first limbs the table has.
-BEGUN = tl.constexpr(-2)
 
 
 @triton.jit
@@ -110,145 +104,21 @@ def own_rows(i, n, EACH: tl.constexpr):
 
 
 @triton.jit
-def listed(i, listed_rows, listed_old, n_listed):
-    """Return the rows that threads list in step i, the clusters they leave, which are there."""
-    at = i * LANES + tl.arange(0, LANES)
-    there = i < n_listed
-    rows = tl.load(listed_rows + at, mask=there, other=0)
-    return rows, tl.load(listed_old + at, mask=there, other=-1), there
-
-
-@triton.jit
-def steps_of(i, listed_rows, listed_old, n_listed, AHEAD: tl.constexpr):
-    """Return what `listed` does of AHEAD steps."""
-    found = ()
-    for e in tl.static_range(AHEAD):
-        found = found + (listed(i + e, listed_rows, listed_old, n_listed),)
-    return found
-
-
-@triton.jit
-def fetch(X, labels, found, d: tl.constexpr):
-    """Return the labels and the features of rows that `steps_of` found."""
-    new, x = (), ()
-    for e in tl.static_range(len(found)):
-        rows, _, there = found[e]
-        new = new + (tl.load(labels + rows, mask=there, other=0),)
-        x = x + (features(X, rows.to(tl.int64) * d, there, d),)
-    return new, x
-
-
-@triton.jit
-def beyond(left, n_limbs, HELD: tl.constexpr):
-    """Return of which rows the table's limbs leave something, or may."""
-    if HELD == 1:
-        # Numbers that span so many limbs may vanish in float32's parts.
-        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
-    return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
-
-
-@triton.jit
-def begin_sums(
-    x, rows, there, new, listed_rows, listed_old, n_listed, lattice, scales, table, bits, n_limbs,
-    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
-):  # fmt: skip
-    """Add rows, a row a thread, that had no cluster to this program's table.
-
-    Lists as BEGUN those whose other limbs are still to be added; returns how many rows are listed
-    then, by thread.
-    """
-    lane = tl.arange(0, LANES)
-    # Without a mask: others, which are beyond the last row or in doubt, add zeros to cluster 0.
-    own = ()
-    for f in tl.static_range(d):
-        own = own + (tl.where(there, x[f], 0.0),)
-    none = tl.full((LANES,), -1, tl.int32)
-    left = sum_rows(
-        own, there, none, tl.where(there, new, 0), table, scales, lattice, bits,
-        d, HELD, PITCH, COPIES, False,
-    )  # fmt: skip
-    left = there & beyond(left, n_limbs, HELD)
-    tl.store(listed_rows + n_listed * LANES + lane, rows, mask=left)
-    tl.store(listed_old + n_listed * LANES + lane, BEGUN, mask=left)
-    return n_listed + left.to(tl.int32)
-
-
-@triton.jit
-def sum_listed(
-    X, k, labels, listed_rows, listed_old, places, n_listed, steps, lattice, sums,
-    table, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr,
-    PITCH: tl.constexpr, COPIES: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    """Move the rows that threads list, in so many steps, by this program's table.
-
-    Of rows that are BEGUN, only the limbs that the table does not hold.
-    """
-    lane = tl.arange(0, LANES)
-    most = most_steps(bits, COPIES)
-    scales = scales_of(lattice, bits, d)
-    for begin in range(0, steps, most):
-        found = steps_of(begin, listed_rows, listed_old, n_listed, AHEAD)
-        coming = fetch(X, labels, found, d)
-        following = steps_of(begin + AHEAD, listed_rows, listed_old, n_listed, AHEAD)
-        n_left = tl.zeros((LANES,), tl.int32)
-        for i in tl.range(begin, tl.minimum(begin + most, steps), AHEAD, num_stages=1):
-            new, x = coming
-            here, found = found, following
-            # The next rows are on their way while these are added, and the names of those after.
-            coming = fetch(X, labels, found, d)
-            following = steps_of(i + 2 * AHEAD, listed_rows, listed_old, n_listed, AHEAD)
-            for e in tl.static_range(AHEAD):
-                _, old, there = here[e]
-                left = sum_rows(
-                    x[e], there & (old != BEGUN), old, new[e], table, scales, lattice, bits,
-                    d, HELD, PITCH, COPIES, True,
-                )  # fmt: skip
-                # Of rows that were begun, too: they were listed for that.
-                left = there & beyond(left, n_limbs, HELD)
-                tl.store(places + n_left * LANES + lane, i + e, mask=left)
-                n_left += left.to(tl.int32)
-        for i in range(tl.max(n_left, 0)):
-            some = i < n_left
-            step = tl.load(places + i * LANES + lane, mask=some, other=0)
-            rows, old, _ = listed(step, listed_rows, listed_old, n_listed)
-            new = tl.load(labels + rows, mask=some, other=0)
-            move(
-                features(X, rows.to(tl.int64) * d, some, d), rows, some, old, new, None, lattice,
-                sums, bits, n_limbs, limb_size, d, False, False, HELD,
-            )  # fmt: skip
-        flush(table, lattice, sums, k, bits, limb_size, d, HELD, PITCH, COPIES)
-
-
-@triton.jit
 def move_rows(
-    X, n, k, labels, labelled, listed_rows, listed_old, places, n_listed, weights, lattice, sums,
-    table, bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr,
-    RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
-    COPIES: tl.constexpr,
+    X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights, lattice, sums,
+    bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    EACH: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows to the clusters of their labels.
-
-    If none was `labelled`: with COPIES of a table those that are listed, whose sums are not all
-    begun (:func:`begin_sums`); without, all rows of this program.
-    """
-    # Rows of a thread that are on their way together; of more it takes long to compile.
+    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    # Rows of a thread that are on their way together; of many features they take long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
-    BY_TABLE: tl.constexpr = 2 if d <= 4 else 1
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
-    total, steps = tl.sum(n_listed, 0), tl.max(n_listed, 0)
-    if COPIES > 0:
-        # Few rows go to memory, but not where some are BEGUN: there no limbs are skipped.
-        if steps > FEW_STEPS * labelled:
-            sum_listed(
-                X, k, labels, listed_rows, listed_old, places, n_listed, steps, lattice,
-                sums, table, bits, n_limbs, limb_size, d, HELD, PITCH, COPIES, BY_TABLE,
-            )  # fmt: skip
-            steps = 0
-    elif labelled == 0:
+    total, steps = tl.sum(n_changed, 0), tl.max(n_changed, 0)
+    if labelled == 0:
         steps = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs) * EACH
     if (labelled > 0) & (steps > 0):
-        number(n_listed, places, steps)
+        number(n_changed, places, steps)
         steps = tl.cdiv(total, LANES)
     for begin in range(0, steps, AHEAD):
         rows, old, mask = (), (), ()

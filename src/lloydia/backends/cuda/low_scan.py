@@ -2,11 +2,7 @@
 
 A program labels rows by their scores (:mod:`low_scores`).  Every thread lists those of its rows
 that are in doubt, which canonical D settles, and those that change, which move from sum to sum:
-threads ask nothing of each other on the way, but where cells are filled and tables emptied.
-
-Where rows get their first labels, those whose labels are certain are added to the program's table
-at once, if there is one (:mod:`low_sums`); listed are only those in doubt, and those that the
-table's limbs do not hold whole.
+threads ask nothing of each other on the way, but where cells are filled.
 """
 
 from __future__ import annotations
@@ -16,7 +12,6 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS, wait_for_all
 from lloydia.backends.cuda.low_cells import fill_cells, look_up
-from lloydia.backends.cuda.low_moves import begin_sums
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
@@ -26,10 +21,9 @@ from lloydia.backends.cuda.low_scores import (
     keep,
     tabulate,
 )
-from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["count_rows", "label_rows", "rows_of"]
+__all__ = ["label_rows", "nearest", "rows_of", "rows_to_score"]
 
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.
@@ -74,111 +68,96 @@ def nearest_of_few(X, rows, mask, listed, centers, k, d: tl.constexpr):
 
 
 @triton.jit
-def count_rows(n, BLOCK: tl.constexpr):
-    """Return the number of this program's rows."""
-    program, n_programs, n_blocks = tl.program_id(0), tl.num_programs(0), tl.cdiv(n, BLOCK)
-    own = tl.cdiv(n_blocks - program, n_programs)
-    last = program + (own - 1) * n_programs == n_blocks - 1
-    return own * BLOCK - tl.where(last, n_blocks * BLOCK - n, 0)
+def nearest(X, rows, mask, listed, centers, k, d: tl.constexpr):
+    """Return the labels of rows in doubt, one a thread; `listed` is where they are listed."""
+    new = tl.zeros((LANES,), tl.int32)
+    if tl.sum(mask.to(tl.int32), 0) > FEW_DOUBTS:
+        new = canonical(features(X, rows.to(tl.int64) * d, mask, d), centers, k, d, LANES)
+    else:
+        new = nearest_of_few(X, rows, mask, listed, centers, k, d)
+    return new
+
+
+@triton.jit
+def rows_to_score(X, n, labels, labelled, block, d: tl.constexpr, EACH: tl.constexpr):
+    """Return the labels of a block's rows, and the features of those of this program's next block.
+
+    Labels are -1 of rows that are not there, or not `labelled`, which is 1 or 0.
+    """
+    lane, stride = tl.arange(0, LANES), tl.num_programs(0)
+    first = block * LANES * EACH
+    before = ()
+    for e in tl.static_range(EACH):
+        row = e * LANES + lane
+        mask = row < (n - first) * labelled
+        before = before + (tl.load(labels + first + row, mask=mask, other=-1),)
+    coming = rows_of(X, block + stride, n, d, EACH)
+    # Those after them, and the next labels: to load them here would take registers, too.
+    after = tl.full((), LANES * EACH, tl.int64) * (block + 2 * stride)
+    prefetch(X, after * d, n.to(tl.int64) * d, LANES * EACH * d)
+    prefetch(labels, after - stride * LANES * EACH, n.to(tl.int64), LANES * EACH)
+    return before, coming
 
 
 @triton.jit
 def label_rows(
     X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old, listed_doubts,
-    cells, sides, arrivals, passed, sums, own_sums, lattice, bits, n_limbs, limb_size, moves,
+    cells, sides, arrivals, passed,
     d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, PITCH: tl.constexpr,
-    HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Assign this program's rows to `current`.
 
-    Return how many rows each thread lists, and how many were in doubt.
+    Return how many rows each thread lists as changed, and how many were in doubt.
 
-    If rows are not `labelled`, which is 1 or 0, all change, and those in doubt are listed.  Those
-    that are certain are not, without COPIES of a table, or if nothing `moves`: then all rows are to
-    be gone through.  Otherwise they are added to the table, of ENTRIES a cluster, and listed as
-    begun if something of them is left.  With `cells`, programs wait for each other once.
+    If rows are not `labelled`, which is 1 or 0, all change, and none is listed.  With `cells`,
+    programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
-    n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - program, n_programs)
-    # Blocks that fit the table between two flushes; a program may have none.
-    chunk = tl.maximum(n_blocks, 1)
-    if COPIES > 0:
-        sums_up = moves & (labelled == 0)
-        scales = scales_of(lattice, bits, d)
-        chunk = tl.where(sums_up, most_steps(bits, COPIES) // EACH, chunk)
-    line = tabulate(current, frame, table, k, d, PITCH, GROUP, CENTERS)
+    line = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
     if cells is not None:
         fill_cells(cells, table, listed_doubts, k, sides, line, d, PITCH)
         wait_for_all(arrivals, n_programs, passed)
     if KEPT > 0:
         kept = keep(table, d, PITCH, KEPT)
     lane = tl.arange(0, LANES)
-    n_listed = tl.zeros((LANES,), tl.int32)
+    n_changed = tl.zeros((LANES,), tl.int32)
     n_doubts = tl.zeros((LANES,), tl.int32)
     coming = rows_of(X, program, n, d, EACH)
-    for begin in range(0, n_blocks, chunk):
-        for i in range(begin, tl.minimum(begin + chunk, n_blocks)):
-            block = program + i * n_programs
-            first = block * LANES * EACH
-            before = ()
-            for e in tl.static_range(EACH):
-                row = e * LANES + lane
-                mask = row < (n - first) * labelled
-                before = before + (tl.load(labels + first + row, mask=mask, other=-1),)
-            here = coming
-            # The next rows are on their way while these are scored.
-            coming = rows_of(X, block + n_programs, n, d, EACH)
-            # Those after them, and the next labels: to load them here would take registers, too.
-            after = tl.full((), LANES * EACH, tl.int64) * (block + 2 * n_programs)
-            prefetch(X, after * d, n.to(tl.int64) * d, LANES * EACH * d)
-            prefetch(labels, after - n_programs * LANES * EACH, n.to(tl.int64), LANES * EACH)
-            if cells is not None:
-                found, sure = look_up(here, cells, table, frame, sides, line, d, PITCH, EACH)
-            elif KEPT > 0:
-                found, sure = approximate_few(here, kept, frame, line, d, GROUP, KEPT, EACH)
-            else:
-                found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
-            for e in tl.static_range(EACH):
-                rows = first + e * LANES + lane
-                mask = e * LANES + lane < n - first
-                changed = mask & sure[e] & (found[e] != before[e])
-                doubtful = mask & (sure[e] == 0)
-                tl.store(labels + rows, found[e], mask=changed)
-                listed = changed & (before[e] >= 0)
-                tl.store(listed_rows + n_listed * LANES + lane, rows, mask=listed)
-                tl.store(listed_old + n_listed * LANES + lane, before[e], mask=listed)
-                tl.store(listed_doubts + n_doubts * LANES + lane, rows, mask=doubtful)
-                n_listed += listed.to(tl.int32)
-                n_doubts += doubtful.to(tl.int32)
-            if COPIES > 0:
-                if sums_up:
-                    for e in tl.static_range(EACH):
-                        rows = first + e * LANES + lane
-                        mask = e * LANES + lane < n - first
-                        n_listed = begin_sums(
-                            here[e], rows, mask & sure[e], found[e], listed_rows, listed_old,
-                            n_listed, lattice, scales, own_sums, bits, n_limbs,
-                            d, HELD, ENTRIES, COPIES,
-                        )  # fmt: skip
-        if COPIES > 0:
-            if sums_up:
-                flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+    for block in range(program, tl.cdiv(n, LANES * EACH), n_programs):
+        first = block * LANES * EACH
+        here = coming
+        # The next rows are on their way while these are scored.
+        before, coming = rows_to_score(X, n, labels, labelled, block, d, EACH)
+        if cells is not None:
+            found, sure = look_up(here, cells, table, frame, sides, line, d, PITCH, EACH)
+        elif KEPT > 0:
+            found, sure = approximate_few(here, kept, frame, k, line, d, GROUP, KEPT, EACH)
+        else:
+            found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
+        for e in tl.static_range(EACH):
+            rows = first + e * LANES + lane
+            mask = e * LANES + lane < n - first
+            changed = mask & sure[e] & (found[e] != before[e])
+            doubtful = mask & (sure[e] == 0)
+            tl.store(labels + rows, found[e], mask=changed)
+            listed = changed & (before[e] >= 0)
+            tl.store(listed_rows + n_changed * LANES + lane, rows, mask=listed)
+            tl.store(listed_old + n_changed * LANES + lane, before[e], mask=listed)
+            tl.store(listed_doubts + n_doubts * LANES + lane, rows, mask=doubtful)
+            n_changed += changed.to(tl.int32)
+            n_doubts += doubtful.to(tl.int32)
     tl.debug_barrier()
     for i in range(tl.max(n_doubts, 0)):
         mask = i < n_doubts
         listed = listed_doubts + i * LANES
         rows = tl.load(listed + lane, mask=mask, other=0)
         old = tl.load(labels + rows, mask=i < n_doubts * labelled, other=-1)
-        new = tl.zeros((LANES,), tl.int32)
-        if tl.sum(mask.to(tl.int32), 0) > FEW_DOUBTS:
-            new = canonical(features(X, rows.to(tl.int64) * d, mask, d), current, k, d, LANES)
-        else:
-            new = nearest_of_few(X, rows, mask, listed, current, k, d)
+        new = nearest(X, rows, mask, listed, current, k, d)
         changed = mask & (new != old)
         tl.store(labels + rows, new, mask=changed)
-        tl.store(listed_rows + n_listed * LANES + lane, rows, mask=changed)
-        tl.store(listed_old + n_listed * LANES + lane, old, mask=changed)
-        n_listed += changed.to(tl.int32)
+        tl.store(listed_rows + n_changed * LANES + lane, rows, mask=changed)
+        tl.store(listed_old + n_changed * LANES + lane, old, mask=changed)
+        n_changed += changed.to(tl.int32)
     tl.debug_barrier()
-    return n_listed, n_doubts
+    return n_changed, n_doubts

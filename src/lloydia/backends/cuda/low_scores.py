@@ -5,6 +5,7 @@ largest wins, and the second largest says whether that is certain.  A comparison
 products of a score, so centres stand in a table of GROUP columns, and only the largest of every
 line and of every column is followed exactly: the best score is the largest of both, and the second
 best is not in its line or not in its column, so it is the second of the lines or of the columns.
+Of few centres, the largest of a line or a column has that one's number for its last bits.
 
 **How far off.**  With K the factor of the certificate and e what underflows, the score of a centre
 of norm N is off by at most ``K (R N + N**2) + e <= K (R**2 / 2 + 3 N**2 / 2) + e``.  The table has
@@ -36,13 +37,13 @@ __all__ = [
     "canonical",
     "canonical_few",
     "contest",
-    "error",
     "features",
     "frame_centers",
     "framed",
     "group_of",
     "keep",
     "kept_of",
+    "proof",
     "settled",
     "tabulate",
 ]
@@ -51,8 +52,8 @@ __all__ = [
 UNROLL = tl.constexpr(4)
 
 
-# Squares of norms: of rows that may be certain, and of centres that may win.
-FAR_ROW, FAR_CENTER = tl.constexpr(1e30), tl.constexpr(1e36)
+# Squares of norms: of rows that may be certain, and of centres that may win; less than all scores.
+FAR_ROW, FAR_CENTER, LEAST = tl.constexpr(1e30), tl.constexpr(1e36), tl.constexpr(-3.0e38)
 
 # Numbers of the table that stay in registers.
 MOST_KEPT = 64
@@ -67,6 +68,22 @@ def kept_of(k: int, d: int) -> int:
     """Return how many centres stay in registers: all that the table holds, or none."""
     padded = ceil_div(k, 4) * 4
     return padded if padded * (d + 1) <= MOST_KEPT else 0
+
+
+@triton.constexpr_function
+def factor_of(d, KEPT):
+    """Return K of :mod:`lloydia.exact.certificate`, rounded up; KEPT scores have names.
+
+    It has room for d / 2 + 1 more roundings of ``N**2``.
+    """
+    named = 2 * (3 if KEPT <= 16 else 7) + 2 if KEPT > 0 else 0
+    return (d + 4 + named) * 2.0**-24 * 1.001
+
+
+@triton.constexpr_function
+def last_of(KEPT):
+    """Return the largest number that a line or a column of a table kept in registers may have."""
+    return 3 if KEPT <= 16 else 7
 
 
 @triton.jit
@@ -87,19 +104,18 @@ def framed(x, frame, d: tl.constexpr):
     kind: tl.constexpr = frame[0].dtype
     y = ()
     for f in tl.static_range(d):
-        y = y + (((x[f].to(kind) - frame[f]) * frame[d]).to(tl.float32),)
+        # The scale is a power of two: the difference is rounded as it is, and then scaled.
+        y = y + (tl.fma(x[f].to(kind), frame[d], -(frame[f] * frame[d])).to(tl.float32),)
     return y
 
 
 @triton.jit
-def entry_of(c, there, frame, d: tl.constexpr):
+def entry_of(c, there, frame, d: tl.constexpr, KEPT: tl.constexpr):
     """Return the entry of centres, or of one, and their ``|b_j|**2``; others never win.
 
-    An entry is d features in the frame and ``p_j - |b_j|**2 / 2``.  K is that of
-    :mod:`lloydia.exact.certificate`, which has room for d / 2 + 1 more roundings of ``N**2``, since
-    ``|b_j|**2 / 2`` is summed in float32 here; rounded up.
+    An entry is d features in the frame and ``p_j - |b_j|**2 / 2``, which is summed in float32.
     """
-    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
+    factor: tl.constexpr = factor_of(d, KEPT)
     b = framed(c, frame, d)
     squares = tl.zeros_like(b[0])
     for f in tl.static_range(d):
@@ -108,16 +124,16 @@ def entry_of(c, there, frame, d: tl.constexpr):
     entry = ()
     for f in tl.static_range(d):
         entry = entry + (tl.where(held, b[f], 0.0),)
-    start = tl.where(held, (1.50001 * factor - 0.5) * squares, -float("inf"))
+    start = tl.where(held, (1.50001 * factor - 0.5) * squares, LEAST)
     return entry + (start,), squares
 
 
 @triton.jit
 def tabulate(
     centers, frame, table, k, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
-    BLOCK: tl.constexpr,
+    KEPT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write centres in the frame; return the line of :func:`error`.
+    """Write centres in the frame; return the line of :func:`proof`.
 
     The table holds an entry a centre, one every PITCH, and centres that never win up to a multiple
     of GROUP.  Every program writes all of it, and the same: it reads what it wrote.
@@ -127,20 +143,20 @@ def tabulate(
     padded = tl.cdiv(k, GROUP) * GROUP
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
-        entry, squares = entry_of(features(centers, j * d, j < k, d), j < k, frame, d)
+        entry, squares = entry_of(features(centers, j * d, j < k, d), j < k, frame, d, KEPT)
         for f in tl.static_range(d + 1):
             tl.store(table + j * PITCH + f, entry[f], mask=j < padded)
         reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
         least = tl.minimum(least, tl.min(tl.where(j < k, squares, float("inf")), 0))
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
-    return line_of(reach, least, frame, d)
+    return line_of(reach, least, frame, d, KEPT)
 
 
 @triton.jit
-def line_of(reach, least, frame, d: tl.constexpr):
-    """Return the line of :func:`error` for the largest and the least ``|b_j|**2``."""
-    factor: tl.constexpr = (d + 4) * 2.0**-24 * 1.001
+def line_of(reach, least, frame, d: tl.constexpr, KEPT: tl.constexpr):
+    """Return the line of :func:`proof` for the largest and the least ``|b_j|**2``."""
+    factor: tl.constexpr = factor_of(d, KEPT)
     # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
     farthest = reach.to(tl.float64) * 1.00001 + 1e-30
     nearest = least.to(tl.float64) * 1.00001 + 1e-30
@@ -150,14 +166,18 @@ def line_of(reach, least, frame, d: tl.constexpr):
     a = tl.where(far, float("inf"), 1.5 * factor * farthest + underflow)
     b = 0.5 * factor + 1e-14
     c = tl.where(far, float("inf"), 7.8 * factor * nearest + underflow)
-    return (a * 1.00001).to(tl.float32), b * 1.00001, (c * 1.00001).to(tl.float32)
+    # The difference is rounded once more, and what is computed of it.
+    twice: tl.constexpr = 2.00003
+    return (
+        (twice * a).to(tl.float32), 16.0 * twice * b, (twice * c).to(tl.float32), twice * b
+    )  # fmt: skip
 
 
 @triton.jit
-def error(radius, line):
-    """Return ``F + p`` of rows whose squared radius that is, or of fewer: half of what proves."""
-    a, b, c = line
-    return tl.minimum(a, 16.0 * b * radius + c) + b * radius
+def proof(radius, line):
+    """Return ``2 (F + p)`` of rows whose squared radius that is, or of fewer."""
+    a, b, c, e = line
+    return tl.fma(radius, e, tl.minimum(a, tl.fma(radius, b, c)))
 
 
 @triton.jit
@@ -183,8 +203,7 @@ def settled(y, best, second, line, d: tl.constexpr):
     radius = tl.zeros(y[0].shape, tl.float32)
     for f in tl.static_range(d):
         radius = tl.fma(y[f], y[f], radius)
-    # The difference is rounded once more.
-    return ((best - second) > 2.00001 * error(radius, line)) & (radius < FAR_ROW)
+    return ((best - second) > proof(radius, line)) & (radius < FAR_ROW)
 
 
 @triton.jit
@@ -243,41 +262,59 @@ def frame_centers(centers, frame, k, d: tl.constexpr, KEPT: tl.constexpr):
     kept = ()
     for j in tl.static_range(KEPT):
         there = tl.full((), j, tl.int32) < k
-        entry, square = entry_of(features(centers, j * d, there, d), there, frame, d)
+        entry, square = entry_of(features(centers, j * d, there, d), there, frame, d, KEPT)
         kept = kept + (entry,)
         reach = tl.maximum(reach, tl.where(there, square, 0.0))
         least = tl.minimum(least, tl.where(there, square, float("inf")))
-    return kept, line_of(reach, least, frame, d)
+    return kept, line_of(reach, least, frame, d, KEPT)
+
+
+@triton.jit
+def named(top, i: tl.constexpr, others):
+    """Return scores whose last bits are the number i; `others` has the bits that stay."""
+    return ((top.to(tl.int32, bitcast=True) & others) | i).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def two_largest(tops):
+    """Return the largest of some vectors, and the second largest."""
+    best, second = tops[0], tl.full(tops[0].shape, LEAST, tl.float32)
+    for i in tl.static_range(1, len(tops)):
+        beaten = tl.minimum(best, tops[i])
+        second = beaten if i == 1 else tl.maximum(second, beaten)
+        best = tl.maximum(best, tops[i])
+    return best, second
 
 
 @triton.jit
 def approximate_few(
-    x, kept, frame, line, d: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
+    x, kept, frame, k, line, d: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
     EACH: tl.constexpr,
 ):  # fmt: skip
     """Return what :func:`approximate` does; all centres are in registers."""
-    none = tl.full(x[0][0].shape, -float("inf"), tl.float32)
+    LAST: tl.constexpr = last_of(KEPT)
+    # As k is positive; with what is no constant, and not the same for all threads, to name scores
+    # takes one operation.
+    others = tl.minimum(tl.arange(0, x[0][0].shape[0]) + k, -1 - LAST)
     names, sure = (), ()
     for e in tl.static_range(EACH):
         y = framed(x[e], frame, d)
-        best, second, label = none, none, tl.zeros(none.shape, tl.int32)
-        tops = (none,) * GROUP
+        lines, columns = (), ()
         for j in tl.static_range(0, KEPT, GROUP):
-            top, before = none, tops
-            tops = ()
+            top, before, columns = score(y, kept[j], d), columns, ()
             for i in tl.static_range(GROUP):
-                found = score(y, kept[j + i], d)
-                top = found if i == 0 else tl.maximum(top, found)
-                tops = tops + ((found if j == 0 else tl.maximum(before[i], found)),)
-            if j == 0:
-                best = top
-            else:
-                best, second, label = contest(best, second, label, top, j)
-        top, behind, column = tops[0], none, tl.zeros(none.shape, tl.int32)
-        for i in tl.static_range(1, GROUP):
-            top, behind, column = contest(top, behind, column, tops[i], i)
+                found = top if i == 0 else score(y, kept[j + i], d)
+                top = tl.maximum(top, found)
+                columns = columns + ((found if j == 0 else tl.maximum(before[i], found)),)
+            lines = lines + (named(top, j // GROUP, others),)
+        before, columns = columns, ()
+        for i in tl.static_range(GROUP):
+            columns = columns + (named(before[i], i, others),)
+        best, second = two_largest(lines)
+        column, behind = two_largest(columns)
         sure = sure + (settled(y, best, tl.maximum(second, behind), line, d),)
-        names = names + (label + column,)
+        label = (best.to(tl.int32, bitcast=True) & LAST) * GROUP
+        names = names + (label + (column.to(tl.int32, bitcast=True) & LAST),)
     return names, sure
 
 

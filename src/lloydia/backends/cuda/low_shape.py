@@ -8,11 +8,13 @@ from itertools import accumulate
 
 import torch
 
+from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, processors
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_scores import group_of, kept_of
+from lloydia.backends.cuda.low_summed import LISTED, entry_size
 from lloydia.backends.cuda.low_sums import WORDS, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
@@ -110,8 +112,13 @@ def shape_of(
     cells = cell_type(k).itemsize * sides**d if sides else 0
     # Compiled, programs have shared memory.
     own = 4 * WORDS if has_table and INTERPRETED else 0
-    lists, history = 4 * programs * room, n_slots * k * d * itemsize
-    parts = *[lists] * 3, 4 * (k + 7) * columns, cells, own, history
+    listed, doubts, history = 8 * programs * room, 4 * programs * room, n_slots * k * d * itemsize
+    if has_table:
+        size = entry_size(d, itemsize) * itemsize
+        listed = programs * min(room, LISTED.value * THREADS) * size
+        # Blocks of threads that have rows in doubt, and these rows.
+        doubts += doubts // (block // THREADS)
+    parts = listed, doubts, 4 * (k + 7) * columns, cells, own, history
     n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
     first, *rest = map(aligned, (8 * n_zeros, *parts))
     alone = n <= block and not sides and not has_table

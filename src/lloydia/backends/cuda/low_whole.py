@@ -42,7 +42,7 @@ def whole_kernel(
     tl.debug_barrier()
     low_kernel(
         X, n, k, None, numbers, bounds, labels, sums, 0, bits, current, history, n_slots, report,
-        flow, settles, None, None, None, None, 0, table, None, 0, arrivals, n_iterations,
+        flow, settles, None, None, None, 0, table, None, 0, arrivals, n_iterations,
         assigns, None,
         d, False, False, EACH, COLUMNS, CENTERS, GROUP, KEPT, REPLICAS, BLOCK_K, 0, 0, 0, True,
     )  # fmt: skip

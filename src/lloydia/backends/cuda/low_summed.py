@@ -1,0 +1,471 @@
+"""Rows of few features and few clusters: labelled, and added up in the program's own table.
+
+Warps list those of their rows that change with their features, so that to move them from sum to sum
+(:mod:`low_sums`) no row is looked for, by all threads; they move when there may be no room for
+more, or at the end.  Where rows get their first labels they are added
+where they are labelled, but for those in doubt, and listed are the few of which the table's limbs
+do not hold all.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.low_moves import move
+from lloydia.backends.cuda.low_scan import nearest
+from lloydia.backends.cuda.low_scores import (
+    approximate,
+    approximate_few,
+    features,
+    keep,
+    tabulate,
+)
+from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of, sum_rows
+from lloydia.backends.cuda.prefetch import prefetch
+
+__all__ = ["LISTED", "entry_size", "label_and_sum"]
+
+LANES, WARP = tl.constexpr(THREADS), tl.constexpr(32)
+COMPILED = tl.constexpr(not INTERPRETED)
+# Entries of a list for each thread, at most.
+LISTED = tl.constexpr(128)
+# The lower bits of names are the cluster to which a row moves, the others the one that it leaves.
+NAME, LOWER = tl.constexpr(8), tl.constexpr((1 << 8) - 1)
+# Limbs whose numbers float32 can halve: y (low_sums.single_parts) of any is at least 2**-90.
+MOST_SPANNED = tl.constexpr(3)
+# Listed rows of a thread that are on their way together.
+AHEAD = tl.constexpr(2)
+
+
+@triton.constexpr_function
+def width_of(d, itemsize):
+    """Return how many numbers of an entry are written or read together."""
+    # Bytes that memory takes or gives at once: 16.
+    return min(1 << d.bit_length(), 16 // itemsize)
+
+
+@triton.constexpr_function
+def entry_size(d, itemsize):
+    """Return the numbers of a list's entry: d features, a name, and what makes them even."""
+    width = width_of(d, itemsize)
+    return (d + width) // width * width
+
+
+@triton.constexpr_function
+def place_asm(count):
+    """Return the PTX of :func:`places` for so many vectors of rows.
+
+    All ballots at once: what follows each takes long, and they wait for nobody.
+    """
+    each = range(count)
+    rows, listed, below = count + 1, 2 * count + 1, 2 * count + 2
+    lines = ["{", f".reg .pred there<{count}>;", f".reg .b32 all<{count}>, own<{count}>;"]
+    lines += [f"setp.ne.s32 there{e}, ${rows + e}, 0;" for e in each]
+    lines += [f"vote.sync.ballot.b32 all{e}, there{e}, -1;" for e in each]
+    lines += [f"and.b32 own{e}, all{e}, ${below};" for e in each]
+    lines += [f"popc.b32 own{e}, own{e};" for e in each]
+    lines += [f"popc.b32 all{e}, all{e};" for e in each]
+    for e in each:
+        before = f"${count}" if e > 0 else f"${listed}"
+        lines += [f"add.s32 ${e}, {before}, own{e};", f"add.s32 ${count}, {before}, all{e};"]
+    return "\n".join([*lines, "}"])
+
+
+@triton.constexpr_function
+def operands_of(count):
+    """Return what the operands of :func:`place_asm` are."""
+    return ",".join(["=&r"] * (count + 1) + ["r"] * (count + 2))
+
+
+@triton.jit
+def places(masks, n_listed):
+    """Return where vectors of rows, one a thread, go in the lists of warps, and their lengths then.
+
+    `n_listed` is the same for all threads of a warp.
+    """
+    count: tl.constexpr = len(masks)
+    lane = tl.arange(0, LANES) % WARP
+    if COMPILED:
+        some = ()
+        for e in tl.static_range(count):
+            some = some + (masks[e].to(tl.int32),)
+        found = tl.inline_asm_elementwise(
+            place_asm(count), operands_of(count), some + (n_listed, (1 << lane) - 1),
+            dtype=(tl.int32,) * (count + 1), is_pure=True, pack=1,
+        )  # fmt: skip
+        at = ()
+        for e in tl.static_range(count):
+            at = at + (found[e],)
+        return at, found[count]
+    else:
+        at = ()
+        for e in tl.static_range(count):
+            some = masks[e].to(tl.int32).reshape(LANES // WARP, WARP)
+            at = at + (n_listed + (tl.cumsum(some, 1) - some).reshape(LANES),)
+            n_listed += (tl.sum(some, 1)[:, None] + tl.zeros_like(some)).reshape(LANES)
+        return at, n_listed
+
+
+@triton.jit
+def entries(lists, at, WIDTH: tl.constexpr, SIZE: tl.constexpr):
+    """Return where the first numbers of entries are, WIDTH of each."""
+    memory, room = lists
+    own = memory + tl.arange(0, LANES) // WARP * (room * (WARP * SIZE))
+    # A product of 64 bits takes one operation.
+    return (own + at.to(tl.int64) * SIZE)[:, None] + tl.arange(0, WIDTH)[None, :]
+
+
+@triton.jit
+def joined(parts):
+    """Return vectors side by side: one, two or four."""
+    if len(parts) == 1:
+        return parts[0][:, None]
+    elif len(parts) == 2:
+        return tl.join(parts[0], parts[1])
+    else:
+        even, odd = tl.join(parts[0], parts[2]), tl.join(parts[1], parts[3])
+        return tl.join(even, odd).reshape(parts[0].shape[0], 4)
+
+
+@triton.jit
+def parted(block, WIDTH: tl.constexpr):
+    """Return the vectors that :func:`joined` has joined."""
+    if WIDTH == 1:
+        return (block.reshape(block.shape[0]),)
+    elif WIDTH == 2:
+        return tl.split(block)
+    else:
+        even, odd = tl.split(block.reshape(block.shape[0], 2, 2))
+        a, c = tl.split(even)
+        b, d = tl.split(odd)
+        return a, b, c, d
+
+
+@triton.jit
+def put(lists, at, x, old, new, mask, d: tl.constexpr):
+    """Write rows, one a thread, as entries of their warps' lists: the features, and the name.
+
+    `lists` are the program's memory, and the room of a list in entries for each thread.
+    """
+    kind: tl.constexpr = lists[0].dtype.element_ty
+    bytes: tl.constexpr = kind.primitive_bitwidth // 8
+    WIDTH: tl.constexpr = width_of(d, bytes)
+    SIZE: tl.constexpr = entry_size(d, bytes)
+    name = (old << NAME) + new
+    if kind == tl.float64:
+        name = name.to(tl.int64)
+    numbers = ()
+    for f in tl.static_range(SIZE):
+        if f < d:
+            numbers = numbers + (x[f].to(kind),)
+        else:
+            numbers = numbers + (name.to(kind, bitcast=True),)
+    to = entries(lists, at, WIDTH, SIZE)
+    for first in tl.static_range(0, SIZE, WIDTH):
+        here = ()
+        for f in tl.static_range(WIDTH):
+            here = here + (numbers[first + f],)
+        tl.store(to + first, joined(here), mask=mask[:, None])
+
+
+@triton.jit
+def get(lists, i, n_listed, d: tl.constexpr):
+    """Return a row a thread, the i-th of its share: features, clusters, and which are there."""
+    kind: tl.constexpr = lists[0].dtype.element_ty
+    bytes: tl.constexpr = kind.primitive_bitwidth // 8
+    WIDTH: tl.constexpr = width_of(d, bytes)
+    SIZE: tl.constexpr = entry_size(d, bytes)
+    at = i * WARP + tl.arange(0, LANES) % WARP
+    there = at < n_listed
+    source = entries(lists, at, WIDTH, SIZE)
+    numbers = ()
+    for first in tl.static_range(0, SIZE, WIDTH):
+        here = tl.load(source + first, mask=there[:, None], other=0.0)
+        numbers = numbers + parted(here, WIDTH)
+    x = ()
+    for f in tl.static_range(d):
+        x = x + (numbers[f],)
+    if kind == tl.float64:
+        name = numbers[d].to(tl.int64, bitcast=True).to(tl.int32)
+    else:
+        name = numbers[d].to(tl.int32, bitcast=True)
+    return x, name >> NAME, name & LOWER, there
+
+
+@triton.jit
+def beyond(left, n_limbs, HELD: tl.constexpr):
+    """Return of which rows the table's limbs leave something, or may."""
+    if HELD == 1:
+        # Numbers that span so many limbs may vanish in float32's parts.
+        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
+    return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
+
+
+@triton.jit
+def first_of(block, n, EACH: tl.constexpr):
+    """Return the row that a block begins with: the last block is as large as the others."""
+    # Blocks after it are within 32 bits, too: there is room for them (placed.MOST_ROWS).
+    return tl.minimum(block * (LANES * EACH), n - LANES * EACH)
+
+
+@triton.jit
+def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
+    """Return the features of a block's rows, EACH a thread."""
+    at = X + first_of(block, n, EACH).to(tl.int64) * d
+    x = ()
+    for e in tl.static_range(EACH):
+        x = x + (features(at, (e * LANES + tl.arange(0, LANES)) * d, None, d),)
+    return x
+
+
+@triton.jit
+def labels_of(labels, block, n, EACH: tl.constexpr):
+    """Return the labels of a block's rows, EACH a thread."""
+    at = labels + first_of(block, n, EACH) + tl.arange(0, LANES)
+    found = ()
+    for e in tl.static_range(EACH):
+        found = found + (tl.load(at + e * LANES),)
+    return found
+
+
+@triton.jit
+def label_blocks(
+    X, n, k, labels, begin, end, coming, n_listed, n_doubts, frame, line, table, lists,
+    doubts, lattice, scales, own_sums, bits, n_limbs,
+    d: tl.constexpr, EACH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
+    PITCH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
+    BEGINS: tl.constexpr,
+):  # fmt: skip
+    """Label the rows of some of this program's blocks, but for those in doubt.
+
+    Listed are those that change; where sums BEGIN, rows are added to the table, and listed are
+    those of which something is left.  Returns how many are listed then, by warp, how many each
+    thread labels (where sums BEGIN), how many of its blocks have rows in doubt, which are listed as
+    bits beside the block, and the rows of its next block.
+    """
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    lane = tl.arange(0, LANES)
+    n_labelled = tl.zeros((LANES,), tl.int32)
+    if KEPT > 0:
+        kept = keep(table, d, PITCH, KEPT)
+    known = (tl.full((LANES,), -1, tl.int32),) * EACH
+    if not BEGINS:
+        known = labels_of(labels, program + begin * n_programs, n, EACH)
+    for i in range(begin, end):
+        block = program + i * n_programs
+        first = first_of(block, n, EACH)
+        # Of the last block, those before them are another's.
+        begun = block * (LANES * EACH) - first
+        before = known
+        if not BEGINS:
+            known = labels_of(labels, block + n_programs, n, EACH)
+        here = coming
+        # The next rows are on their way while these are scored.
+        coming = rows_of(X, block + n_programs, n, d, EACH)
+        # Those after them: to load them here would take registers, too.
+        after = first_of(block + 2 * n_programs, n, EACH)
+        prefetch(X, after.to(tl.int64) * d, None, LANES * EACH * d)
+        prefetch(labels, after.to(tl.int64), None, LANES * EACH)
+        if KEPT > 0:
+            found, sure = approximate_few(here, kept, frame, k, line, d, GROUP, KEPT, EACH)
+        else:
+            found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
+        # Bits of a thread's rows that are this block's.
+        own_bits = ((1 << EACH) - 1) << tl.maximum(begun - lane + (LANES - 1), 0) // LANES
+        doubtful = tl.zeros((LANES,), tl.int32)
+        here_labels, changed = labels + first + lane, ()
+        for e in tl.static_range(EACH):
+            mask = e * LANES + lane >= begun
+            doubtful = doubtful | tl.where(sure[e], 0, 1 << e)
+            listed = mask & sure[e] & (found[e] != before[e])
+            tl.store(here_labels + e * LANES, found[e], mask=listed)
+            if BEGINS:
+                n_labelled += listed.to(tl.int32)
+                # Without a mask: others, which are not there or in doubt, add zeros to cluster 0.
+                own = ()
+                for f in tl.static_range(d):
+                    own = own + (tl.where(listed, here[e][f], 0.0),)
+                left = sum_rows(
+                    own, listed, before[e], tl.where(listed, found[e], 0), own_sums, scales,
+                    lattice, bits, d, HELD, ENTRIES, COPIES, False,
+                )  # fmt: skip
+                listed = listed & beyond(left, n_limbs, HELD)
+            changed = changed + (listed,)
+        at, n_listed = places(changed, n_listed)
+        for e in tl.static_range(EACH):
+            put(lists, at[e], here[e], before[e], found[e], changed[e], d)
+        doubtful = doubtful & own_bits
+        to = doubts + lane + (n_doubts * LANES).to(tl.int64)
+        tl.store(to, i << EACH | doubtful, mask=doubtful > 0)
+        n_doubts += (doubtful > 0).to(tl.int32)
+    return n_listed, n_labelled, n_doubts, coming
+
+
+@triton.jit
+def move_left(
+    lists, n_left, lattice, sums, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr
+):  # fmt: skip
+    """Move what the table's limbs leave of listed rows."""
+    lane = tl.arange(0, LANES)
+    for i in range(tl.cdiv(tl.max(n_left, 0), WARP)):
+        x, old, new, there = get(lists, i, n_left, d)
+        move(
+            x, lane, there, old, new, None, lattice, sums, bits, n_limbs, limb_size,
+            d, False, False, HELD,
+        )  # fmt: skip
+
+
+@triton.jit
+def sum_listed(
+    lists, n_listed, steps, lattice, scales, own_sums, bits, n_limbs,
+    d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    """Move the listed rows by this program's table; return of how many something is left.
+
+    These are listed then, by warp.
+    """
+    n_left = tl.zeros((LANES,), tl.int32)
+    coming = ()
+    for e in tl.static_range(AHEAD):
+        coming = coming + (get(lists, e, n_listed, d),)
+    for i in tl.range(0, steps, AHEAD, num_stages=1):
+        here, coming = coming, ()
+        # The next rows are on their way while these are added.
+        for e in tl.static_range(AHEAD):
+            coming = coming + (get(lists, i + AHEAD + e, n_listed, d),)
+        for e in tl.static_range(AHEAD):
+            x, old, new, there = here[e]
+            left = sum_rows(
+                x, there, old, new, own_sums, scales, lattice, bits,
+                d, HELD, ENTRIES, COPIES, True,
+            )  # fmt: skip
+            left = there & beyond(left, n_limbs, HELD)
+            # Over entries that were read before.
+            at, n_left = places((left,), n_left)
+            put(lists, at[0], x, old, new, left, d)
+    return n_left
+
+
+@triton.jit
+def settle(
+    X, n, k, labels, labelled, begin, end, n_listed, n_doubts, current, lists, doubts,
+    rows_in_doubt, d: tl.constexpr, EACH: tl.constexpr,
+):  # fmt: skip
+    """Label rows in doubt: of every thread those of some of its blocks that have any.
+
+    Returns how many are listed then, by warp, and how many were in doubt.
+    """
+    lane = tl.arange(0, LANES)
+    count = tl.zeros((), tl.int32)
+    # What is there is no longer read.
+    tl.debug_barrier()
+    for i in range(begin, end):
+        doubtful = tl.load(doubts + i * LANES + lane, mask=i < n_doubts, other=0)
+        each = tl.zeros((LANES,), tl.int32)
+        for e in tl.static_range(EACH):
+            each += doubtful >> e & 1
+        at = count + tl.cumsum(each, 0) - each
+        block = tl.program_id(0) + (doubtful >> EACH) * tl.num_programs(0)
+        first = first_of(block, n, EACH) + lane
+        for e in tl.static_range(EACH):
+            some = doubtful >> e & 1
+            tl.store(rows_in_doubt + at, first + e * LANES, mask=some > 0)
+            at += some
+        count += tl.sum(each, 0)
+    tl.debug_barrier()
+    for begin in range(0, count, LANES):
+        listed = rows_in_doubt + begin
+        mask = lane < count - begin
+        rows = tl.load(listed + lane, mask=mask, other=0)
+        old = tl.load(labels + rows, mask=lane < (count - begin) * labelled, other=-1)
+        new = nearest(X, rows, mask, listed, current, k, d)
+        changed = mask & (new != old)
+        tl.store(labels + rows, new, mask=changed)
+        x = features(X, rows.to(tl.int64) * d, changed, d)
+        at, n_listed = places((changed,), n_listed)
+        put(lists, at[0], x, old, new, changed, d)
+    return n_listed, count
+
+
+@triton.jit
+def label_and_sum(
+    X, n, k, labels, labelled, current, frame, table, lists, doubts, scratch,
+    sums, own_sums, lattice, bits, n_limbs, limb_size, moves,
+    d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
+    KEPT: tl.constexpr, PITCH: tl.constexpr,
+    HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    """Assign this program's rows to `current`, and move those that change.
+
+    Return how many changed and how many were in doubt.  Where not `moves`, sums stay; if rows are
+    not `labelled`, which is 1 or 0, all change.  The table has ENTRIES a cluster, COPIES times.
+    There are as many rows as a block has, or more.
+    """
+    n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - tl.program_id(0), tl.num_programs(0))
+    scales = scales_of(lattice, bits, d)
+    # Rows of a thread that the table takes, that are listed until then, and until the next look.
+    most = most_steps(bits, COPIES)
+    room = tl.minimum(lists[1], most)
+    steps = tl.minimum(room, LISTED // 2)
+    line = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
+    n_listed = tl.zeros((LANES,), tl.int32)
+    n_doubts = tl.zeros((LANES,), tl.int32)
+    coming = rows_of(X, tl.program_id(0), n, d, EACH)
+    begins = moves & (labelled == 0)
+    n_changed, n_settled = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
+    block, settled, added, more = 0, 0, 0, True
+    while more:
+        begun = begins & (block < n_blocks)
+        if begun:
+            n_listed, n_labelled, n_doubts, coming = label_blocks(
+                X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
+                n_listed, n_doubts, frame, line, table, lists, doubts, lattice, scales,
+                own_sums, bits, n_limbs,
+                d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, True,
+            )  # fmt: skip
+            n_changed += tl.sum(n_labelled, 0)
+            added += steps
+        else:
+            if block < n_blocks:
+                n_listed, _, n_doubts, coming = label_blocks(
+                    X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
+                    n_listed, n_doubts, frame, line, table, lists, doubts, lattice,
+                    scales, own_sums, bits, n_limbs,
+                    d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
+                )  # fmt: skip
+            else:
+                end = tl.minimum(settled + steps // EACH, tl.max(n_doubts, 0))
+                n_listed, count = settle(
+                    X, n, k, labels, labelled, settled, end, n_listed, n_doubts, current, lists,
+                    doubts, scratch, d, EACH,
+                )  # fmt: skip
+                n_settled += count
+                settled = end
+        tl.debug_barrier()
+        block += steps // EACH
+        more = block < n_blocks
+        if more == 0:
+            more = settled < tl.max(n_doubts, 0)
+        longest = tl.max(n_listed, 0)
+        if (longest > 0) & (begun | (more == 0) | (longest + steps * WARP > room * WARP)):
+            if begun == 0:
+                n_changed += tl.sum(n_listed, 0) // WARP
+            if moves:
+                if begun == 0:
+                    longest = tl.cdiv(longest, WARP)
+                    added += longest
+                    n_listed = sum_listed(
+                        lists, n_listed, longest, lattice, scales, own_sums, bits, n_limbs,
+                        d, HELD, ENTRIES, COPIES,
+                    )  # fmt: skip
+                    tl.debug_barrier()
+                move_left(lists, n_listed, lattice, sums, bits, n_limbs, limb_size, d, HELD)
+                tl.debug_barrier()
+            n_listed = tl.zeros((LANES,), tl.int32)
+        if (added > 0) & ((more == 0) | (added + room > most)):
+            flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+            added = 0
+    return n_changed, n_settled
