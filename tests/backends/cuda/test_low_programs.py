@@ -105,6 +105,8 @@ def rows_of(kind, n, d):
     ("wide", 4700, 5, 32, "float32", 4, 1, 45), ("vast", 3000, 2, 2, "float32", 4, 2, 45),
     ("wide", 2500, 3, 3, "float64", 4, 2, 51), ("vast", 2100, 2, 4, "float64", 4, 1, 51),
     ("full", 9000, 5, 30, "float32", 4, 1, 45),
+    # Lists that are full before all rows were labelled.
+    ("ties", 20_000, 2, 4, "float32", 4, 1, 39),
     # No tables.
     ("wide", 2100, 2, 40, "float32", 4, 3, 50), ("vast", 2100, 6, 3, "float64", 1, 3, 50),
 ])  # fmt: skip

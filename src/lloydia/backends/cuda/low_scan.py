@@ -27,7 +27,7 @@ __all__ = ["label_rows", "nearest", "rows_of", "rows_to_score"]
 
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.
-AT_ONCE, FEW_DOUBTS = tl.constexpr(8), tl.constexpr(32)
+AT_ONCE, FEW_DOUBTS = tl.constexpr(16), tl.constexpr(32)
 
 
 @triton.jit

@@ -244,23 +244,23 @@ def label_blocks(
     Listed are those that change; where sums BEGIN, rows are added to the table, and listed are
     those of which something is left.  Returns how many are listed then, by warp, how many each
     thread labels (where sums BEGIN), how many of its blocks have rows in doubt, which are listed as
-    bits beside the block, and the rows of its next block.
+    bits beside the block, and what `coming` is then: the rows of its next block, and their labels.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
     n_labelled = tl.zeros((LANES,), tl.int32)
     if KEPT > 0:
         kept = keep(table, d, PITCH, KEPT)
-    known = (tl.full((LANES,), -1, tl.int32),) * EACH
-    if not BEGINS:
-        known = labels_of(labels, program + begin * n_programs, n, EACH)
+    coming, known = coming
     for i in range(begin, end):
         block = program + i * n_programs
         first = first_of(block, n, EACH)
         # Of the last block, those before them are another's.
         begun = block * (LANES * EACH) - first
-        before = known
-        if not BEGINS:
+        if BEGINS:
+            before = (tl.full((LANES,), -1, tl.int32),) * EACH
+        else:
+            before = known
             known = labels_of(labels, block + n_programs, n, EACH)
         here = coming
         # The next rows are on their way while these are scored.
@@ -301,7 +301,7 @@ def label_blocks(
         to = doubts + lane + (n_doubts * LANES).to(tl.int64)
         tl.store(to, i << EACH | doubtful, mask=doubtful > 0)
         n_doubts += (doubtful > 0).to(tl.int32)
-    return n_listed, n_labelled, n_doubts, coming
+    return n_listed, n_labelled, n_doubts, (coming, known)
 
 
 @triton.jit
@@ -381,10 +381,10 @@ def settle(
         mask = lane < count - begin
         rows = tl.load(listed + lane, mask=mask, other=0)
         old = tl.load(labels + rows, mask=lane < (count - begin) * labelled, other=-1)
+        x = features(X, rows.to(tl.int64) * d, mask, d)
         new = nearest(X, rows, mask, listed, current, k, d)
         changed = mask & (new != old)
         tl.store(labels + rows, new, mask=changed)
-        x = features(X, rows.to(tl.int64) * d, changed, d)
         at, n_listed = places((changed,), n_listed)
         put(lists, at[0], x, old, new, changed, d)
     return n_listed, count
@@ -409,11 +409,13 @@ def label_and_sum(
     # Rows of a thread that the table takes, that are listed until then, and until the next look.
     most = most_steps(bits, COPIES)
     room = tl.minimum(lists[1], most)
-    steps = tl.minimum(room, LISTED // 2)
+    steps = tl.minimum(room, LISTED * 3 // 4)
     line = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
     n_listed = tl.zeros((LANES,), tl.int32)
     n_doubts = tl.zeros((LANES,), tl.int32)
-    coming = rows_of(X, tl.program_id(0), n, d, EACH)
+    # Labels may be anything before the first ones.
+    first = tl.program_id(0)
+    coming = rows_of(X, first, n, d, EACH), labels_of(labels, first, n, EACH)
     begins = moves & (labelled == 0)
     n_changed, n_settled = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
     block, settled, added, more = 0, 0, 0, True
