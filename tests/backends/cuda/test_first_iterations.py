@@ -14,7 +14,7 @@ from lloydia.backends.cuda import again, beginning, first_iterations, found_grid
 from replayed import replay
 from table import answer
 
-N, D, K = 150, 12, 4
+N, D, K = 120, 12, 4
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def known_form(X, k=K, **parameters):
     [
         ("float32", 12, 4, 1),
         ("float32", 12, 4, 9),
-        ("float64", 9, 3, 9),
+        ("float64", 9, 3, 3),
         # So many that they are sorted, not added by digits.
         ("float16", 66, 18, 2),
     ],
@@ -103,7 +103,7 @@ def test_limbs_that_others_have_taught_in_between(taken):
     Y[3, 4], Y[4, 4] = 1e30, 1e-30
     model, other = known_form(X, max_iter=2), known_form(Y, max_iter=2)
     taken.clear()
-    for rows in (Y, X, Y):
+    for rows in (Y, X):
         model.init = start_of(rows)
         assert answer(model.fit(rows)) == oracle(model, rows)
         assert answer(other.fit(Y)) == oracle(other, Y)

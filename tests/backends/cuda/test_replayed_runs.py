@@ -15,7 +15,7 @@ from lloydia.stopping import Labels, Shift, Tolerance
 from replayed import replay
 from table import blobs, weights_of
 
-N, D, K = 200, 12, 5
+N, D, K = 120, 12, 5
 FEW = 60
 
 

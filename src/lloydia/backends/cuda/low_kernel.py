@@ -1,6 +1,6 @@
 """Iterations over rows of few features, any number in one launch: all programs are resident.
 
-Rows are labelled and moved (:mod:`low_scan`), and their clusters' centres follow
+Rows are labelled and moved (:mod:`low_scan`, :mod:`low_summed`), and their clusters' centres follow
 (:mod:`low_means`).  Programs wait for each other, the host for none of it.
 """
 
@@ -49,7 +49,7 @@ def low_kernel(
     listed, doubts : torch.Tensor
         The lists of all programs: of rows that change, and of rows in doubt.
     room : int
-        Of a program for rows in doubt.
+        Of a program in a list: its rows.  Those that are listed with features have less.
     n_iterations : int
         Or -1: an assignment and its sums, but no means.
     assigns : int
@@ -99,7 +99,7 @@ def low_kernel(
             own_lists = (
                 program * listed_room * (LANES * entry_size(d, kind.primitive_bitwidth // 8))
             )
-            own_doubts = doubts + program * (room // EACH + room)
+            own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
             n_changed, n_doubts = label_and_sum(
                 X, n, k, labels, labelled, current, frame, table,
                 (listed.to(tl.pointer_type(kind)) + own_lists, listed_room),
@@ -112,7 +112,7 @@ def low_kernel(
                 tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
         else:
             # This program's lists: rows that change, what they were, and rows in doubt.
-            listed_rows = listed + 2 * program * room
+            listed_rows = listed + 2 * program.to(tl.int64) * room
             listed_old = listed_rows + room
             n_changed, n_doubts = label_rows(
                 X, n, k, labels, labelled, current, frame, table, listed_rows, listed_old,

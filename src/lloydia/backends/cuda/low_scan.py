@@ -23,7 +23,7 @@ from lloydia.backends.cuda.low_scores import (
 )
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["label_rows", "nearest", "rows_of", "rows_to_score"]
+__all__ = ["label_rows", "nearest", "rows_of"]
 
 LANES = tl.constexpr(THREADS)
 # Rows in doubt that are settled together, on all threads; of more, each is on a thread.
@@ -110,7 +110,7 @@ def label_rows(
 
     Return how many rows each thread lists as changed, and how many were in doubt.
 
-    If rows are not `labelled`, which is 1 or 0, all change, and none is listed.  With `cells`,
+    If rows are not `labelled`, which is 1 or 0, all change, and need not be listed.  With `cells`,
     programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)

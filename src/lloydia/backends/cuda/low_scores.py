@@ -3,7 +3,7 @@ r"""Scores of rows of few features: a row in registers, centres broadcast.
 Scores are those of :mod:`lloydia.exact.certificate`, in float32, in a frame fixed for the run; the
 largest wins, and the second largest says whether that is certain.  A comparison costs more than the
 products of a score, so centres stand in a table of GROUP columns, and only the largest of every
-line and of every column is followed exactly: the best score is the largest of both, and the second
+line and of every column is followed: the best score is the largest of both, and the second
 best is not in its line or not in its column, so it is the second of the lines or of the columns.
 Of few centres, the largest of a line or a column has that one's number for its last bits.
 
@@ -71,19 +71,19 @@ def kept_of(k: int, d: int) -> int:
 
 
 @triton.constexpr_function
+def last_of(KEPT):
+    """Return the largest number that a line or a column of a table kept in registers may have."""
+    return 3 if KEPT <= 16 else 7
+
+
+@triton.constexpr_function
 def factor_of(d, KEPT):
     """Return K of :mod:`lloydia.exact.certificate`, rounded up; KEPT scores have names.
 
     It has room for d / 2 + 1 more roundings of ``N**2``.
     """
-    named = 2 * (3 if KEPT <= 16 else 7) + 2 if KEPT > 0 else 0
+    named = 2 * (last_of(KEPT) + 1) if KEPT > 0 else 0
     return (d + 4 + named) * 2.0**-24 * 1.001
-
-
-@triton.constexpr_function
-def last_of(KEPT):
-    """Return the largest number that a line or a column of a table kept in registers may have."""
-    return 3 if KEPT <= 16 else 7
 
 
 @triton.jit
@@ -104,7 +104,8 @@ def framed(x, frame, d: tl.constexpr):
     kind: tl.constexpr = frame[0].dtype
     y = ()
     for f in tl.static_range(d):
-        # The scale is a power of two: the difference is rounded as it is, and then scaled.
+        # The scale is a power of two: the difference is rounded once.  Where an origin times the
+        # scale is beyond the type, y is infinite, and no row is certain.
         y = y + (tl.fma(x[f].to(kind), frame[d], -(frame[f] * frame[d])).to(tl.float32),)
     return y
 

@@ -49,7 +49,7 @@ class LowShape:
     alone : bool
         Whether these are all, and one program keeps them (:mod:`low_alone`).
     programs, room : int
-        Programs, and the entries of each in a list.
+        Programs, and the rows of each: of its lists, but for the one of rows with their features.
     own : tuple of three int
         The table of a program's own sums: see :func:`lloydia.backends.cuda.low_sums.table_of`.
     n_replicas : int

@@ -1,10 +1,9 @@
 """Rows of few features and few clusters: labelled, and added up in the program's own table.
 
 Warps list those of their rows that change with their features, so that to move them from sum to sum
-(:mod:`low_sums`) no row is looked for, by all threads; they move when there may be no room for
-more, or at the end.  Where rows get their first labels they are added
-where they are labelled, but for those in doubt, and listed are the few of which the table's limbs
-do not hold all.
+(:mod:`low_sums`) no row is looked for; all threads move them together, when there may be no room
+for more, or at the end.  Where rows get their first labels they are added where they are labelled,
+but for those in doubt, and listed are the few of which the table's limbs do not hold all.
 """
 
 from __future__ import annotations
@@ -120,10 +119,8 @@ def entries(lists, at, WIDTH: tl.constexpr, SIZE: tl.constexpr):
 
 @triton.jit
 def joined(parts):
-    """Return vectors side by side: one, two or four."""
-    if len(parts) == 1:
-        return parts[0][:, None]
-    elif len(parts) == 2:
+    """Return vectors side by side: two or four."""
+    if len(parts) == 2:
         return tl.join(parts[0], parts[1])
     else:
         even, odd = tl.join(parts[0], parts[2]), tl.join(parts[1], parts[3])
@@ -133,9 +130,7 @@ def joined(parts):
 @triton.jit
 def parted(block, WIDTH: tl.constexpr):
     """Return the vectors that :func:`joined` has joined."""
-    if WIDTH == 1:
-        return (block.reshape(block.shape[0]),)
-    elif WIDTH == 2:
+    if WIDTH == 2:
         return tl.split(block)
     else:
         even, odd = tl.split(block.reshape(block.shape[0], 2, 2))
@@ -151,9 +146,9 @@ def put(lists, at, x, old, new, mask, d: tl.constexpr):
     `lists` are the program's memory, and the room of a list in entries for each thread.
     """
     kind: tl.constexpr = lists[0].dtype.element_ty
-    bytes: tl.constexpr = kind.primitive_bitwidth // 8
-    WIDTH: tl.constexpr = width_of(d, bytes)
-    SIZE: tl.constexpr = entry_size(d, bytes)
+    itemsize: tl.constexpr = kind.primitive_bitwidth // 8
+    WIDTH: tl.constexpr = width_of(d, itemsize)
+    SIZE: tl.constexpr = entry_size(d, itemsize)
     name = (old << NAME) + new
     if kind == tl.float64:
         name = name.to(tl.int64)
@@ -175,9 +170,9 @@ def put(lists, at, x, old, new, mask, d: tl.constexpr):
 def get(lists, i, n_listed, d: tl.constexpr):
     """Return a row a thread, the i-th of its share: features, clusters, and which are there."""
     kind: tl.constexpr = lists[0].dtype.element_ty
-    bytes: tl.constexpr = kind.primitive_bitwidth // 8
-    WIDTH: tl.constexpr = width_of(d, bytes)
-    SIZE: tl.constexpr = entry_size(d, bytes)
+    itemsize: tl.constexpr = kind.primitive_bitwidth // 8
+    WIDTH: tl.constexpr = width_of(d, itemsize)
+    SIZE: tl.constexpr = entry_size(d, itemsize)
     at = i * WARP + tl.arange(0, LANES) % WARP
     there = at < n_listed
     source = entries(lists, at, WIDTH, SIZE)
@@ -255,30 +250,30 @@ def label_blocks(
     for i in range(begin, end):
         block = program + i * n_programs
         first = first_of(block, n, EACH)
-        # Of the last block, those before them are another's.
-        begun = block * (LANES * EACH) - first
+        # Of the last block, so many are another's.
+        passed = block * (LANES * EACH) - first
+        after = first_of(block + 2 * n_programs, n, EACH).to(tl.int64)
         if BEGINS:
             before = (tl.full((LANES,), -1, tl.int32),) * EACH
         else:
             before = known
             known = labels_of(labels, block + n_programs, n, EACH)
+            prefetch(labels, after, None, LANES * EACH)
         here = coming
         # The next rows are on their way while these are scored.
         coming = rows_of(X, block + n_programs, n, d, EACH)
         # Those after them: to load them here would take registers, too.
-        after = first_of(block + 2 * n_programs, n, EACH)
-        prefetch(X, after.to(tl.int64) * d, None, LANES * EACH * d)
-        prefetch(labels, after.to(tl.int64), None, LANES * EACH)
+        prefetch(X, after * d, None, LANES * EACH * d)
         if KEPT > 0:
             found, sure = approximate_few(here, kept, frame, k, line, d, GROUP, KEPT, EACH)
         else:
             found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
         # Bits of a thread's rows that are this block's.
-        own_bits = ((1 << EACH) - 1) << tl.maximum(begun - lane + (LANES - 1), 0) // LANES
+        own_bits = ((1 << EACH) - 1) << (passed - lane + (LANES - 1)) // LANES
         doubtful = tl.zeros((LANES,), tl.int32)
         here_labels, changed = labels + first + lane, ()
         for e in tl.static_range(EACH):
-            mask = e * LANES + lane >= begun
+            mask = e * LANES + lane >= passed
             doubtful = doubtful | tl.where(sure[e], 0, 1 << e)
             listed = mask & sure[e] & (found[e] != before[e])
             tl.store(here_labels + e * LANES, found[e], mask=listed)
@@ -343,7 +338,7 @@ def sum_listed(
                 d, HELD, ENTRIES, COPIES, True,
             )  # fmt: skip
             left = there & beyond(left, n_limbs, HELD)
-            # Over entries that were read before.
+            # Over entries that were read before, by the same warp.
             at, n_left = places((left,), n_left)
             put(lists, at[0], x, old, new, left, d)
     return n_left
@@ -360,8 +355,6 @@ def settle(
     """
     lane = tl.arange(0, LANES)
     count = tl.zeros((), tl.int32)
-    # What is there is no longer read.
-    tl.debug_barrier()
     for i in range(begin, end):
         doubtful = tl.load(doubts + i * LANES + lane, mask=i < n_doubts, other=0)
         each = tl.zeros((LANES,), tl.int32)
@@ -376,11 +369,11 @@ def settle(
             at += some
         count += tl.sum(each, 0)
     tl.debug_barrier()
-    for begin in range(0, count, LANES):
-        listed = rows_in_doubt + begin
-        mask = lane < count - begin
+    for first in range(0, count, LANES):
+        listed = rows_in_doubt + first
+        mask = lane < count - first
         rows = tl.load(listed + lane, mask=mask, other=0)
-        old = tl.load(labels + rows, mask=lane < (count - begin) * labelled, other=-1)
+        old = tl.load(labels + rows, mask=lane < (count - first) * labelled, other=-1)
         x = features(X, rows.to(tl.int64) * d, mask, d)
         new = nearest(X, rows, mask, listed, current, k, d)
         changed = mask & (new != old)
@@ -430,22 +423,21 @@ def label_and_sum(
             )  # fmt: skip
             n_changed += tl.sum(n_labelled, 0)
             added += steps
+        elif block < n_blocks:
+            n_listed, _, n_doubts, coming = label_blocks(
+                X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
+                n_listed, n_doubts, frame, line, table, lists, doubts, lattice,
+                scales, own_sums, bits, n_limbs,
+                d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
+            )  # fmt: skip
         else:
-            if block < n_blocks:
-                n_listed, _, n_doubts, coming = label_blocks(
-                    X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
-                    n_listed, n_doubts, frame, line, table, lists, doubts, lattice,
-                    scales, own_sums, bits, n_limbs,
-                    d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
-                )  # fmt: skip
-            else:
-                end = tl.minimum(settled + steps // EACH, tl.max(n_doubts, 0))
-                n_listed, count = settle(
-                    X, n, k, labels, labelled, settled, end, n_listed, n_doubts, current, lists,
-                    doubts, scratch, d, EACH,
-                )  # fmt: skip
-                n_settled += count
-                settled = end
+            end = tl.minimum(settled + steps // EACH, tl.max(n_doubts, 0))
+            n_listed, count = settle(
+                X, n, k, labels, labelled, settled, end, n_listed, n_doubts, current, lists,
+                doubts, scratch, d, EACH,
+            )  # fmt: skip
+            n_settled += count
+            settled = end
         tl.debug_barrier()
         block += steps // EACH
         more = block < n_blocks

@@ -31,7 +31,7 @@ BANKS = tl.constexpr(32)
 SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
 # Of fewer rows, and of more clusters, memory is as fast; of more features it takes long to compile.
 LEAST_ROWS, MOST_CLUSTERS, MOST_FEATURES = 1 << 14, 32, 5
-# Rows of a thread between two looks at how full the table is, at most.
+# The rows of a thread that a table takes are a multiple of: those of a block.
 STEP = tl.constexpr(4)
 
 
