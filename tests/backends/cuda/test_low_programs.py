@@ -13,10 +13,11 @@ from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
 from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.low_grid import measure
+from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_summed import entry_size, label_and_sum
+from lloydia.backends.cuda.low_summed import label_and_sum
 from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 

@@ -12,10 +12,11 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS, leave, wait_for_all
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
+from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows, rows_of
-from lloydia.backends.cuda.low_summed import LISTED, entry_size, label_and_sum
+from lloydia.backends.cuda.low_summed import LISTED, label_and_sum
 from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 

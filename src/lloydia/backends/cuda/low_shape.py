@@ -13,8 +13,9 @@ from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, processors
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
+from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_summed import LISTED, entry_size
+from lloydia.backends.cuda.low_summed import LISTED
 from lloydia.backends.cuda.low_sums import WORDS, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
