@@ -15,20 +15,21 @@ __all__ = ["WARP", "entry_size", "get", "places", "put"]
 
 LANES, WARP = tl.constexpr(THREADS), tl.constexpr(32)
 COMPILED = tl.constexpr(not INTERPRETED)
-# The lower bits of names are the cluster to which a row moves, the others the one that it leaves.
-NAME, LOWER = tl.constexpr(8), tl.constexpr((1 << 8) - 1)
+# The lower bits of names are the cluster to which a row moves, which has to be below 256; the
+# others are the one that it leaves, or -1.
+NAME_BITS, LOWER = tl.constexpr(8), tl.constexpr((1 << 8) - 1)
 
 
 @triton.constexpr_function
 def width_of(d, itemsize):
-    """Return how many numbers of an entry are written or read together."""
-    # Bytes that memory takes or gives at once: 16.
+    """Return how many numbers of an entry a thread writes or reads at once: a power of two."""
+    # At most 16 bytes.
     return min(1 << d.bit_length(), 16 // itemsize)
 
 
 @triton.constexpr_function
 def entry_size(d, itemsize):
-    """Return the numbers of a list's entry: d features, a name, and what makes them even."""
+    """Return the numbers of an entry: d features, a name, and what fills the last width."""
     width = width_of(d, itemsize)
     return (d + width) // width * width
 
@@ -37,7 +38,7 @@ def entry_size(d, itemsize):
 def place_asm(count):
     """Return the PTX of :func:`places` for so many vectors of rows.
 
-    All ballots at once: what follows each takes long, and they wait for nobody.
+    All ballots come first: each takes long, and none needs another.
     """
     each = range(count)
     rows, listed, below = count + 1, 2 * count + 1, 2 * count + 2
@@ -55,13 +56,13 @@ def place_asm(count):
 
 @triton.constexpr_function
 def operands_of(count):
-    """Return what the operands of :func:`place_asm` are."""
+    """Return the constraints of the operands of :func:`place_asm`."""
     return ",".join(["=&r"] * (count + 1) + ["r"] * (count + 2))
 
 
 @triton.jit
 def places(masks, n_listed):
-    """Return where vectors of rows, one a thread, go in the lists of warps, and their lengths then.
+    """Return the places of rows, one a thread, in the lists of warps, and how long these are then.
 
     `n_listed` is the same for all threads of a warp.
     """
@@ -90,10 +91,10 @@ def places(masks, n_listed):
 
 @triton.jit
 def entries(lists, at, WIDTH: tl.constexpr, SIZE: tl.constexpr):
-    """Return where the first numbers of entries are, WIDTH of each."""
+    """Return the addresses of the first WIDTH numbers of entries."""
     memory, room = lists
     own = memory + tl.arange(0, LANES) // WARP * (room * (WARP * SIZE))
-    # A product of 64 bits takes one operation.
+    # A product that has 64 bits takes one operation.
     return (own + at.to(tl.int64) * SIZE)[:, None] + tl.arange(0, WIDTH)[None, :]
 
 
@@ -129,7 +130,7 @@ def put(lists, at, x, old, new, mask, d: tl.constexpr):
     itemsize: tl.constexpr = kind.primitive_bitwidth // 8
     WIDTH: tl.constexpr = width_of(d, itemsize)
     SIZE: tl.constexpr = entry_size(d, itemsize)
-    name = (old << NAME) + new
+    name = (old << NAME_BITS) + new
     if kind == tl.float64:
         name = name.to(tl.int64)
     numbers = ()
@@ -148,7 +149,7 @@ def put(lists, at, x, old, new, mask, d: tl.constexpr):
 
 @triton.jit
 def get(lists, i, n_listed, d: tl.constexpr):
-    """Return a row a thread, the i-th of its share: features, clusters, and which are there."""
+    """Return the i-th listed row of each thread: features, old and new cluster, which are there."""
     kind: tl.constexpr = lists[0].dtype.element_ty
     itemsize: tl.constexpr = kind.primitive_bitwidth // 8
     WIDTH: tl.constexpr = width_of(d, itemsize)
@@ -167,4 +168,4 @@ def get(lists, i, n_listed, d: tl.constexpr):
         name = numbers[d].to(tl.int64, bitcast=True).to(tl.int32)
     else:
         name = numbers[d].to(tl.int32, bitcast=True)
-    return x, name >> NAME, name & LOWER, there
+    return x, name >> NAME_BITS, name & LOWER, there

@@ -75,7 +75,7 @@ def move(
 
 @triton.jit
 def one_of(each, f: tl.constexpr, e):
-    """Return entry e of a tuple, or of each entry's part f: what handles it is compiled once."""
+    """Return entry e of a tuple, or that entry's part f: so what handles it is compiled once."""
     found = each[0] if f is None else each[0][f]
     for i in tl.static_range(1, len(each)):
         found = tl.where(e == i, each[i] if f is None else each[i][f], found)

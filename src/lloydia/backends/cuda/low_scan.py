@@ -2,7 +2,7 @@
 
 A program labels rows by their scores (:mod:`low_scores`).  Every thread lists those of its rows
 that are in doubt, which canonical D settles, and those that change, which move from sum to sum:
-threads ask nothing of each other on the way, but where cells are filled.
+threads ask nothing of each other while rows are scored.
 """
 
 from __future__ import annotations

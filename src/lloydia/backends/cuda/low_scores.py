@@ -4,8 +4,9 @@ Scores are those of :mod:`lloydia.exact.certificate`, in float32, in a frame fix
 largest wins, and the second largest says whether that is certain.  A comparison costs more than the
 products of a score, so centres stand in a table of GROUP columns, and only the largest of every
 line and of every column is followed: the best score is the largest of both, and the second
-best is not in its line or not in its column, so it is the second of the lines or of the columns.
-Of few centres, the largest of a line or a column has that one's number for its last bits.
+best is not in its line or not in its column, so it is the second largest of the lines' largest, or
+of the columns'.  Where all centres are in registers, the last bits of these are replaced by the
+number of the line or the column.
 
 **How far off.**  With K the factor of the certificate and e what underflows, the score of a centre
 of norm N is off by at most ``K (R N + N**2) + e <= K (R**2 / 2 + 3 N**2 / 2) + e``.  The table has
@@ -52,7 +53,8 @@ __all__ = [
 UNROLL = tl.constexpr(4)
 
 
-# Squares of norms: of rows that may be certain, and of centres that may win; less than all scores.
+# Squares of norms: rows that may be certain are below the first, centres that may win below the
+# second.  The third is less than every score.
 FAR_ROW, FAR_CENTER, LEAST = tl.constexpr(1e30), tl.constexpr(1e36), tl.constexpr(-3.0e38)
 
 # Numbers of the table that stay in registers.
@@ -78,9 +80,9 @@ def last_of(KEPT):
 
 @triton.constexpr_function
 def factor_of(d, KEPT):
-    """Return K of :mod:`lloydia.exact.certificate`, rounded up; KEPT scores have names.
+    """Return K of :mod:`lloydia.exact.certificate`, rounded up; with KEPT, scores have names.
 
-    It has room for d / 2 + 1 more roundings of ``N**2``.
+    It has room for d / 2 + 1 more roundings of ``N**2``: ``|b_j|**2`` is summed in float32.
     """
     named = 2 * (last_of(KEPT) + 1) if KEPT > 0 else 0
     return (d + 4 + named) * 2.0**-24 * 1.001
@@ -167,7 +169,7 @@ def line_of(reach, least, frame, d: tl.constexpr, KEPT: tl.constexpr):
     a = tl.where(far, float("inf"), 1.5 * factor * farthest + underflow)
     b = 0.5 * factor + 1e-14
     c = tl.where(far, float("inf"), 7.8 * factor * nearest + underflow)
-    # The difference is rounded once more, and what is computed of it.
+    # More than 2: the difference of scores is rounded, and this bound itself.
     twice: tl.constexpr = 2.00003
     return (
         (twice * a).to(tl.float32), 16.0 * twice * b, (twice * c).to(tl.float32), twice * b
@@ -176,7 +178,7 @@ def line_of(reach, least, frame, d: tl.constexpr, KEPT: tl.constexpr):
 
 @triton.jit
 def proof(radius, line):
-    """Return ``2 (F + p)`` of rows whose squared radius that is, or of fewer."""
+    """Return a bound on ``2 (F + p)`` for rows whose squared radius is `radius`, or less."""
     a, b, c, e = line
     return tl.fma(radius, e, tl.minimum(a, tl.fma(radius, b, c)))
 
@@ -294,8 +296,8 @@ def approximate_few(
 ):  # fmt: skip
     """Return what :func:`approximate` does; all centres are in registers."""
     LAST: tl.constexpr = last_of(KEPT)
-    # As k is positive; with what is no constant, and not the same for all threads, to name scores
-    # takes one operation.
+    # All bits but the last: k is positive.  Since the compiler does not know that, and by thread,
+    # to name a score takes one operation.
     others = tl.minimum(tl.arange(0, x[0][0].shape[0]) + k, -1 - LAST)
     names, sure = (), ()
     for e in tl.static_range(EACH):

@@ -1,9 +1,10 @@
 """Rows of few features and few clusters: labelled, and added up in the program's own table.
 
-Rows that change are listed with their features (:mod:`low_lists`), so that to move them from sum to
-sum (:mod:`low_sums`) none is looked for; all threads move them together, when there may be no room
-for more, or at the end.  Where rows get their first labels they are added where they are labelled,
-but for those in doubt, and listed are the few of which the table's limbs do not hold all.
+Rows that change are listed with their features (:mod:`low_lists`), so none is looked for when it
+moves from sum to sum (:mod:`low_sums`).  All threads move listed rows together: when a list might
+not hold what follows, and at the end.  Rows that get their first labels are added where they are
+labelled, except those in doubt; then only rows of which the table's limbs leave something are
+listed.  This is for runs that have a table (:func:`lloydia.backends.cuda.low_sums.table_of`).
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ __all__ = ["LISTED", "label_and_sum"]
 LANES = tl.constexpr(THREADS)
 # Entries of a list for each thread, at most.
 LISTED = tl.constexpr(128)
-# Limbs whose numbers float32 can halve: y (low_sums.single_parts) of any is at least 2**-90.
+# The most limbs of numbers that float32 cuts exactly: y (low_sums.single_parts) of any but 0 is at
+# least 2**-90.
 MOST_SPANNED = tl.constexpr(3)
-# Listed rows of a thread that are on their way together.
+# Listed rows that a thread loads ahead.
 AHEAD = tl.constexpr(2)
 
 
 @triton.jit
 def beyond(left, n_limbs, HELD: tl.constexpr):
-    """Return of which rows the table's limbs leave something, or may."""
+    """Return which rows have something left beyond the table's limbs, or may have."""
     if HELD == 1:
         # Numbers that span so many limbs may vanish in float32's parts.
         left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
@@ -47,8 +49,11 @@ def beyond(left, n_limbs, HELD: tl.constexpr):
 
 @triton.jit
 def first_of(block, n, EACH: tl.constexpr):
-    """Return the row that a block begins with: the last block is as large as the others."""
-    # Blocks after it are within 32 bits, too: there is room for them (placed.MOST_ROWS).
+    """Return the row that a block begins with.
+
+    The last block is as large as the others, and overlaps the one before it.
+    """
+    # Blocks up to two rounds past the last are within 32 bits: placed.MOST_ROWS leaves room.
     return tl.minimum(block * (LANES * EACH), n - LANES * EACH)
 
 
@@ -82,10 +87,11 @@ def label_blocks(
 ):  # fmt: skip
     """Label the rows of some of this program's blocks, but for those in doubt.
 
-    Listed are those that change; where sums BEGIN, rows are added to the table, and listed are
-    those of which something is left.  Returns how many are listed then, by warp, how many each
-    thread labels (where sums BEGIN), how many of its blocks have rows in doubt, which are listed as
-    bits beside the block, and what `coming` is then: the rows of its next block, and their labels.
+    Rows that change are listed; where sums BEGIN, rows are added to the table, and those of which
+    something is left are listed.  `coming` are the rows of this program's next block, and their
+    labels.  Returns how long the warps' lists are then; how many rows each thread labelled, where
+    sums BEGIN; how many of its blocks have rows in doubt, each listed as its number and a bit a
+    row; and what is coming then.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
@@ -96,7 +102,7 @@ def label_blocks(
     for i in range(begin, end):
         block = program + i * n_programs
         first = first_of(block, n, EACH)
-        # Of the last block, so many are another's.
+        # So many rows of the last block are of the block before it.
         passed = block * (LANES * EACH) - first
         after = first_of(block + 2 * n_programs, n, EACH).to(tl.int64)
         if BEGINS:
@@ -108,7 +114,7 @@ def label_blocks(
         here = coming
         # The next rows are on their way while these are scored.
         coming = rows_of(X, block + n_programs, n, d, EACH)
-        # Those after them: to load them here would take registers, too.
+        # Those after them are but prefetched: to load them would take registers, too.
         prefetch(X, after * d, None, LANES * EACH * d)
         if KEPT > 0:
             found, sure = approximate_few(here, kept, frame, k, line, d, GROUP, KEPT, EACH)
@@ -125,7 +131,7 @@ def label_blocks(
             tl.store(here_labels + e * LANES, found[e], mask=listed)
             if BEGINS:
                 n_labelled += listed.to(tl.int32)
-                # Without a mask: others, which are not there or in doubt, add zeros to cluster 0.
+                # No mask: rows of another block, or in doubt, add zeros to cluster 0.
                 own = ()
                 for f in tl.static_range(d):
                     own = own + (tl.where(listed, here[e][f], 0.0),)
@@ -149,7 +155,7 @@ def label_blocks(
 def move_left(
     lists, n_left, lattice, sums, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr
 ):  # fmt: skip
-    """Move what the table's limbs leave of listed rows."""
+    """Move what listed rows have left beyond the table's limbs."""
     lane = tl.arange(0, LANES)
     for i in range(tl.cdiv(tl.max(n_left, 0), WARP)):
         x, old, new, there = get(lists, i, n_left, d)
@@ -164,9 +170,9 @@ def sum_listed(
     lists, n_listed, steps, lattice, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows by this program's table; return of how many something is left.
+    """Move the listed rows in this program's table, so many of each thread.
 
-    These are listed then, by warp.
+    Those of which something is left are listed anew; returns how long the warps' lists are then.
     """
     n_left = tl.zeros((LANES,), tl.int32)
     coming = ()
@@ -184,7 +190,7 @@ def sum_listed(
                 d, HELD, ENTRIES, COPIES, True,
             )  # fmt: skip
             left = there & beyond(left, n_limbs, HELD)
-            # Over entries that were read before, by the same warp.
+            # Over entries that the same warp has read before.
             at, n_left = places((left,), n_left)
             put(lists, at[0], x, old, new, left, d)
     return n_left
@@ -195,9 +201,9 @@ def settle(
     X, n, k, labels, labelled, begin, end, n_listed, n_doubts, current, lists, doubts,
     rows_in_doubt, d: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    """Label rows in doubt: of every thread those of some of its blocks that have any.
+    """Label the rows in doubt of some of the blocks that every thread has listed.
 
-    Returns how many are listed then, by warp, and how many were in doubt.
+    Returns how long the warps' lists are then, and how many rows were in doubt.
     """
     lane = tl.arange(0, LANES)
     count = tl.zeros((), tl.int32)
@@ -239,13 +245,16 @@ def label_and_sum(
 ):  # fmt: skip
     """Assign this program's rows to `current`, and move those that change.
 
-    Return how many changed and how many were in doubt.  Where not `moves`, sums stay; if rows are
-    not `labelled`, which is 1 or 0, all change.  The table has ENTRIES a cluster, COPIES times.
-    There are as many rows as a block has, or more.
+    Return how many changed and how many were in doubt.  If rows are not `labelled`, which is 1 or
+    0, all change.  Where not `moves`, sums stay, and how many changed means nothing for such rows.
+
+    `lists` are the program's memory for them, and the room of each in entries a thread.  The table
+    of own sums has ENTRIES a cluster, COPIES times.  n is a block's rows, or more.
     """
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - tl.program_id(0), tl.num_programs(0))
     scales = scales_of(lattice, bits, d)
-    # Rows of a thread that the table takes, that are listed until then, and until the next look.
+    # Rows of a thread: those that the table takes, that a list holds, and that are labelled until
+    # the next look at both, a multiple of EACH as the others are.
     most = most_steps(bits, COPIES)
     room = tl.minimum(lists[1], most)
     steps = tl.minimum(room, LISTED * 3 // 4)
