@@ -12,13 +12,13 @@ Where to look:
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
-  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`,
-  :mod:`low_moves`; many rows of few clusters :mod:`low_summed`, from :mod:`low_lists` by
-  :mod:`low_sums` in a :mod:`shared_table`; :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the
-  last adds up the inertia and writes what all have found to the host's memory (:mod:`low_cost`).
-  Few features are at most 8.  Up to 512 rows stay in the registers of one program
-  (:mod:`low_alone`); without a limit, which a tolerance sets, these first launches are then one
-  (:mod:`low_whole`).
+  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`, what is in
+  doubt by :mod:`low_canonical`, :mod:`low_moves`; many rows of few clusters :mod:`low_summed`, from
+  :mod:`low_lists` by :mod:`low_sums` in a :mod:`shared_table`; :mod:`low_means`, :mod:`prefetch`,
+  :mod:`barrier`), the last adds up the inertia and writes what all have found to the host's memory
+  (:mod:`low_cost`).  Few features are at most 8.  Up to 512 rows stay in the registers of one
+  program (:mod:`low_alone`); without a limit, which a tolerance sets, these first launches are then
+  one (:mod:`low_whole`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
   centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few

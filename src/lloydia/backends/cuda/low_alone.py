@@ -11,11 +11,11 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import whole
+from lloydia.backends.cuda.low_canonical import canonical
 from lloydia.backends.cuda.low_moves import move, one_of
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
-    canonical,
     features,
     frame_centers,
     tabulate,

@@ -11,23 +11,20 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS, wait_for_all
+from lloydia.backends.cuda.low_canonical import nearest
 from lloydia.backends.cuda.low_cells import fill_cells, look_up
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
-    canonical,
-    canonical_few,
     features,
     keep,
     tabulate,
 )
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["label_rows", "nearest", "rows_of"]
+__all__ = ["label_rows", "rows_of"]
 
 LANES = tl.constexpr(THREADS)
-# Rows in doubt that are settled together, on all threads; of more, each is on a thread.
-AT_ONCE, FEW_DOUBTS = tl.constexpr(16), tl.constexpr(32)
 
 
 @triton.jit
@@ -41,41 +38,6 @@ def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
         row = e * LANES + lane
         x = x + (features(X + first * d, row * d, row < left, d),)
     return x
-
-
-@triton.jit
-def nearest_of_few(X, rows, mask, listed, centers, k, d: tl.constexpr):
-    """Return what canonical does of the rows in `mask`, some at a time on all threads.
-
-    `listed`, with room for a number a thread, is written over.
-    """
-    some = mask.to(tl.int32)
-    rank = tl.cumsum(some, 0) - some
-    count = tl.sum(some, 0)
-    # All have read what was listed.
-    tl.debug_barrier()
-    tl.store(listed + rank, rows, mask=mask)
-    tl.debug_barrier()
-    for first in range(0, count, AT_ONCE):
-        place = first + tl.arange(0, AT_ONCE)
-        row = tl.load(listed + place, mask=place < count, other=0)
-        x = features(X, row.to(tl.int64) * d, place < count, d)
-        label = canonical_few(x, centers, k, d, AT_ONCE, LANES // AT_ONCE)
-        tl.debug_barrier()
-        tl.store(listed + place, label, mask=place < count)
-    tl.debug_barrier()
-    return tl.load(listed + rank, mask=mask, other=0)
-
-
-@triton.jit
-def nearest(X, rows, mask, listed, centers, k, d: tl.constexpr):
-    """Return the labels of rows in doubt, one a thread; `listed` is where they are listed."""
-    new = tl.zeros((LANES,), tl.int32)
-    if tl.sum(mask.to(tl.int32), 0) > FEW_DOUBTS:
-        new = canonical(features(X, rows.to(tl.int64) * d, mask, d), centers, k, d, LANES)
-    else:
-        new = nearest_of_few(X, rows, mask, listed, centers, k, d)
-    return new
 
 
 @triton.jit

@@ -35,8 +35,6 @@ from lloydia.backends.cuda.launching import ceil_div
 __all__ = [
     "approximate",
     "approximate_few",
-    "canonical",
-    "canonical_few",
     "contest",
     "features",
     "frame_centers",
@@ -48,10 +46,6 @@ __all__ = [
     "settled",
     "tabulate",
 ]
-
-# Centres under way at a time.
-UNROLL = tl.constexpr(4)
-
 
 # Squares of norms: rows that may be certain are below the first, centres that may win below the
 # second.  The third is less than every score.
@@ -319,39 +313,3 @@ def approximate_few(
         label = (best.to(tl.int32, bitcast=True) & LAST) * GROUP
         names = names + (label + (column.to(tl.int32, bitcast=True) & LAST),)
     return names, sure
-
-
-@triton.jit
-def canonical(x, centers, k, d: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the labels of a block of rows by canonical D."""
-    least = tl.full((BLOCK,), float("inf"), tl.float64)
-    label = tl.zeros((BLOCK,), tl.int32)
-    for j in tl.range(0, k, loop_unroll_factor=UNROLL):
-        c = features(centers, j * d, j < k, d)
-        D = tl.zeros((BLOCK,), tl.float64)
-        for f in tl.static_range(d):
-            difference = x[f].to(tl.float64) - c[f].to(tl.float64)
-            D += difference * difference
-        label = tl.where(D < least, j, label)
-        least = tl.minimum(least, D)
-    return label
-
-
-@triton.jit
-def canonical_few(x, centers, k, d: tl.constexpr, ROWS: tl.constexpr, ACROSS: tl.constexpr):
-    """Return what :func:`canonical` does of ROWS rows; ACROSS threads look at each."""
-    least = tl.full((ROWS, ACROSS), float("inf"), tl.float64)
-    label = tl.zeros((ROWS, ACROSS), tl.int32)
-    for first in tl.range(0, k, ACROSS, loop_unroll_factor=UNROLL):
-        j = first + tl.arange(0, ACROSS)
-        c = features(centers, j * d, j < k, d)
-        D = tl.zeros((ROWS, ACROSS), tl.float64)
-        for f in tl.static_range(d):
-            difference = x[f].to(tl.float64)[:, None] - c[f].to(tl.float64)[None, :]
-            D += difference * difference
-        better = (D < least) & (j < k)[None, :]
-        label = tl.where(better, j[None, :], label)
-        least = tl.where(better, D, least)
-    # Of equals the first.
-    nearest = tl.min(least, 1)[:, None]
-    return tl.min(tl.where(least == nearest, label, k), 1)

@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
+from lloydia.backends.cuda.low_canonical import nearest
 from lloydia.backends.cuda.low_lists import WARP, get, places, put
 from lloydia.backends.cuda.low_moves import move
-from lloydia.backends.cuda.low_scan import nearest
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
