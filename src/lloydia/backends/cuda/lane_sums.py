@@ -14,6 +14,7 @@ import triton.language as tl
 from lloydia.backends.cuda.exact_numbers import SHIFT, product_error
 
 __all__ = [
+    "add_limbs",
     "add_products",
     "add_whole",
     "at_limb",

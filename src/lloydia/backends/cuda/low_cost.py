@@ -14,13 +14,14 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import leave, resident, wait_for_all
 from lloydia.backends.cuda.distinct import n_missing, see
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
+from lloydia.backends.cuda.lane_sums import add_limbs, shifts_of, zeros
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.low_scores import features
 from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.prefetch import prefetch
 from lloydia.backends.cuda.recording import launch
-from lloydia.backends.cuda.totals import Cost, exponent_of, power, raise_to, rounded
+from lloydia.backends.cuda.totals import Cost, exponent_of, power
 from lloydia.exact import sums as exact
 
 __all__ = [
@@ -36,15 +37,15 @@ __all__ = [
 BLOCK = tl.constexpr(512)
 # Programs that a multiprocessor holds.
 RESIDENT = 4
-# Three limbs and their exponent, the largest term, whether it is done, and the complement of the
-# smallest term that is not 0.
-COST, DONE = 7, tl.constexpr(5)
+# The limbs and their exponent, the largest term, whether it is done, and the complement of the
+# upper half of the smallest term that is not 0.
+LIMBS, COST, DONE = tl.constexpr(3), 7, tl.constexpr(5)
 # The largest term may be that many powers of two beyond that of the first rows.
 MARGIN = tl.constexpr(8)
 # Programs that note which labels occur as they go.
 FIRST = tl.constexpr(16)
-# No float64 that is not negative has bits beyond these.
-NONE = tl.constexpr(0x7FFFFFFFFFFFFFFF)
+# The upper half of a float64 that is not negative has no bits beyond these.
+HALF, NONE = tl.constexpr(32), tl.constexpr(0x7FFFFFFF)
 
 
 @triton.jit
@@ -71,13 +72,16 @@ def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
 def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constexpr):
     """Return the limbs of this program's terms on the grid of an exponent, if none passes it.
 
-    And the largest term, and the complement of the bits of the smallest that is not 0.
+    And the bits of the largest term, and the complement of the upper half of those of the smallest
+    that is not 0.
     """
     first = (bits - exponent) >> 1
     up, further = power(first), power(bits - exponent - first)
-    limb0 = tl.zeros((BLOCK,), tl.float64)
-    limb1, limb2, top = limb0, limb0, limb0
-    tiny = tl.zeros((BLOCK,), tl.int64)
+    shifts = shifts_of(tl.full((), 1.0, tl.float64), bits, LIMBS)
+    limbs = zeros((BLOCK,), LIMBS)
+    top = tl.zeros((BLOCK,), tl.int64)
+    tiny = tl.zeros((BLOCK,), tl.int32)
+    n_added = tl.zeros((), tl.int64)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, centers, weights, d)
@@ -88,22 +92,19 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
         if seen is not None:
             # If all programs did, they would write to the same few addresses at once.
             see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)
-        top = tl.maximum(top, term)
-        small = term.to(tl.int64, bitcast=True) ^ NONE
-        tiny = tl.maximum(tiny, tl.where(term > 0, small, 0))
-        # A lane adds up at most n / BLOCK limbs, which float64 holds.
+        # Numbers that are not negative are in the order of their bits.
+        number = term.to(tl.int64, bitcast=True)
+        top = tl.maximum(top, number)
+        upper = (number >> HALF).to(tl.int32)
+        tiny = tl.maximum(tiny, tl.where(number > 0, upper ^ NONE, 0))
         # Terms that pass the exponent are noticed by the largest.
-        rest = tl.minimum(term * up * further, power(bits))
-        limb = rounded(rest)
-        limb0 += limb
-        rest = (rest - limb) * power(bits)
-        limb = rounded(rest)
-        limb1 += limb
-        limb2 += rounded((rest - limb) * power(bits))
-    return (
-        tl.sum(limb0.to(tl.int64), 0), tl.sum(limb1.to(tl.int64), 0),
-        tl.sum(limb2.to(tl.int64), 0), tl.max(top, 0), tl.max(tiny, 0),
-    )  # fmt: skip
+        limbs = add_limbs(limbs, term * up * further, shifts, LIMBS)
+        n_added += BLOCK
+    found = ()
+    for limb in tl.static_range(LIMBS):
+        bits_of_shift = shifts[limb].to(tl.int64, bitcast=True)
+        found = found + (tl.sum(limbs[limb], 0) - n_added * bits_of_shift,)
+    return found, tl.max(top, 0), tl.max(tiny, 0)
 
 
 @triton.jit
@@ -128,24 +129,21 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     some = tl.arange(0, BLOCK)
     sample = terms(X, some, some < n, labels, centers, weights, d)
     exponent = exponent_of(tl.max(sample, 0)) + MARGIN
-    limb0, limb1, limb2, top, tiny = limbs_of(
-        X, n, labels, centers, weights, exponent, bits, seen, d
-    )
-    raise_to(out + 4, top)
-    tl.atomic_max(out + 6, tiny, sem="relaxed")
+    limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d)
+    tl.atomic_max(out + 4, top, sem="relaxed")
+    tl.atomic_max(out + 6, tiny.to(tl.int64), sem="relaxed")
     wait_for_all(arrivals, n_programs, 0)
     if seen is not None:
         see_rest(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
-    least = (tl.load(out + 6, volatile=True) ^ NONE).to(tl.float64, bitcast=True)
+    # At most the smallest, and of its exponent, if that is not of the least there are.
+    upper = tl.load(out + 6, volatile=True) ^ NONE
+    least = ((upper << HALF) | 1).to(tl.float64, bitcast=True)
     if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
         exponent = exponent_of(largest)
-        limb0, limb1, limb2, top, tiny = limbs_of(
-            X, n, labels, centers, weights, exponent, bits, None, d
-        )
-    tl.atomic_add(out, limb0, sem="relaxed")
-    tl.atomic_add(out + 1, limb1, sem="relaxed")
-    tl.atomic_add(out + 2, limb2, sem="relaxed")
+        limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, None, d)
+    for limb in tl.static_range(LIMBS):
+        tl.atomic_add(out + limb, limbs[limb], sem="relaxed")
     if tl.program_id(0) == 0:
         tl.store(out + 3, exponent.to(tl.int64))
         tl.store(out + DONE, tl.full((), 1, tl.int64))
