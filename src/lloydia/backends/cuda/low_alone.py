@@ -106,7 +106,7 @@ def label_and_move(
         kept, line = frame_centers(current, frame, k, d, KEPT)
         found, sure = approximate_few(x, kept, frame, k, line, d, GROUP, KEPT, EACH)
     else:
-        line = tabulate(current, frame, table, k, d, COLUMNS, GROUP, KEPT, CENTERS)
+        line, _ = tabulate(current, frame, table, k, d, COLUMNS, GROUP, KEPT, CENTERS)
         found, sure = approximate(x, table, frame, k, line, d, COLUMNS, GROUP, EACH)
     each = tl.zeros((LANES,), tl.int32)
     for e in tl.static_range(EACH):

@@ -76,12 +76,12 @@ def label_rows(
     programs wait for each other once.
     """
     program, n_programs = tl.program_id(0), tl.num_programs(0)
-    line = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
+    line, lift = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
     if cells is not None:
         fill_cells(cells, table, listed_doubts, k, sides, line, d, PITCH)
         wait_for_all(arrivals, n_programs, passed)
     if KEPT > 0:
-        kept = keep(table, d, PITCH, KEPT)
+        kept = keep(table, lift, d, PITCH, KEPT)
     lane = tl.arange(0, LANES)
     n_changed = tl.zeros((LANES,), tl.int32)
     n_doubts = tl.zeros((LANES,), tl.int32)

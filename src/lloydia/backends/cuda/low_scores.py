@@ -5,8 +5,16 @@ largest wins, and the second largest says whether that is certain.  A comparison
 products of a score, so centres stand in a table of GROUP columns, and only the largest of every
 line and of every column is followed: the best score is the largest of both, and the second
 best is not in its line or not in its column, so it is the second largest of the lines' largest, or
-of the columns'.  Where all centres are in registers, the last bits of these are replaced by the
-number of the line or the column.
+of the columns'.
+
+**Where all centres are in registers** the last bits of the lines' and the columns' largest are
+replaced by their numbers, and scores are compared by their bits, as integers, three at a time.
+That is the order of those that are not negative, which are more than all others; so all starts are
+raised by the same *lift* L, and what is still negative counts as 0: then the best score is taken
+for less ahead than it is, and where it is negative itself nothing is certain.  The score of the
+nearest centre, at D, is ``(R**2 - D) / 2 + L``.  With ``L = 2 q**2``, q the second least norm of
+all centres, that is positive for rows with ``R <= 1.5 q``, and for others that are less far from
+their centre than from the origin, or not much farther.
 
 **How far off.**  With K the factor of the certificate and e what underflows, the score of a centre
 of norm N is off by at most ``K (R N + N**2) + e <= K (R**2 / 2 + 3 N**2 / 2) + e``.  The table has
@@ -20,7 +28,8 @@ at most
   is more, ``N - R >= D + N / 110``, so the nearest's score is larger by at least ``((N - R)**2 -
   D**2) / 2 >= N**2 / 500``, which is more than the errors of both but 2 e: the gap is no more.
 
-The square of the latter is less than ``5.2 (R**2 + r**2)``.  Centres so far away that float32 could
+The square of the latter is less than ``5.2 (R**2 + r**2)``.  A lift makes all scores off by K L
+more, either way, so twice that is added.  Centres so far away that float32 could
 not hold their scores never win; a row that may be theirs is never certain, nor is any where all
 centres are far.
 """
@@ -30,7 +39,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.launching import INTERPRETED, ceil_div
 
 __all__ = [
     "approximate",
@@ -50,6 +59,8 @@ __all__ = [
 # Squares of norms: rows that may be certain are below the first, centres that may win below the
 # second.  The third is less than every score.
 FAR_ROW, FAR_CENTER, LEAST = tl.constexpr(1e30), tl.constexpr(1e36), tl.constexpr(-3.0e38)
+
+COMPILED = tl.constexpr(not INTERPRETED)
 
 # Numbers of the table that stay in registers.
 MOST_KEPT = 64
@@ -76,10 +87,11 @@ def last_of(KEPT):
 def factor_of(d, KEPT):
     """Return K of :mod:`lloydia.exact.certificate`, rounded up; with KEPT, scores have names.
 
-    It has room for d / 2 + 1 more roundings of ``N**2``: ``|b_j|**2`` is summed in float32.
+    It has room for d / 2 + 1 more roundings of ``N**2``: ``|b_j|**2`` is summed in float32.  And
+    for one of starts that are lifted.
     """
-    named = 2 * (last_of(KEPT) + 1) if KEPT > 0 else 0
-    return (d + 4 + named) * 2.0**-24 * 1.001
+    more = 2 * (last_of(KEPT) + 1) + 1 if KEPT > 0 else 0
+    return (d + 4 + more) * 2.0**-24 * 1.001
 
 
 @triton.jit
@@ -137,6 +149,7 @@ def tabulate(
     """
     reach = 0.0
     least = float("inf")
+    second = float("inf")
     padded = tl.cdiv(k, GROUP) * GROUP
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
@@ -144,15 +157,27 @@ def tabulate(
         for f in tl.static_range(d + 1):
             tl.store(table + j * PITCH + f, entry[f], mask=j < padded)
         reach = tl.maximum(reach, tl.max(tl.where(j < k, squares, 0.0), 0))
-        least = tl.minimum(least, tl.min(tl.where(j < k, squares, float("inf")), 0))
+        squares = tl.where(j < k, squares, float("inf"))
+        own = tl.min(squares, 0)
+        which = tl.min(tl.where(squares == own, j, k), 0)
+        others = tl.min(tl.where(j == which, float("inf"), squares), 0)
+        second = tl.minimum(tl.maximum(least, own), tl.minimum(second, others))
+        least = tl.minimum(least, own)
     # What other threads of this program have stored is read next.
     tl.debug_barrier()
-    return line_of(reach, least, frame, d, KEPT)
+    return line_of(reach, least, second, frame, d, KEPT)
 
 
 @triton.jit
-def line_of(reach, least, frame, d: tl.constexpr, KEPT: tl.constexpr):
-    """Return the line of :func:`proof` for the largest and the least ``|b_j|**2``."""
+def line_of(reach, least, second, frame, d: tl.constexpr, KEPT: tl.constexpr):
+    """Return the line of :func:`proof` and the lift, which is 0 where not all centres are KEPT.
+
+    By the largest ``|b_j|**2``, the least, and the second least, which is infinite of one centre:
+    then it is ahead of nothing by so much that it is certain.
+    """
+    lift = tl.zeros((), tl.float32)
+    if KEPT > 0:
+        lift = 2.0 * tl.minimum(second, FAR_ROW)
     factor: tl.constexpr = factor_of(d, KEPT)
     # Bounds on the largest and the least |c'_j|**2; infinity certifies nothing.
     farthest = reach.to(tl.float64) * 1.00001 + 1e-30
@@ -163,11 +188,11 @@ def line_of(reach, least, frame, d: tl.constexpr, KEPT: tl.constexpr):
     a = tl.where(far, float("inf"), 1.5 * factor * farthest + underflow)
     b = 0.5 * factor + 1e-14
     c = tl.where(far, float("inf"), 7.8 * factor * nearest + underflow)
+    lifted = factor * 1.00001 * lift.to(tl.float64)
     # More than 2: the difference of scores is rounded, and this bound itself.
     twice: tl.constexpr = 2.00003
-    return (
-        (twice * a).to(tl.float32), 16.0 * twice * b, (twice * c).to(tl.float32), twice * b
-    )  # fmt: skip
+    a, c = (twice * (a + lifted)).to(tl.float32), (twice * (c + lifted)).to(tl.float32)
+    return (a, 16.0 * twice * b, c, twice * b), lift
 
 
 @triton.jit
@@ -243,12 +268,21 @@ def approximate(
 
 
 @triton.jit
-def keep(table, d: tl.constexpr, PITCH: tl.constexpr, KEPT: tl.constexpr):
-    """Return the first centres of the table in registers."""
+def lifted(entries, lift, d: tl.constexpr, KEPT: tl.constexpr):
+    """Return the entries of centres, with all starts raised."""
+    kept = ()
+    for j in tl.static_range(KEPT):
+        kept = kept + (entries[j][:d] + (entries[j][d] + lift,),)
+    return kept
+
+
+@triton.jit
+def keep(table, lift, d: tl.constexpr, PITCH: tl.constexpr, KEPT: tl.constexpr):
+    """Return the first centres of the table, in registers, and lifted."""
     kept = ()
     for j in tl.static_range(KEPT):
         kept = kept + (features(table, j * PITCH, None, d + 1),)
-    return kept
+    return lifted(kept, lift, d, KEPT)
 
 
 @triton.jit
@@ -256,31 +290,65 @@ def frame_centers(centers, frame, k, d: tl.constexpr, KEPT: tl.constexpr):
     """Return what :func:`tabulate` and :func:`keep` do, without a table: each thread by itself."""
     reach = tl.full((), 0.0, tl.float32)
     least = tl.full((), float("inf"), tl.float32)
+    second = least
     kept = ()
     for j in tl.static_range(KEPT):
         there = tl.full((), j, tl.int32) < k
         entry, square = entry_of(features(centers, j * d, there, d), there, frame, d, KEPT)
         kept = kept + (entry,)
         reach = tl.maximum(reach, tl.where(there, square, 0.0))
-        least = tl.minimum(least, tl.where(there, square, float("inf")))
-    return kept, line_of(reach, least, frame, d, KEPT)
+        own = tl.where(there, square, float("inf"))
+        second = tl.minimum(second, tl.maximum(least, own))
+        least = tl.minimum(least, own)
+    line, lift = line_of(reach, least, second, frame, d, KEPT)
+    return lifted(kept, lift, d, KEPT), line
 
 
 @triton.jit
-def named(top, i: tl.constexpr, others):
-    """Return scores whose last bits are the number i; `others` has the bits that stay."""
-    return ((top.to(tl.int32, bitcast=True) & others) | i).to(tl.float32, bitcast=True)
+def most_of_three(a, b, c):
+    """Return the largest of three: one instruction, if compilers do not take it apart."""
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "max.s32 $0, $1, $2; max.s32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
+            dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    return tl.maximum(tl.maximum(a, b), c)
 
 
 @triton.jit
-def two_largest(tops):
-    """Return the largest of some vectors, and the second largest."""
-    best, second = tops[0], tl.full(tops[0].shape, LEAST, tl.float32)
-    for i in tl.static_range(1, len(tops)):
-        beaten = tl.minimum(best, tops[i])
-        second = beaten if i == 1 else tl.maximum(second, beaten)
-        best = tl.maximum(best, tops[i])
+def most_of(values):
+    """Return the largest of some vectors."""
+    count: tl.constexpr = len(values)
+    most = values[0]
+    for i in tl.static_range(1, count - 1, 2):
+        most = most_of_three(most, values[i], values[i + 1])
+    return tl.maximum(most, values[count - 1]) if count % 2 == 0 else most
+
+
+@triton.jit
+def two_most(values):
+    """Return the largest of some vectors, and the second largest, or 0 of one alone."""
+    count: tl.constexpr = len(values)
+    best, second = values[0], tl.zeros_like(values[0])
+    if count > 1:
+        best, second = tl.maximum(best, values[1]), tl.minimum(best, values[1])
+    for i in tl.static_range(2, count - 1, 2):
+        high, low = tl.maximum(values[i], values[i + 1]), tl.minimum(values[i], values[i + 1])
+        second = most_of_three(tl.minimum(best, high), second, low)
+        best = tl.maximum(best, high)
+    if (count > 2) & (count % 2 == 1):
+        second = tl.maximum(second, tl.minimum(best, values[count - 1]))
+        best = tl.maximum(best, values[count - 1])
     return best, second
+
+
+@triton.jit
+def named(vectors, others):
+    """Return vectors whose last bits are their numbers; `others` has the bits that stay."""
+    out = ()
+    for i in tl.static_range(len(vectors)):
+        out = out + ((vectors[i] & others) | i,)
+    return out
 
 
 @triton.jit
@@ -296,20 +364,19 @@ def approximate_few(
     names, sure = (), ()
     for e in tl.static_range(EACH):
         y = framed(x[e], frame, d)
+        table = ()
+        for j in tl.static_range(KEPT):
+            table = table + (score(y, kept[j], d).to(tl.int32, bitcast=True),)
         lines, columns = (), ()
         for j in tl.static_range(0, KEPT, GROUP):
-            top, before, columns = score(y, kept[j], d), columns, ()
-            for i in tl.static_range(GROUP):
-                found = top if i == 0 else score(y, kept[j + i], d)
-                top = tl.maximum(top, found)
-                columns = columns + ((found if j == 0 else tl.maximum(before[i], found)),)
-            lines = lines + (named(top, j // GROUP, others),)
-        before, columns = columns, ()
+            lines = lines + (most_of(table[j : j + GROUP]),)
         for i in tl.static_range(GROUP):
-            columns = columns + (named(before[i], i, others),)
-        best, second = two_largest(lines)
-        column, behind = two_largest(columns)
-        sure = sure + (settled(y, best, tl.maximum(second, behind), line, d),)
-        label = (best.to(tl.int32, bitcast=True) & LAST) * GROUP
-        names = names + (label + (column.to(tl.int32, bitcast=True) & LAST),)
+            columns = columns + (most_of(table[i::GROUP]),)
+        best, second = two_most(named(lines, others))
+        column, behind = two_most(named(columns, others))
+        second = most_of_three(second, behind, tl.zeros_like(second))
+        label = (best & LAST) * GROUP + (column & LAST)
+        best, second = best.to(tl.float32, bitcast=True), second.to(tl.float32, bitcast=True)
+        sure = sure + (settled(y, best, second, line, d),)
+        names = names + (label,)
     return names, sure

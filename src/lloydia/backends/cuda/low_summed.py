@@ -79,7 +79,7 @@ def labels_of(labels, block, n, EACH: tl.constexpr):
 
 @triton.jit
 def label_blocks(
-    X, n, k, labels, begin, end, coming, n_listed, n_doubts, frame, line, table, lists,
+    X, n, k, labels, begin, end, coming, n_listed, n_doubts, frame, line, lift, table, lists,
     doubts, lattice, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, EACH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
     PITCH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
@@ -97,7 +97,7 @@ def label_blocks(
     lane = tl.arange(0, LANES)
     n_labelled = tl.zeros((LANES,), tl.int32)
     if KEPT > 0:
-        kept = keep(table, d, PITCH, KEPT)
+        kept = keep(table, lift, d, PITCH, KEPT)
     coming, known = coming
     for i in range(begin, end):
         block = program + i * n_programs
@@ -258,7 +258,7 @@ def label_and_sum(
     most = most_steps(bits, COPIES)
     room = tl.minimum(lists[1], most)
     steps = tl.minimum(room, LISTED * 3 // 4)
-    line = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
+    line, lift = tabulate(current, frame, table, k, d, PITCH, GROUP, KEPT, CENTERS)
     n_listed = tl.zeros((LANES,), tl.int32)
     n_doubts = tl.zeros((LANES,), tl.int32)
     # Labels may be anything before the first ones.
@@ -272,7 +272,7 @@ def label_and_sum(
         if begun:
             n_listed, n_labelled, n_doubts, coming = label_blocks(
                 X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
-                n_listed, n_doubts, frame, line, table, lists, doubts, lattice, scales,
+                n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice, scales,
                 own_sums, bits, n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, True,
             )  # fmt: skip
@@ -281,7 +281,7 @@ def label_and_sum(
         elif block < n_blocks:
             n_listed, _, n_doubts, coming = label_blocks(
                 X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
-                n_listed, n_doubts, frame, line, table, lists, doubts, lattice,
+                n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice,
                 scales, own_sums, bits, n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
             )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Scores of rows of few features: what is certain is so, and most rows are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.launching import EXACT, place
+from lloydia.backends.cuda.low_scores import (
+    approximate_few,
+    features,
+    frame_centers,
+    group_of,
+    keep,
+    kept_of,
+    tabulate,
+)
+
+ROWS = 128
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def certify(
+    X, n, centers, k, frame_ptr, table, found, certain,
+    d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
+    TABLE: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
+    frame = ()
+    for f in tl.static_range(d + 1):
+        frame = frame + (tl.load(frame_ptr + f).to(kind),)  # noqa: RUF005
+    if TABLE:
+        line, lift = tabulate(centers, frame, table, k, d, PITCH, GROUP, KEPT, 32)
+        kept = keep(table, lift, d, PITCH, KEPT)
+    else:
+        kept, line = frame_centers(centers, frame, k, d, KEPT)
+    for first in range(0, n, ROWS):
+        rows = first + tl.arange(0, ROWS)
+        x = (features(X, rows * d, rows < n, d),)
+        names, sure = approximate_few(x, kept, frame, k, line, d, GROUP, KEPT, 1)
+        tl.store(found + rows, names[0], mask=rows < n)
+        tl.store(certain + rows, sure[0].to(tl.int32), mask=rows < n)
+
+
+def certified(X, centers, origin, scale, table):
+    there = place("cuda")
+    (n, d), k = X.shape, len(centers)
+    frame = torch.tensor([*origin, scale], dtype=torch.float64, device=there)
+    found, certain = torch.full((2, n), -9, dtype=torch.int32, device=there)
+    pitch = triton.next_power_of_2(d + 1)
+    memory = torch.zeros((k + 7) * pitch, dtype=torch.float32, device=there)
+    certify[(1,)](
+        torch.from_numpy(X).to(there), n, torch.from_numpy(centers).to(there), k, frame, memory,
+        found, certain, d=d, PITCH=pitch, GROUP=group_of(k), KEPT=kept_of(k, d), TABLE=table,
+        ROWS=ROWS, num_warps=4, **EXACT,
+    )  # fmt: skip
+    return found.cpu().numpy(), certain.cpu().numpy() > 0
+
+
+def nearest_is_certain(X, centers, found, sure):
+    """Assert by rational arithmetic that rows that are `sure` have their only nearest centre."""
+    exact = [[Fraction(float(v)) for v in c] for c in centers]
+    for x, label in zip(X[sure], found[sure]):
+        row = [Fraction(float(v)) for v in x]
+        D = [sum((a - b) ** 2 for a, b in zip(row, c)) for c in exact]
+        assert all(D[label] < other for j, other in enumerate(D) if j != label)
+
+
+def place_centers(kind, rng, k, d):
+    if kind == "usual":
+        return rng.normal(size=(k, d))
+    if kind == "one at the origin":
+        centers = rng.normal(size=(k, d))
+        centers[k // 2] = 0.0
+        return centers
+    if kind == "one far away":
+        centers = rng.normal(size=(k, d))
+        centers[-1] = 1e6
+        return centers
+    # All on one side of the rows, which makes most scores negative.
+    return rng.normal(scale=0.1, size=(k, d)) + 3.0
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("d", "k"), [(1, 32), (1, 1), (2, 5), (3, 16), (3, 2), (7, 8), (4, 9)])
+@pytest.mark.parametrize("kind", ["usual", "one at the origin", "one far away", "on one side"])
+def test_what_is_certain_is_nearest(kind, d, k, dtype, table):
+    """Among others rows between two centres, off by a few last places."""
+    rng = np.random.default_rng(d * 100 + k)
+    centers = place_centers(kind, rng, k, d).astype(dtype)
+    X = rng.normal(scale=1.5, size=(200, d)).astype(dtype)
+    pairs = rng.integers(k, size=(100, 2))
+    between = (centers[pairs[:, 0]].astype(np.float64) + centers[pairs[:, 1]]) / 2
+    off = 2.0 ** rng.uniform(-26, -14, size=(100, 1))
+    X[:100] = between * (1 + off * rng.normal(size=(100, d)))
+    # A frame that other rows might have led to, too.
+    found, sure = certified(X, centers, rng.normal(scale=0.1, size=d), 0.5, table)
+    nearest_is_certain(X, centers, found, sure)
+    if kind != "on one side":
+        assert sure[100:].mean() > 0.95
+
+
+def test_rows_that_are_not_finite_are_never_certain():
+    X = np.array([[np.inf, 0], [np.nan, 1], [-np.inf, np.inf], [1e30, 1e30], [1, 1]], np.float32)
+    centers = np.array([[1, 1], [-1, -1], [3, -2]], np.float32)
+    for table in (False, True):
+        _, sure = certified(X, centers, (0.0, 0.0), 1.0, table)
+        assert sure.tolist() == [False, False, False, False, True]
