@@ -17,13 +17,12 @@ from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_summed import label_and_sum
+from lloydia.backends.cuda.low_summed import label_and_sum, lists_of
 from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")
 
-LANES = tl.constexpr(THREADS)
 POISON = -(1 << 30)
 # Entries behind a list that nobody may write to.
 GUARD = 256
@@ -32,7 +31,7 @@ GUARD = 256
 @triton.jit(do_not_specialize=["n", "k", "labelled", "n_limbs", "bits", "room"])
 def label_and_move(
     X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, listed, doubts, room, table,
-    own, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
+    own, stored, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
     GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
     COPIES: tl.constexpr,
 ):  # fmt: skip
@@ -46,12 +45,10 @@ def label_and_move(
         clear(own, k, PITCH, COPIES)
     limb_size = k.to(tl.int64) * (d + 1)
     if COPIES > 0:
-        listed_room = tl.minimum(room // LANES, low_summed.LISTED)
-        own_lists = program * listed_room * (LANES * entry_size(d, kind.primitive_bitwidth // 8))
         own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
         n_changed, _ = label_and_sum(
-            X, n, k, labels, labelled, current, frame, table,
-            (listed.to(tl.pointer_type(kind)) + own_lists, listed_room),
+            X, n, k, labels, stored, labelled, current, frame, table,
+            lists_of(listed, room, stored, kind, d),
             own_doubts, own_doubts + room // EACH, sums, own, lattice, bits, n_limbs, limb_size,
             n > 0,
             d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
@@ -139,6 +136,10 @@ def test_labels_and_sums_are_those_of_the_host(
         listed = programs * min(room, low_summed.LISTED.value * THREADS)
         sizes[1] += sizes[1] // each
         sizes[0] = listed * entry_size(d, X.itemsize) * X.itemsize // 4
+    stored = None
+    if copies > 0 and dtype == "float64":
+        sizes[0] = listed * entry_size(1, 4)
+        stored = torch.full((blocks * each * THREADS * d + GUARD,), float("nan"))
     lists = [torch.full((size + GUARD,), POISON, dtype=torch.int32) for size in sizes]
     table = torch.full(((k + 7) * next_power(d + 1),), float("nan"))
     own = torch.full((WORDS,), 7, dtype=torch.int32)
@@ -152,7 +153,7 @@ def test_labels_and_sums_are_those_of_the_host(
     for iteration, moved in enumerate((0.05, 3.0, 0.0)):
         label_and_move[(programs,)](
             rows, n, k, numbers, labels, min(iteration, 1), found, grid.n_limbs, bits,
-            torch.from_numpy(centers), *lists, room, table, own, counts, d=d, EACH=each,
+            torch.from_numpy(centers), *lists, room, table, own, stored, counts, d=d, EACH=each,
             COLUMNS=next_power(d + 1), GROUP=group_of(k), KEPT=kept_of(k, d), HELD=held,
             PITCH=pitch, COPIES=copies,
         )  # fmt: skip
@@ -164,6 +165,7 @@ def test_labels_and_sums_are_those_of_the_host(
         assert counts.sum() == np.count_nonzero(expected != before)
         for part, size in ((labels, n), *zip(lists, sizes)):
             assert (part[size:] == POISON).all()
+        assert stored is None or stored[-GUARD:].isnan().all()
         before = expected
         centers = (centers + rng.normal(scale=moved, size=centers.shape)).astype(X.dtype)
 

@@ -111,12 +111,13 @@ def _check_there(device: str, number: int) -> None:
 def row_bytes(d: int, width: int) -> int:
     """Return what a run takes a row of d features.
 
-    A label, a distance and an entry in two lists, for few features three and two bytes of cells;
-    for more also what sorts and settles rows, and half-precision copies of this width, 0 if they
-    are there, with bounds.
+    A label, a distance and an entry in two lists.  For few features, at most: another list, two
+    bytes of cells, and rows that are listed with their features, or stored in float32.  For more
+    also what sorts and settles rows, and half-precision copies of this width, 0 if they are there,
+    with bounds.
     """
     if d <= MOST_FEATURES:
-        return 26
+        return 26 + 6 * d
     return 72 + (2 * width + 8 if width else 0)
 
 

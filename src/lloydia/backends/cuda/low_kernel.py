@@ -9,20 +9,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.barrier import THREADS, leave, wait_for_all
+from lloydia.backends.cuda.barrier import leave, wait_for_all
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION, N_CHANGED, N_RECHECKED
 from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
-from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows, rows_of
-from lloydia.backends.cuda.low_summed import LISTED, label_and_sum
+from lloydia.backends.cuda.low_summed import label_and_sum, lists_of
 from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 
 __all__ = ["low_kernel"]
 
-LANES = tl.constexpr(THREADS)
 
 
 @triton.jit(
@@ -35,7 +33,7 @@ def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
     current, history, n_slots, report, flow, settles, limit,
     listed, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
-    own_memory,
+    own_memory, stored,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -57,6 +55,8 @@ def low_kernel(
         1: an assignment to the last centres follows; or 0.  Also where the limit ends iterations.
     own_memory : int32 (low_sums.WORDS,), or None
         What a program's own table is in where there is no shared memory.
+    stored : float32 (...), or None
+        Where rows are stored in the frame; only where there is a table.
     ALONE : bool
         Whether one program looks at all rows together.
     """
@@ -95,15 +95,11 @@ def low_kernel(
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
         elif COPIES > 0:
-            # This program's lists: rows that change, with their features; and rows in doubt.
-            listed_room = tl.minimum(room // LANES, LISTED)
-            own_lists = (
-                program * listed_room * (LANES * entry_size(d, kind.primitive_bitwidth // 8))
-            )
+            # This program's lists: rows that change, and rows in doubt.
+            own_lists = lists_of(listed, room, stored, kind, d)
             own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
             n_changed, n_doubts = label_and_sum(
-                X, n, k, labels, labelled, current, frame, table,
-                (listed.to(tl.pointer_type(kind)) + own_lists, listed_room),
+                X, n, k, labels, stored, labelled, current, frame, table, own_lists,
                 own_doubts, own_doubts + room // EACH, own, own_sums, lattice, bits, n_limbs,
                 limb_size, moves,
                 d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LowMemory"]
 
 # What follows the zeros, by its number.
-LISTED, DOUBTS, TABLE, CELLS, OWN, HISTORY = range(6)
+LISTED, DOUBTS, TABLE, CELLS, OWN, HISTORY, STORED = range(7)
 
 
 class LowMemory:
@@ -54,6 +54,8 @@ class LowMemory:
         See :mod:`lloydia.backends.cuda.low_cells`.
     own_memory : int32 (low_sums.WORDS,) or None
         See :mod:`lloydia.backends.cuda.shared_table`.
+    stored : float32 (...) or None
+        See :mod:`lloydia.backends.cuda.low_summed`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
     """
@@ -141,6 +143,11 @@ class LowMemory:
     def own_memory(self) -> torch.Tensor | None:
         own = self._room(OWN, torch.int32)
         return own if own.numel() > 0 else None
+
+    @cached_property
+    def stored(self) -> torch.Tensor | None:
+        stored = self._room(STORED, torch.float32)
+        return stored if stored.numel() > 0 else None
 
     @cached_property
     def history(self) -> torch.Tensor:

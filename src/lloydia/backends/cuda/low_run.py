@@ -281,7 +281,7 @@ class LowRun(LowTold):
             self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
             None if self.spread is None else self.spread.limit,
             *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
-            n_iterations, int(assigns), self.own_memory,
+            n_iterations, int(assigns), self.own_memory, self.stored,
             d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,

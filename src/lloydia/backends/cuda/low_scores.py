@@ -108,14 +108,20 @@ def features(source, at, mask, d: tl.constexpr):
 
 @triton.jit
 def framed(x, frame, d: tl.constexpr):
-    """Return features in the frame (d origins and the scale), in float32."""
-    kind: tl.constexpr = frame[0].dtype
-    y = ()
-    for f in tl.static_range(d):
-        # The scale is a power of two: the difference is rounded once.  Where an origin times the
-        # scale is beyond the type, y is infinite, and no row is certain.
-        y = y + (tl.fma(x[f].to(kind), frame[d], -(frame[f] * frame[d])).to(tl.float32),)
-    return y
+    """Return features in the frame (d origins and the scale), in float32.
+
+    Without a frame they are that already.
+    """
+    if frame is None:
+        return x
+    else:
+        kind: tl.constexpr = frame[0].dtype
+        y = ()
+        for f in tl.static_range(d):
+            # The scale is a power of two: the difference is rounded once.  Where an origin times
+            # the scale is beyond the type, y is infinite, and no row is certain.
+            y = y + (tl.fma(x[f].to(kind), frame[d], -(frame[f] * frame[d])).to(tl.float32),)
+        return y
 
 
 @triton.jit

@@ -67,8 +67,8 @@ class LowShape:
     n_zeros : int
         Numbers that begin with zeros.
     places : tuple of int
-        Where the lists, the table, the cells, the interpreter's own sums and the centres of
-        iterations begin, in bytes, beyond the zeros, and where they end.
+        Where the lists, the table, the cells, the interpreter's own sums, the centres of iterations
+        and the stored rows begin, in bytes, beyond the zeros, and where they end.
     """
 
     each: int
@@ -113,13 +113,17 @@ def shape_of(
     cells = cell_type(k).itemsize * sides**d if sides else 0
     # Compiled, programs have shared memory.
     own = 4 * WORDS if has_table and INTERPRETED else 0
+    # The frame is found in less precision than float64 has: to read that once is enough.
+    stores = has_table and itemsize == 8
+    stored = 4 * d * ceil_div(n, block) * block if stores else 0
     listed, doubts, history = 8 * programs * room, 4 * programs * room, n_slots * k * d * itemsize
     if has_table:
-        size = entry_size(d, itemsize) * itemsize
+        # Rows that are stored are listed by their numbers.
+        size = 4 * entry_size(1, 4) if stores else itemsize * entry_size(d, itemsize)
         listed = programs * min(room, LISTED.value * THREADS) * size
         # Blocks of threads that have rows in doubt, and these rows.
         doubts += doubts // (block // THREADS)
-    parts = listed, doubts, 4 * (k + 7) * columns, cells, own, history
+    parts = listed, doubts, 4 * (k + 7) * columns, cells, own, history, stored
     n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
     first, *rest = map(aligned, (8 * n_zeros, *parts))
     alone = n <= block and not sides and not has_table

@@ -5,6 +5,10 @@ moves from sum to sum (:mod:`low_sums`).  All threads move listed rows together:
 not hold what follows, and at the end.  Rows that get their first labels are added where they are
 labelled, except those in doubt; then only rows of which the table's limbs leave something are
 listed.  This is for runs that have a table (:func:`lloydia.backends.cuda.low_sums.table_of`).
+
+Of float64 rows scores take but what float32 keeps of them, in the frame.  So that is *stored* when
+rows get their first labels, feature by feature, and read instead of them from then on; rows that
+change are listed by their numbers, and looked up.
 """
 
 from __future__ import annotations
@@ -14,19 +18,20 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.low_canonical import nearest
-from lloydia.backends.cuda.low_lists import WARP, get, places, put
+from lloydia.backends.cuda.low_lists import WARP, entry_size, get, places, put
 from lloydia.backends.cuda.low_moves import move
 from lloydia.backends.cuda.low_scores import (
     approximate,
     approximate_few,
     features,
+    framed,
     keep,
     tabulate,
 )
-from lloydia.backends.cuda.low_sums import flush, most_steps, scales_of, sum_rows
+from lloydia.backends.cuda.low_sums import clear, flush, most_steps, scales_of, sum_rows
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["LISTED", "label_and_sum"]
+__all__ = ["LISTED", "label_and_sum", "lists_of"]
 
 LANES = tl.constexpr(THREADS)
 # Entries of a list for each thread, at most.
@@ -78,9 +83,86 @@ def labels_of(labels, block, n, EACH: tl.constexpr):
 
 
 @triton.jit
+def stored_at(stored, block, d: tl.constexpr, EACH: tl.constexpr):
+    """Return where a block's rows are stored: feature by feature."""
+    return stored + tl.full((), LANES * EACH * d, tl.int64) * block
+
+
+@triton.jit
+def store(stored, block, y, d: tl.constexpr, EACH: tl.constexpr):
+    """Store a block's rows in the frame, EACH a thread."""
+    at = stored_at(stored, block, d, EACH) + tl.arange(0, LANES)
+    for e in tl.static_range(EACH):
+        for f in tl.static_range(d):
+            tl.store(at + (f * EACH + e) * LANES, y[e][f])
+
+
+@triton.jit
+def rows_to_score(X, stored, block, n, d: tl.constexpr, EACH: tl.constexpr):
+    """Return a block's rows, EACH a thread: their features, or, if they are stored, what is."""
+    if stored is None:
+        return rows_of(X, block, n, d, EACH)
+    else:
+        # Two past the last are stored nowhere.
+        last = tl.cdiv(n, LANES * EACH) - 1
+        at = stored_at(stored, tl.minimum(block, last), d, EACH) + tl.arange(0, LANES)
+        y = ()
+        for e in tl.static_range(EACH):
+            own = ()
+            for f in tl.static_range(d):
+                own = own + (tl.load(at + (f * EACH + e) * LANES),)
+            y = y + (own,)
+        return y
+
+
+@triton.jit
+def lists_of(listed, room, stored, kind: tl.constexpr, d: tl.constexpr):
+    """Return this program's lists, as :mod:`low_lists` takes them, in the memory of all programs.
+
+    `room` are the rows of a program; `kind` is the type of their features where these are listed.
+    """
+    room = tl.minimum(room // LANES, LISTED)
+    if stored is None:
+        listed = listed.to(tl.pointer_type(kind))
+        size: tl.constexpr = LANES * entry_size(d, kind.primitive_bitwidth // 8)
+        return listed + tl.program_id(0) * room.to(tl.int64) * size, room
+    else:
+        return listed + tl.program_id(0) * room.to(tl.int64) * (LANES * entry_size(1, 4)), room
+
+
+@triton.jit
+def list_rows(lists, at, x, rows, stored, old, new, mask, d: tl.constexpr):
+    """List rows, one a thread: with their features, or, if rows are stored, by their numbers."""
+    if stored is None:
+        put(lists, at, x, old, new, mask, d)
+    else:
+        put(lists, at, (rows,), old, new, mask, 1)
+
+
+@triton.jit
+def listed_at(lists, i, n_listed, stored, d: tl.constexpr):
+    """Return what the lists have of the i-th row of each thread, and which are there."""
+    return get(lists, i, n_listed, d if stored is None else 1)
+
+
+@triton.jit
+def listed_row(X, found, stored, d: tl.constexpr):
+    """Return what is needed of listed rows: features, number, old and new cluster, which are there.
+
+    Rows that are listed with their features are all number 0.
+    """
+    x, old, new, there = found
+    if stored is None:
+        return x, tl.zeros((LANES,), tl.int32), old, new, there
+    else:
+        rows = x[0]
+        return features(X, rows.to(tl.int64) * d, there, d), rows, old, new, there
+
+
+@triton.jit
 def label_blocks(
-    X, n, k, labels, begin, end, coming, n_listed, n_doubts, frame, line, lift, table, lists,
-    doubts, lattice, scales, own_sums, bits, n_limbs,
+    X, n, k, labels, stored, begin, end, coming, n_listed, n_doubts, frame, line, lift, table,
+    lists, doubts, lattice, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, EACH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
     PITCH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
     BEGINS: tl.constexpr,
@@ -93,12 +175,16 @@ def label_blocks(
     sums BEGIN; how many of its blocks have rows in doubt, each listed as its number and a bit a
     row; and what is coming then.
     """
-    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    program, n_programs, n_blocks = tl.program_id(0), tl.num_programs(0), tl.cdiv(n, LANES * EACH)
     lane = tl.arange(0, LANES)
     n_labelled = tl.zeros((LANES,), tl.int32)
     if KEPT > 0:
         kept = keep(table, lift, d, PITCH, KEPT)
-    coming, known = coming
+    first_coming, known = coming
+    coming = first_coming
+    READS: tl.constexpr = BEGINS or stored is None
+    if BEGINS and stored is not None:
+        coming = rows_of(X, program + begin * n_programs, n, d, EACH)
     for i in range(begin, end):
         block = program + i * n_programs
         first = first_of(block, n, EACH)
@@ -113,13 +199,24 @@ def label_blocks(
             prefetch(labels, after, None, LANES * EACH)
         here = coming
         # The next rows are on their way while these are scored.
-        coming = rows_of(X, block + n_programs, n, d, EACH)
         # Those after them are but prefetched: to load them would take registers, too.
-        prefetch(X, after * d, None, LANES * EACH * d)
-        if KEPT > 0:
-            found, sure = approximate_few(here, kept, frame, k, line, d, GROUP, KEPT, EACH)
+        if READS:
+            coming = rows_of(X, block + n_programs, n, d, EACH)
+            prefetch(X, after * d, None, LANES * EACH * d)
+            y = ()
+            for e in tl.static_range(EACH):
+                y = y + (framed(here[e], frame, d),)
+            if stored is not None:
+                store(stored, block, y, d, EACH)
         else:
-            found, sure = approximate(here, table, frame, k, line, d, PITCH, GROUP, EACH)
+            coming = rows_to_score(X, stored, block + n_programs, n, d, EACH)
+            ahead = tl.minimum(block + 2 * n_programs, n_blocks - 1).to(tl.int64)
+            prefetch(stored, ahead * (LANES * EACH * d), None, LANES * EACH * d)
+            y = here
+        if KEPT > 0:
+            found, sure = approximate_few(y, kept, None, k, line, d, GROUP, KEPT, EACH)
+        else:
+            found, sure = approximate(y, table, None, k, line, d, PITCH, GROUP, EACH)
         # Bits of a thread's rows that are this block's.
         own_bits = ((1 << EACH) - 1) << (passed - lane + (LANES - 1)) // LANES
         doubtful = tl.zeros((LANES,), tl.int32)
@@ -143,22 +240,27 @@ def label_blocks(
             changed = changed + (listed,)
         at, n_listed = places(changed, n_listed)
         for e in tl.static_range(EACH):
-            put(lists, at[e], here[e], before[e], found[e], changed[e], d)
+            rows = first + lane + e * LANES
+            list_rows(lists, at[e], here[e], rows, stored, before[e], found[e], changed[e], d)
         doubtful = doubtful & own_bits
         to = doubts + lane + (n_doubts * LANES).to(tl.int64)
         tl.store(to, i << EACH | doubtful, mask=doubtful > 0)
         n_doubts += (doubtful > 0).to(tl.int32)
+    if BEGINS and stored is not None:
+        coming = first_coming
     return n_listed, n_labelled, n_doubts, (coming, known)
 
 
 @triton.jit
 def move_left(
-    lists, n_left, lattice, sums, bits, n_limbs, limb_size, d: tl.constexpr, HELD: tl.constexpr
+    X, lists, stored, n_left, lattice, sums, bits, n_limbs, limb_size,
+    d: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Move what listed rows have left beyond the table's limbs."""
     lane = tl.arange(0, LANES)
     for i in range(tl.cdiv(tl.max(n_left, 0), WARP)):
-        x, old, new, there = get(lists, i, n_left, d)
+        found = listed_at(lists, i, n_left, stored, d)
+        x, _, old, new, there = listed_row(X, found, stored, d)
         move(
             x, lane, there, old, new, None, lattice, sums, bits, n_limbs, limb_size,
             d, False, False, HELD,
@@ -167,7 +269,7 @@ def move_left(
 
 @triton.jit
 def sum_listed(
-    lists, n_listed, steps, lattice, scales, own_sums, bits, n_limbs,
+    X, lists, stored, n_listed, steps, lattice, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows in this program's table, so many of each thread.
@@ -175,16 +277,28 @@ def sum_listed(
     Those of which something is left are listed anew; returns how long the warps' lists are then.
     """
     n_left = tl.zeros((LANES,), tl.int32)
-    coming = ()
+    coming, following = (), ()
     for e in tl.static_range(AHEAD):
-        coming = coming + (get(lists, e, n_listed, d),)
+        found = listed_at(lists, e, n_listed, stored, d)
+        coming = coming + (listed_row(X, found, stored, d),)
+        if stored is not None:
+            following = following + (listed_at(lists, AHEAD + e, n_listed, stored, d),)
     for i in tl.range(0, steps, AHEAD, num_stages=1):
+        # The next rows are on their way while these are added; and the numbers of those after them.
         here, coming = coming, ()
-        # The next rows are on their way while these are added.
         for e in tl.static_range(AHEAD):
-            coming = coming + (get(lists, i + AHEAD + e, n_listed, d),)
+            if stored is None:
+                found = listed_at(lists, i + AHEAD + e, n_listed, stored, d)
+            else:
+                found = following[e]
+            coming = coming + (listed_row(X, found, stored, d),)
+        if stored is not None:
+            following = ()
+            for e in tl.static_range(AHEAD):
+                found = listed_at(lists, i + 2 * AHEAD + e, n_listed, stored, d)
+                following = following + (found,)
         for e in tl.static_range(AHEAD):
-            x, old, new, there = here[e]
+            x, rows, old, new, there = here[e]
             left = sum_rows(
                 x, there, old, new, own_sums, scales, lattice, bits,
                 d, HELD, ENTRIES, COPIES, True,
@@ -192,13 +306,13 @@ def sum_listed(
             left = there & beyond(left, n_limbs, HELD)
             # Over entries that the same warp has read before.
             at, n_left = places((left,), n_left)
-            put(lists, at[0], x, old, new, left, d)
+            list_rows(lists, at[0], x, rows, stored, old, new, left, d)
     return n_left
 
 
 @triton.jit
 def settle(
-    X, n, k, labels, labelled, begin, end, n_listed, n_doubts, current, lists, doubts,
+    X, n, k, labels, stored, labelled, begin, end, n_listed, n_doubts, current, lists, doubts,
     rows_in_doubt, d: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
     """Label the rows in doubt of some of the blocks that every thread has listed.
@@ -231,13 +345,13 @@ def settle(
         changed = mask & (new != old)
         tl.store(labels + rows, new, mask=changed)
         at, n_listed = places((changed,), n_listed)
-        put(lists, at[0], x, old, new, changed, d)
+        list_rows(lists, at[0], x, rows, stored, old, new, changed, d)
     return n_listed, count
 
 
 @triton.jit
 def label_and_sum(
-    X, n, k, labels, labelled, current, frame, table, lists, doubts, scratch,
+    X, n, k, labels, stored, labelled, current, frame, table, lists, doubts, scratch,
     sums, own_sums, lattice, bits, n_limbs, limb_size, moves,
     d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, PITCH: tl.constexpr,
@@ -263,15 +377,18 @@ def label_and_sum(
     n_doubts = tl.zeros((LANES,), tl.int32)
     # Labels may be anything before the first ones.
     first = tl.program_id(0)
-    coming = rows_of(X, first, n, d, EACH), labels_of(labels, first, n, EACH)
-    begins = moves & (labelled == 0)
+    coming = rows_to_score(X, stored, first, n, d, EACH), labels_of(labels, first, n, EACH)
+    # Rows are stored with their first labels, and added up then, even if that is for nothing.
+    begins = labelled == 0
+    if stored is None:
+        begins = moves & begins
     n_changed, n_settled = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
     block, settled, added, more = 0, 0, 0, True
     while more:
         begun = begins & (block < n_blocks)
         if begun:
             n_listed, n_labelled, n_doubts, coming = label_blocks(
-                X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
+                X, n, k, labels, stored, block, tl.minimum(block + steps // EACH, n_blocks), coming,
                 n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice, scales,
                 own_sums, bits, n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, True,
@@ -280,7 +397,7 @@ def label_and_sum(
             added += steps
         elif block < n_blocks:
             n_listed, _, n_doubts, coming = label_blocks(
-                X, n, k, labels, block, tl.minimum(block + steps // EACH, n_blocks), coming,
+                X, n, k, labels, stored, block, tl.minimum(block + steps // EACH, n_blocks), coming,
                 n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice,
                 scales, own_sums, bits, n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
@@ -288,7 +405,7 @@ def label_and_sum(
         else:
             end = tl.minimum(settled + steps // EACH, tl.max(n_doubts, 0))
             n_listed, count = settle(
-                X, n, k, labels, labelled, settled, end, n_listed, n_doubts, current, lists,
+                X, n, k, labels, stored, labelled, settled, end, n_listed, n_doubts, current, lists,
                 doubts, scratch, d, EACH,
             )  # fmt: skip
             n_settled += count
@@ -307,14 +424,19 @@ def label_and_sum(
                     longest = tl.cdiv(longest, WARP)
                     added += longest
                     n_listed = sum_listed(
-                        lists, n_listed, longest, lattice, scales, own_sums, bits, n_limbs,
-                        d, HELD, ENTRIES, COPIES,
+                        X, lists, stored, n_listed, longest, lattice, scales, own_sums, bits,
+                        n_limbs, d, HELD, ENTRIES, COPIES,
                     )  # fmt: skip
                     tl.debug_barrier()
-                move_left(lists, n_listed, lattice, sums, bits, n_limbs, limb_size, d, HELD)
+                move_left(
+                    X, lists, stored, n_listed, lattice, sums, bits, n_limbs, limb_size, d, HELD
+                )  # fmt: skip
                 tl.debug_barrier()
             n_listed = tl.zeros((LANES,), tl.int32)
         if (added > 0) & ((more == 0) | (added + room > most)):
-            flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+            if moves | (stored is None):
+                flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+            else:
+                clear(own_sums, k, ENTRIES, COPIES)
             added = 0
     return n_changed, n_settled

@@ -43,7 +43,7 @@ def whole_kernel(
     low_kernel(
         X, n, k, None, numbers, bounds, labels, sums, 0, bits, current, history, n_slots, report,
         flow, settles, None, None, None, 0, table, None, 0, arrivals, n_iterations,
-        assigns, None,
+        assigns, None, None,
         d, False, False, EACH, COLUMNS, CENTERS, GROUP, KEPT, REPLICAS, BLOCK_K, 0, 0, 0, True,
     )  # fmt: skip
     tl.debug_barrier()

@@ -168,8 +168,9 @@ class TensorRun(TensorMemory):
         self._ask()
         self.reports.ask(first, last)
         if ends:
-            self.reports.send()
+            # Before the copy, which would keep the device from beginning this early.
             self.end()
+            self.reports.send()
 
     def _score_all(self) -> None:
         """Have a run begin with scoring all rows."""
