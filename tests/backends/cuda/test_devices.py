@@ -208,9 +208,9 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
 
 def test_memory_is_checked_before_a_run_on_rows_that_are_there(monkeypatch, device):
     rows = torch.zeros((10, 3), device=device)
-    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (44 + 12)
+    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (46 + 12)
     assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
-    monkeypatch.setattr(devices, "LITTLE", 439)
-    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 439)
-    with pytest.raises(MemoryError, match="440 bytes of GPU memory are needed and 439 are free"):
+    monkeypatch.setattr(devices, "LITTLE", 459)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 459)
+    with pytest.raises(MemoryError, match="460 bytes of GPU memory are needed and 459 are free"):
         KMeans(2, device="cuda").fit(rows)

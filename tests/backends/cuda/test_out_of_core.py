@@ -16,6 +16,7 @@ from lloydia.backends.cuda import (
     blocks,
     devices,
     listed,
+    low_sums,
     out_of_core,
     room,
     sending,
@@ -67,6 +68,15 @@ def agree(X, k, weights=None, **parameters):
     assert answer(model) == answer(oracle)
     assert model.converged_ == oracle.converged_
     return model, oracle
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_that_would_have_tables_alone(dtype, memory, monkeypatch):
+    """Others follow in the memory of one, and the last is less than what programs look at."""
+    monkeypatch.setattr(low_sums, "LEAST_ROWS", 1024)
+    X = np.random.default_rng(0).normal(size=(2 * 1024 + 30, 2)).astype(dtype)
+    memory(X, 1024, k=3)
+    agree(X, 3, init=X[:3].copy(), max_iter=4, tol=0.0)
 
 
 def facts(engine, start, inits):

@@ -81,7 +81,7 @@ class Shared:
         self.lattice = Lattice.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
         if first.low:
-            self.run = LowRun(first, self.lattice, centers, 1, False)
+            self.run = LowRun(first, self.lattice, centers, 1, False, stay=False)
         else:
             self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
             self.run = run = self.lanes[0]

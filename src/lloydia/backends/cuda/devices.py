@@ -117,7 +117,7 @@ def row_bytes(d: int, width: int) -> int:
     with bounds.
     """
     if d <= MOST_FEATURES:
-        return 26 + 6 * d
+        return 28 + 6 * d
     return 72 + (2 * width + 8 if width else 0)
 
 

@@ -136,7 +136,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     if seen is not None:
         see_rest(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
-    # At most the smallest, and of its exponent, if that is not of the least there are.
+    # Of the exponent of the smallest, or a smaller one.
     upper = tl.load(out + 6, volatile=True) ^ NONE
     least = ((upper << HALF) | 1).to(tl.float64, bitcast=True)
     if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):

@@ -22,7 +22,6 @@ from lloydia.backends.cuda.shared_table import own_table
 __all__ = ["low_kernel"]
 
 
-
 @triton.jit(
     do_not_specialize=[
         "n", "k", "n_limbs", "bits", "n_slots", "settles", "room", "sides", "n_iterations",

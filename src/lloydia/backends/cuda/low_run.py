@@ -66,6 +66,8 @@ class LowRun(LowTold):
         Whether iterations end at one with empty clusters.
     first : FirstLaunch, optional
         Was launched for it, in its memory.
+    stay : bool, default=True
+        Whether it is always of these rows; else there are no tables of :mod:`low_summed`.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class LowRun(LowTold):
         n_slots: int,
         settles: bool,
         first: FirstLaunch | None = None,
+        stay: bool = True,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.lattice, self.settles = proxy(rows), lattice, int(settles)
@@ -94,7 +97,7 @@ class LowRun(LowTold):
         self.bits = exact.bits_a_limb(n) if lattice is None else lattice.grid.bits
         self.shape = shape_of(
             n, d, k, n_slots, LIMBS if lattice is None else lattice.grid.n_limbs, self.bits,
-            rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize, device,
+            rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize, stay, device,
         )  # fmt: skip
         self._nothing_told()
         if first is not None:
@@ -308,6 +311,7 @@ class LowRun(LowTold):
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         if self.lattice is None:
             # Plans find what a known lattice has in memory of its own, and never in this run's.
+            # Its frame is the same: rows may be stored in it.
             self.lattice = Lattice.of(self.rows, self.rows.grid, None)
             self.numbers = self.lattice.numbers
         queue_finish(sums, self.lattice, self, members=1)

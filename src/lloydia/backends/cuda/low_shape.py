@@ -91,15 +91,16 @@ class LowShape:
 @lru_cache(maxsize=256)
 def shape_of(
     n: int, d: int, k: int, n_slots: int, n_limbs: int, bits: int, weighted: bool, sides: int,
-    itemsize: int, device: torch.device,
+    itemsize: int, stay: bool, device: torch.device,
 ) -> LowShape:  # fmt: skip
-    """Return what a run needs; `itemsize` is that of the centres."""
+    """Return what a run needs; `itemsize` is that of the centres; `stay` is whether rows do."""
     each = CELL_PROGRAMS if sides else PROGRAMS
     block, programs, room = _cut(n, device, each)
     if sides and k > room:
         sides, each = 0, PROGRAMS
         block, programs, room = _cut(n, device, each)
-    table = (0, 0, 0) if weighted else table_of(n, d, k, bits, itemsize)
+    # Rows that come and go may be fewer than a block, and are stored nowhere.
+    table = (0, 0, 0) if weighted or not stay else table_of(n, d, k, bits, itemsize)
     has_table = table[-1] > 0
     n_replicas = FEW_REPLICAS if has_table else replicas(n, k)
     columns = next_power(d + 1)
@@ -113,7 +114,7 @@ def shape_of(
     cells = cell_type(k).itemsize * sides**d if sides else 0
     # Compiled, programs have shared memory.
     own = 4 * WORDS if has_table and INTERPRETED else 0
-    # The frame is found in less precision than float64 has: to read that once is enough.
+    # Scores take but what float32 keeps of float64 rows: those are read once.
     stores = has_table and itemsize == 8
     stored = 4 * d * ceil_div(n, block) * block if stores else 0
     listed, doubts, history = 8 * programs * room, 4 * programs * room, n_slots * k * d * itemsize
