@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import low_summed, low_sums
+from lloydia.backends.cuda import low_stored, low_summed, low_sums
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
 from lloydia.backends.cuda.low_frame import frame_of
@@ -17,7 +17,8 @@ from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_summed import label_and_sum, lists_of
+from lloydia.backends.cuda.low_stored import lists_of
+from lloydia.backends.cuda.low_summed import label_and_sum
 from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
 from lloydia.exact import sums
 
@@ -112,7 +113,8 @@ def test_labels_and_sums_are_those_of_the_host(
     kind, n, d, k, dtype, each, programs, bits, monkeypatch
 ):
     if kind == "lists":
-        monkeypatch.setattr(low_summed, "LISTED", tl.constexpr(32))
+        for module in (low_stored, low_summed):
+            monkeypatch.setattr(module, "LISTED", tl.constexpr(32))
     # A table's rows are a block, at least.
     monkeypatch.setattr(low_sums, "LEAST_ROWS", each * THREADS)
     rows = torch.from_numpy(rows_of(kind, n, d)).to(getattr(torch, dtype))

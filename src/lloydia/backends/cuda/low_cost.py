@@ -163,7 +163,7 @@ def tell(told, n_told, host):
     """Write what is told to the host's memory."""
     for first in range(0, n_told, BLOCK):
         at = first + tl.arange(0, BLOCK)
-        # From where all programs see it.
+        # Past the first cache: others wrote it.
         value = tl.load(told + at, mask=at < n_told, volatile=True)
         tl.store(host + at, value, mask=at < n_told)
 
@@ -173,7 +173,7 @@ def end_kernel(
     X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
     told, n_told, host, d: tl.constexpr,
 ):  # fmt: skip
-    """Add up the inertia of the end of a run, if it is there: it has halted there, or it `ends`.
+    """Add up the inertia of the end of a run, if it is there: it is assigned, converged, or `ends`.
 
     Once: the host may have queued this for later iterations as well.  In any case write what is
     told to the host's memory, if there is such.

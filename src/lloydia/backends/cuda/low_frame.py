@@ -2,7 +2,7 @@
 
 Any frame is right (:mod:`lloydia.exact.certificate`), and one that rows far away have no part in
 keeps the scores of the others sharp, and the cells of one or two features (:mod:`low_cells`) small.
-The host and the device find the same: rows that were stored in one (:mod:`low_summed`) are scored
+The host and the device find the same: rows that were stored in one (:mod:`low_stored`) are scored
 in the other later.  The origin is the median of some rows, feature by feature.  Within 1 of it are
 all rows, or, where they reach farther, what is within SPREAD times as far as seven of eight of
 those.

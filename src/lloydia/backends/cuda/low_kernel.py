@@ -15,7 +15,8 @@ from lloydia.backends.cuda.low_alone import label_and_move, lattice_of
 from lloydia.backends.cuda.low_means import conclude, low_means, read_tally, ready_tally, tally_of
 from lloydia.backends.cuda.low_moves import move_rows
 from lloydia.backends.cuda.low_scan import label_rows, rows_of
-from lloydia.backends.cuda.low_summed import label_and_sum, lists_of
+from lloydia.backends.cuda.low_stored import lists_of
+from lloydia.backends.cuda.low_summed import label_and_sum
 from lloydia.backends.cuda.low_sums import RESERVE, clear
 from lloydia.backends.cuda.shared_table import own_table
 
@@ -47,7 +48,7 @@ def low_kernel(
     listed, doubts : torch.Tensor
         The lists of all programs: of rows that change, and of rows in doubt.
     room : int
-        Of a program in a list: its rows.  Those that are listed with features have less.
+        Of a program in a list: its rows.  Lists of :mod:`low_lists` have less.
     n_iterations : int
         Or -1: an assignment and its sums, but no means.
     assigns : int

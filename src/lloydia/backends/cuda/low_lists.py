@@ -1,6 +1,7 @@
 """Lists of rows of few features, one for each warp: without gaps, so that all threads have work.
 
-An entry is a row's features, and a name: the cluster to which it moves, and the one that it leaves.
+An entry is a row's features, or its number, and a name: the cluster to which it moves, and the one
+that it leaves.
 """
 
 from __future__ import annotations

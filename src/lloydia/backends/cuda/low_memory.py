@@ -55,7 +55,7 @@ class LowMemory:
     own_memory : int32 (low_sums.WORDS,) or None
         See :mod:`lloydia.backends.cuda.shared_table`.
     stored : float32 (...) or None
-        See :mod:`lloydia.backends.cuda.low_summed`.
+        See :mod:`lloydia.backends.cuda.low_stored`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
     """

@@ -12,9 +12,9 @@ replaced by their numbers, and scores are compared by their bits, as integers, t
 That is the order of those that are not negative, which are more than all others; so all starts are
 raised by the same *lift* L, and what is still negative counts as 0: then the best score is taken
 for less ahead than it is, and where it is negative itself nothing is certain.  The score of the
-nearest centre, at D, is ``(R**2 - D) / 2 + L``.  With ``L = 2 q**2``, q the second least norm of
-all centres, that is positive for rows with ``R <= 1.5 q``, and for others that are less far from
-their centre than from the origin, or not much farther.
+nearest centre, at the squared distance D, is ``(R**2 - D) / 2 + L``.  With ``L = 2 q**2``, q the
+second least norm of all centres (one may be the origin), that is positive for rows with ``R <= 1.5
+q``, and for others that are less far from their centre than from the origin, or not much farther.
 
 **How far off.**  With K the factor of the certificate and e what underflows, the score of a centre
 of norm N is off by at most ``K (R N + N**2) + e <= K (R**2 / 2 + 3 N**2 / 2) + e``.  The table has
@@ -24,14 +24,14 @@ too high by at most ``F + 2 p``.  So a centre is nearest if its score beats all 
 at most
 
 * C, the norm of the farthest centre; and
-* ``1.01 (2 R + r)``, with r the least norm of all.  For let the nearest be at ``D <= R + r``.  If N
-  is more, ``N - R >= D + N / 110``, so the nearest's score is larger by at least ``((N - R)**2 -
-  D**2) / 2 >= N**2 / 500``, which is more than the errors of both but 2 e: the gap is no more.
+* ``1.01 (2 R + r)``, with r the least norm of all.  For let the nearest be at distance ``a <= R +
+  r``.  If N is more, ``N - R >= a + N / 110``, so the nearest's score is larger by at least ``((N -
+  R)**2 - a**2) / 2 >= N**2 / 500``, which is more than both errors but for 2 e (and 2 K L, below):
+  the winner is ahead by at most that.
 
 The square of the latter is less than ``5.2 (R**2 + r**2)``.  A lift makes all scores off by K L
-more, either way, so twice that is added.  Centres so far away that float32 could
-not hold their scores never win; a row that may be theirs is never certain, nor is any where all
-centres are far.
+more, either way, so twice that is added.  Centres so far away that float32 could not hold their
+scores never win; a row that may be theirs is never certain, nor is any where all centres are far.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def last_of(KEPT):
 def factor_of(d, KEPT):
     """Return K of :mod:`lloydia.exact.certificate`, rounded up; with KEPT, scores have names.
 
-    It has room for d / 2 + 1 more roundings of ``N**2``: ``|b_j|**2`` is summed in float32.  And
-    for one of starts that are lifted.
+    Of the d + 4 roundings ``N**2`` needs d / 2 + 2: the others are there for ``|b_j|**2``, which is
+    summed in float32.  Where there are names, one more is of starts that are lifted.
     """
     more = 2 * (last_of(KEPT) + 1) + 1 if KEPT > 0 else 0
     return (d + 4 + more) * 2.0**-24 * 1.001
@@ -148,7 +148,7 @@ def tabulate(
     centers, frame, table, k, d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write centres in the frame; return the line of :func:`proof`.
+    """Write centres in the frame; return the line of :func:`proof`, and the lift.
 
     The table holds an entry a centre, one every PITCH, and centres that never win up to a multiple
     of GROUP.  Every program writes all of it, and the same: it reads what it wrote.
@@ -179,7 +179,7 @@ def line_of(reach, least, second, frame, d: tl.constexpr, KEPT: tl.constexpr):
     """Return the line of :func:`proof` and the lift, which is 0 where not all centres are KEPT.
 
     By the largest ``|b_j|**2``, the least, and the second least, which is infinite of one centre:
-    then it is ahead of nothing by so much that it is certain.
+    so lifted, its score is certain to beat the 0 of none.
     """
     lift = tl.zeros((), tl.float32)
     if KEPT > 0:
@@ -312,7 +312,7 @@ def frame_centers(centers, frame, k, d: tl.constexpr, KEPT: tl.constexpr):
 
 @triton.jit
 def most_of_three(a, b, c):
-    """Return the largest of three: one instruction, if compilers do not take it apart."""
+    """Return the largest of three: since Hopper both are one instruction, if they stay together."""
     if COMPILED:
         return tl.inline_asm_elementwise(
             "max.s32 $0, $1, $2; max.s32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
@@ -364,6 +364,7 @@ def approximate_few(
 ):  # fmt: skip
     """Return what :func:`approximate` does; all centres are in registers."""
     LAST: tl.constexpr = last_of(KEPT)
+    tl.static_assert((GROUP <= LAST + 1) & (KEPT <= GROUP * (LAST + 1)))
     # All bits but the last: k is positive.  Since the compiler does not know that, and by thread,
     # to name a score takes one operation.
     others = tl.minimum(tl.arange(0, x[0][0].shape[0]) + k, -1 - LAST)

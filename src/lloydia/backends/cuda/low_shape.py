@@ -15,7 +15,7 @@ from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_summed import LISTED
+from lloydia.backends.cuda.low_stored import LISTED
 from lloydia.backends.cuda.low_sums import WORDS, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
@@ -50,7 +50,7 @@ class LowShape:
     alone : bool
         Whether these are all, and one program keeps them (:mod:`low_alone`).
     programs, room : int
-        Programs, and the rows of each: of its lists, but for the one of rows with their features.
+        Programs, and the rows of each: of its lists, but for those of :mod:`low_lists`.
     own : tuple of three int
         The table of a program's own sums: see :func:`lloydia.backends.cuda.low_sums.table_of`.
     n_replicas : int

@@ -6,9 +6,8 @@ not hold what follows, and at the end.  Rows that get their first labels are add
 labelled, except those in doubt; then only rows of which the table's limbs leave something are
 listed.  This is for runs that have a table (:func:`lloydia.backends.cuda.low_sums.table_of`).
 
-Of float64 rows scores take but what float32 keeps of them, in the frame.  So that is *stored* when
-rows get their first labels, feature by feature, and read instead of them from then on; rows that
-change are listed by their numbers, and looked up.
+Float64 rows are stored in float32 with their first labels instead, and are listed by their numbers
+(:mod:`low_stored`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.low_canonical import nearest
-from lloydia.backends.cuda.low_lists import WARP, entry_size, get, places, put
+from lloydia.backends.cuda.low_lists import WARP, places
 from lloydia.backends.cuda.low_moves import move
 from lloydia.backends.cuda.low_scores import (
     approximate,
@@ -28,16 +27,25 @@ from lloydia.backends.cuda.low_scores import (
     keep,
     tabulate,
 )
+from lloydia.backends.cuda.low_stored import (
+    LISTED,
+    first_of,
+    list_rows,
+    listed_at,
+    listed_row,
+    prefetch_stored,
+    rows_of,
+    rows_to_score,
+    store,
+)
 from lloydia.backends.cuda.low_sums import clear, flush, most_steps, scales_of, sum_rows
 from lloydia.backends.cuda.prefetch import prefetch
 
-__all__ = ["LISTED", "label_and_sum", "lists_of"]
+__all__ = ["label_and_sum"]
 
 LANES = tl.constexpr(THREADS)
-# Entries of a list for each thread, at most.
-LISTED = tl.constexpr(128)
-# The most limbs of numbers that float32 cuts exactly: y (low_sums.single_parts) of any but 0 is at
-# least 2**-90.
+# Of up to so many limbs, y (low_sums.single_parts) of a number not 0 is at least 2**-90, which
+# float32 does not lose.
 MOST_SPANNED = tl.constexpr(3)
 # Listed rows that a thread loads ahead.
 AHEAD = tl.constexpr(2)
@@ -53,26 +61,6 @@ def beyond(left, n_limbs, HELD: tl.constexpr):
 
 
 @triton.jit
-def first_of(block, n, EACH: tl.constexpr):
-    """Return the row that a block begins with.
-
-    The last block is as large as the others, and overlaps the one before it.
-    """
-    # Blocks up to two rounds past the last are within 32 bits: placed.MOST_ROWS leaves room.
-    return tl.minimum(block * (LANES * EACH), n - LANES * EACH)
-
-
-@triton.jit
-def rows_of(X, block, n, d: tl.constexpr, EACH: tl.constexpr):
-    """Return the features of a block's rows, EACH a thread."""
-    at = X + first_of(block, n, EACH).to(tl.int64) * d
-    x = ()
-    for e in tl.static_range(EACH):
-        x = x + (features(at, (e * LANES + tl.arange(0, LANES)) * d, None, d),)
-    return x
-
-
-@triton.jit
 def labels_of(labels, block, n, EACH: tl.constexpr):
     """Return the labels of a block's rows, EACH a thread."""
     at = labels + first_of(block, n, EACH) + tl.arange(0, LANES)
@@ -80,83 +68,6 @@ def labels_of(labels, block, n, EACH: tl.constexpr):
     for e in tl.static_range(EACH):
         found = found + (tl.load(at + e * LANES),)
     return found
-
-
-@triton.jit
-def stored_at(stored, block, d: tl.constexpr, EACH: tl.constexpr):
-    """Return where a block's rows are stored: feature by feature."""
-    return stored + tl.full((), LANES * EACH * d, tl.int64) * block
-
-
-@triton.jit
-def store(stored, block, y, d: tl.constexpr, EACH: tl.constexpr):
-    """Store a block's rows in the frame, EACH a thread."""
-    at = stored_at(stored, block, d, EACH) + tl.arange(0, LANES)
-    for e in tl.static_range(EACH):
-        for f in tl.static_range(d):
-            tl.store(at + (f * EACH + e) * LANES, y[e][f])
-
-
-@triton.jit
-def rows_to_score(X, stored, block, n, d: tl.constexpr, EACH: tl.constexpr):
-    """Return a block's rows, EACH a thread: their features, or, if they are stored, what is."""
-    if stored is None:
-        return rows_of(X, block, n, d, EACH)
-    else:
-        # Two past the last are stored nowhere.
-        last = tl.cdiv(n, LANES * EACH) - 1
-        at = stored_at(stored, tl.minimum(block, last), d, EACH) + tl.arange(0, LANES)
-        y = ()
-        for e in tl.static_range(EACH):
-            own = ()
-            for f in tl.static_range(d):
-                own = own + (tl.load(at + (f * EACH + e) * LANES),)
-            y = y + (own,)
-        return y
-
-
-@triton.jit
-def lists_of(listed, room, stored, kind: tl.constexpr, d: tl.constexpr):
-    """Return this program's lists, as :mod:`low_lists` takes them, in the memory of all programs.
-
-    `room` are the rows of a program; `kind` is the type of their features where these are listed.
-    """
-    room = tl.minimum(room // LANES, LISTED)
-    if stored is None:
-        listed = listed.to(tl.pointer_type(kind))
-        size: tl.constexpr = LANES * entry_size(d, kind.primitive_bitwidth // 8)
-        return listed + tl.program_id(0) * room.to(tl.int64) * size, room
-    else:
-        return listed + tl.program_id(0) * room.to(tl.int64) * (LANES * entry_size(1, 4)), room
-
-
-@triton.jit
-def list_rows(lists, at, x, rows, stored, old, new, mask, d: tl.constexpr):
-    """List rows, one a thread: with their features, or, if rows are stored, by their numbers."""
-    if stored is None:
-        put(lists, at, x, old, new, mask, d)
-    else:
-        put(lists, at, (rows,), old, new, mask, 1)
-
-
-@triton.jit
-def listed_at(lists, i, n_listed, stored, d: tl.constexpr):
-    """Return what the lists have of the i-th row of each thread, and which are there."""
-    return get(lists, i, n_listed, d if stored is None else 1)
-
-
-@triton.jit
-def listed_row(X, found, stored, d: tl.constexpr):
-    """Return what is needed of listed rows: features, number, old and new cluster, which are there.
-
-    Rows that are listed with their features are all number 0.
-    """
-    x, old, new, there = found
-    if stored is None:
-        return x, tl.zeros((LANES,), tl.int32), old, new, there
-    else:
-        rows = x[0]
-        return features(X, rows.to(tl.int64) * d, there, d), rows, old, new, there
 
 
 @triton.jit
@@ -171,20 +82,22 @@ def label_blocks(
 
     Rows that change are listed; where sums BEGIN, rows are added to the table, and those of which
     something is left are listed.  `coming` are the rows of this program's next block, and their
-    labels.  Returns how long the warps' lists are then; how many rows each thread labelled, where
-    sums BEGIN; how many of its blocks have rows in doubt, each listed as its number and a bit a
-    row; and what is coming then.
+    labels: both mean nothing where they are not there yet.  Returns how long the warps' lists are
+    then; how many rows each thread labelled, where sums BEGIN; how many of its blocks have rows in
+    doubt, each listed as its number and a bit a row; and what is coming then.
     """
-    program, n_programs, n_blocks = tl.program_id(0), tl.num_programs(0), tl.cdiv(n, LANES * EACH)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
     n_labelled = tl.zeros((LANES,), tl.int32)
     if KEPT > 0:
         kept = keep(table, lift, d, PITCH, KEPT)
-    first_coming, known = coming
-    coming = first_coming
     READS: tl.constexpr = BEGINS or stored is None
+    stored_coming, known = coming
     if BEGINS and stored is not None:
+        # What is coming is to be stored here.
         coming = rows_of(X, program + begin * n_programs, n, d, EACH)
+    else:
+        coming = stored_coming
     for i in range(begin, end):
         block = program + i * n_programs
         first = first_of(block, n, EACH)
@@ -210,8 +123,7 @@ def label_blocks(
                 store(stored, block, y, d, EACH)
         else:
             coming = rows_to_score(X, stored, block + n_programs, n, d, EACH)
-            ahead = tl.minimum(block + 2 * n_programs, n_blocks - 1).to(tl.int64)
-            prefetch(stored, ahead * (LANES * EACH * d), None, LANES * EACH * d)
+            prefetch_stored(stored, block + 2 * n_programs, n, d, EACH)
             y = here
         if KEPT > 0:
             found, sure = approximate_few(y, kept, None, k, line, d, GROUP, KEPT, EACH)
@@ -247,7 +159,7 @@ def label_blocks(
         tl.store(to, i << EACH | doubtful, mask=doubtful > 0)
         n_doubts += (doubtful > 0).to(tl.int32)
     if BEGINS and stored is not None:
-        coming = first_coming
+        coming = stored_coming
     return n_listed, n_labelled, n_doubts, (coming, known)
 
 
@@ -360,10 +272,11 @@ def label_and_sum(
     """Assign this program's rows to `current`, and move those that change.
 
     Return how many changed and how many were in doubt.  If rows are not `labelled`, which is 1 or
-    0, all change.  Where not `moves`, sums stay, and how many changed means nothing for such rows.
+    0, all change.  Where not `moves`, sums stay, and how many changed means nothing then.
 
-    `lists` are the program's memory for them, and the room of each in entries a thread.  The table
-    of own sums has ENTRIES a cluster, COPIES times.  n is a block's rows, or more.
+    `lists` are the program's memory for them, and the room of each warp's in entries a thread;
+    `doubts` and `scratch` those of rows in doubt, by block and by number.  The table of own sums
+    has ENTRIES a cluster, COPIES times.  n is a block's rows, or more.
     """
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - tl.program_id(0), tl.num_programs(0))
     scales = scales_of(lattice, bits, d)
