@@ -12,10 +12,11 @@ Where to look:
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
-  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores` or :mod:`low_cells`, what is in
-  doubt by :mod:`low_canonical`, :mod:`low_moves`; many rows of few clusters :mod:`low_summed`, from
-  :mod:`low_lists` by :mod:`low_sums` in a :mod:`shared_table`, what scores take of float64 rows in
-  float32 by :mod:`low_stored`; :mod:`low_means`, :mod:`prefetch`, :mod:`barrier`), the last adds up
+  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores`, :mod:`low_kept` or
+  :mod:`low_cells`, what is in doubt by :mod:`low_canonical`, :mod:`low_moves`; many rows of few
+  clusters :mod:`low_summed`, from :mod:`low_lists` by :mod:`low_sums` in a :mod:`shared_table`,
+  what scores take of float64 rows in float32 by :mod:`low_stored`; :mod:`low_means`,
+  :mod:`prefetch`, :mod:`barrier`), the last adds up
   the inertia and writes what all have found to the host's memory (:mod:`low_cost`).  Few features
   are at most 8.  Up to 512 rows stay in the registers of one program (:mod:`low_alone`); without a
   limit, which a tolerance sets, these first launches are then one (:mod:`low_whole`).

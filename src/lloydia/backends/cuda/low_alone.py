@@ -12,14 +12,9 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import whole
 from lloydia.backends.cuda.low_canonical import canonical
+from lloydia.backends.cuda.low_kept import approximate_few, frame_centers
 from lloydia.backends.cuda.low_moves import move, one_of
-from lloydia.backends.cuda.low_scores import (
-    approximate,
-    approximate_few,
-    features,
-    frame_centers,
-    tabulate,
-)
+from lloydia.backends.cuda.low_scores import approximate, features, tabulate
 
 __all__ = ["label_and_move", "lattice_of"]
 

@@ -13,13 +13,8 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS, wait_for_all
 from lloydia.backends.cuda.low_canonical import nearest
 from lloydia.backends.cuda.low_cells import fill_cells, look_up
-from lloydia.backends.cuda.low_scores import (
-    approximate,
-    approximate_few,
-    features,
-    keep,
-    tabulate,
-)
+from lloydia.backends.cuda.low_kept import approximate_few, keep
+from lloydia.backends.cuda.low_scores import approximate, features, tabulate
 from lloydia.backends.cuda.prefetch import prefetch
 
 __all__ = ["label_rows", "rows_of"]

@@ -17,16 +17,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.low_canonical import nearest
+from lloydia.backends.cuda.low_kept import approximate_few, keep
 from lloydia.backends.cuda.low_lists import WARP, places
 from lloydia.backends.cuda.low_moves import move
-from lloydia.backends.cuda.low_scores import (
-    approximate,
-    approximate_few,
-    features,
-    framed,
-    keep,
-    tabulate,
-)
+from lloydia.backends.cuda.low_scores import approximate, features, framed, tabulate
 from lloydia.backends.cuda.low_stored import (
     LISTED,
     first_of,
@@ -347,6 +341,7 @@ def label_and_sum(
                 tl.debug_barrier()
             n_listed = tl.zeros((LANES,), tl.int32)
         if (added > 0) & ((more == 0) | (added + room > most)):
+            # Only rows that are stored are added up for nothing.
             if moves | (stored is None):
                 flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
             else:

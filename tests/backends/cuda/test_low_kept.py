@@ -1,4 +1,4 @@
-"""Scores of rows of few features: what is certain is so, and most rows are."""
+"""Scores of rows to few centres: what is certain is so, and most rows are."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import EXACT, place
-from lloydia.backends.cuda.low_scores import (
-    approximate_few,
-    features,
-    frame_centers,
-    group_of,
-    keep,
-    kept_of,
-    tabulate,
-)
+from lloydia.backends.cuda.low_kept import approximate_few, frame_centers, keep
+from lloydia.backends.cuda.low_scores import features, group_of, kept_of, tabulate
 
 ROWS = 128
 
