@@ -10,6 +10,7 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 from lloydia.backends.cuda import flow as state  # noqa: E402
+from lloydia.backends.cuda import resident_scan  # noqa: E402
 from lloydia.backends.cuda.placed import Placed  # noqa: E402
 from lloydia.backends.cuda.tensor_scan import TensorScan  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402
@@ -64,3 +65,28 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
         D = (X[i].double() - C.double()).square().sum(1)
         # The sum is not in the canonical order: equal to rounding.
         assert float(D[labels[i]]) <= float(D.min()) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 300_001])
+@pytest.mark.parametrize("d", [9, 17, 64])
+@pytest.mark.parametrize("k", [2, 64, 100, 200])
+def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
+    if not resident_scan.has_hopper(torch.device("cuda", 0)):
+        pytest.skip("needs a Hopper GPU")
+    # Some rows are twice: then their two least scores may be hardly different.
+    X = uniform(n, d)[torch.randint(0, n, (n,), device="cuda")]
+    rows = Placed(X, None, "cuda")
+    C = torch.cat([X[:1], X[: min(n, k) // 2], uniform(k, d)])[:k].contiguous()
+    scan = TensorScan(rows, k)
+    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    scan.pack(C, flow)
+    told = []
+    for hopper in (True, False):
+        monkeypatch.setattr(resident_scan, "has_hopper", lambda device, hopper=hopper: hopper)
+        for part in (scan.least, scan.rival, scan.found):
+            part.fill_(-7)
+        scan.score(flow)
+        told.append([x.clone() for x in (scan.least, scan.rival, scan.found)])
+    for one, other in zip(*told, strict=True):
+        assert bool((one == other).all())
+    assert int(told[0][2].min()) >= -1

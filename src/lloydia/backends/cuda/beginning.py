@@ -79,8 +79,8 @@ class Beginning(Gridded):
         if self.low:
             microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
         else:
-            microseconds = 50.0 + n * d / 5e5 + n * k * d / 2e8
-        return max(1, min(15, int(2000.0 / microseconds)))
+            microseconds = 40.0 + n * d / 5e5 + n * k * d / 2.3e8
+        return max(1, min(15, int(2500.0 / microseconds)))
 
     def _check_guess(self) -> None:
         """Begin a run again where the grid is not what it was taken to be."""

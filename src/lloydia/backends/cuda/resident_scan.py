@@ -5,13 +5,14 @@ A program goes from block to block of rows, the next of which are on their way.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import grid_least
 from lloydia.backends.cuda.flow import HALT, first_row, own_flow, programs_each
-from lloydia.backends.cuda.grid_least import MOST_COLUMNS
+from lloydia.backends.cuda.grid_least import MOST_COLUMNS, UNNAMED, least_of
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS
 from lloydia.backends.cuda.half_rows import UNIT, HalfRows
@@ -23,16 +24,26 @@ __all__ = ["PADDED", "is_resident", "resident_scan"]
 
 # Features of a stored row, at most; what the number of centres is padded to a multiple of.
 WIDEST, PADDED = 64, 64
-# Rows of a program, its warps, and programs a multiprocessor, for PADDED centres and for more:
-# the fastest measured on an H200 that keep all in registers.
-FEW, MORE = (64, 4, 8), (128, 8, 2)
+# Rows of a program, its warps, and programs a multiprocessor by how many centres there are, or
+# fewer: the fastest measured on an H200 that keep all in registers.
+ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MOST_COLUMNS: 3}
 # Blocks of rows that are on their way.
 STAGES = 3
+# Versions of Triton whose Gluon :mod:`hopper_scan` is written for.
+VERSIONS = ("3.6", "3.7", "3.8", "3.9")
+HOPPER = 9
 
 
 def is_resident(width: int, k: int) -> bool:
     """Return whether this stage is for so many centres, and features of a stored row."""
     return width <= WIDEST and k <= MOST_COLUMNS
+
+
+@cache
+def has_hopper(device: torch.device) -> bool:
+    """Return whether a device is one, and Triton a version, that :mod:`hopper_scan` is for."""
+    known = ".".join(triton.__version__.split(".")[:2]) in VERSIONS
+    return known and device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
 
 
 @triton.jit
@@ -50,9 +61,9 @@ def tiles_of(
     return centers, starts
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "unnamed"])
 def resident_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, least_ptr, rival_ptr, found, flow,
+    y_ptr, n, high_ptr, start_ptr, numbers, least_ptr, rival_ptr, found, flow, unnamed,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -77,11 +88,10 @@ def resident_kernel(
         mask = rows < n
         y_at = y_ptr + rows.to(tl.int64)[:, None] * WIDTH + f
         y = tl.load(y_at, mask=mask[:, None], other=0.0)
-        slots, first, second = grid_least.begin(ROWS)
+        tiles = ()
         for t in tl.static_range(TILES):
-            scores = tl.dot(units, starts[t], tl.dot(y, centers[t]))
-            slots, first, second = grid_least.add_tile(slots, first, second, scores, t)
-        column, least, others = grid_least.end(slots, first, second)
+            tiles = tiles + (tl.dot(units, starts[t], tl.dot(y, centers[t])),)
+        column, least, others = least_of(tiles, unnamed)
         tl.store(least_ptr + rows, least, mask=mask)
         tl.store(rival_ptr + rows, others, mask=mask)
         tl.store(found + rows, column, mask=mask)
@@ -96,15 +106,21 @@ def resident_scan(
     flow: torch.Tensor,
 ) -> None:
     """Queue it."""
-    rows = halves.rows
-    block, warps, resident = FEW if centers.size == PADDED else MORE
-    # Half as many products, twice as wide: faster where both are the most.
-    columns = 2 * PADDED if centers.size == MOST_COLUMNS and halves.width == WIDEST else PADDED
+    rows, size = halves.rows, centers.size
+    whole = size & (size - 1) == 0
+    if whole and has_hopper(rows.device):
+        # Not before: other versions may not have all that it imports.
+        from lloydia.backends.cuda.hopper_scan import hopper_scan
+
+        hopper_scan(halves, centers, least, rival, found, flow)
+        return
+    columns = size if whole else PADDED
+    resident = next(programs for most, programs in RESIDENT.items() if size <= most)
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
-        resident_kernel, (min(ceil_div(rows.n_samples, block), programs), 1, rows.members),
+        resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        least, rival, found, flow,
-        WIDTH=halves.width, ROWS=block, COLUMNS=columns, TILES=centers.size // columns,
-        STAGES=STAGES, num_warps=warps, maxnreg=65536 // (32 * warps * resident),
+        least, rival, found, flow, UNNAMED,
+        WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
+        STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
     )  # fmt: skip
