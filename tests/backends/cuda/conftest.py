@@ -67,5 +67,6 @@ def stages(request, monkeypatch):
     """Have rows in doubt go where centres are few, and then where they are many."""
     from lloydia.backends.cuda import tensor_scan
 
-    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "few")
+    for name in ("is_small", "is_few"):
+        monkeypatch.setattr(tensor_scan, name, lambda *shape: request.param == "few")
     return request.param

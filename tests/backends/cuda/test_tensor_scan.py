@@ -19,9 +19,13 @@ from nasty import FLAVOURS, rows_of
 
 
 @pytest.fixture(autouse=True)
-def many(monkeypatch):
-    """Have small shapes go through the stages of large ones."""
+def few(request, monkeypatch):
+    """Have small shapes go through the stages of large ones; of FEW, the last in that before."""
     monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
+    monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: getattr(request, "param", False))
+
+
+FEW = pytest.mark.parametrize("few", [False, True], indirect=True)
 
 
 class Scanned:
@@ -73,6 +77,7 @@ def test_labels_are_the_canonical_ones(n, d, k, dtype):
     assert scanned.n_doubt < 0.05 * n
 
 
+@FEW
 def test_few_rows_are_left_after_the_second_stage():
     X = np.random.default_rng(1).normal(size=(600, 40)).astype(np.float32)
     scanned = check(X, X[:64])
@@ -107,6 +112,7 @@ def test_only_what_changed_is_listed():
     assert len(scanned.changed) == len(range(0, 300, 7))
 
 
+@FEW
 @pytest.mark.parametrize("every", [7, 1])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_rows_that_are_not_finite_get_no_label_beyond_the_last(value, every):
@@ -119,6 +125,7 @@ def test_rows_that_are_not_finite_get_no_label_beyond_the_last(value, every):
     assert labels.max() < 40
 
 
+@FEW
 @pytest.mark.parametrize("d", [17, 70])
 def test_ties_and_near_ties(d):
     """Duplicated centres tie everywhere; one last bit between two decides canonically."""
@@ -129,6 +136,7 @@ def test_ties_and_near_ties(d):
     check(X, C)
 
 
+@FEW
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_rows_between_three_centres(share):
     """Few of them have records; where all rows are such there is no place for these."""
@@ -151,6 +159,7 @@ def test_an_offset_costs_nothing_and_outlying_centres_little():
     assert check(X, C).n_doubt < 20
 
 
+@FEW
 def test_rows_beyond_half_precision_stay_in_doubt():
     X, C = blobs(200, 10, 4)
     X[::50] *= np.float32(1e20)

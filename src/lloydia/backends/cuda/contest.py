@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.listed import Picked
     from lloydia.backends.cuda.placed import Placed
 
-__all__ = ["contest", "is_small"]
+__all__ = ["canonical_nearest", "columns_for", "contest", "is_few", "is_small"]
 
 # Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
 MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 15
@@ -57,10 +57,14 @@ def columns_for(k: int) -> int:
     return next_power(k, 32)
 
 
+def is_few(d: int, k: int) -> bool:
+    """Return whether one program may compare a row to all of k centres of d features."""
+    return d <= MOST_FEATURES and k <= MOST_COLUMNS
+
+
 def is_small(d: int, k: int, wide: torch.dtype) -> bool:
     """Return whether this stage is for k centres of d features of that type."""
-    few = d <= MOST_FEATURES and k <= MOST_COLUMNS
-    return few and d * columns_for(k) * wide.itemsize <= MOST_BYTES
+    return is_few(d, k) and d * columns_for(k) * wide.itemsize <= MOST_BYTES
 
 
 @triton.jit

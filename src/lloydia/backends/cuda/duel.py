@@ -1,5 +1,7 @@
 r"""Which of a row's few candidates is nearest, by D in float32, or else by canonical D.
 
+Of few centres and features also which of all, for the few rows that have no candidates.
+
 Differences of two numbers, their squares and the sum of these in float32 leave a sum off by at most
 a part ``g = (m + 3) 2**-24 (1 + 2**-10)``, where m is the most additions that any square goes
 through; canonical D is off by far less.  So if one of them is above another by a part of
@@ -16,14 +18,25 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT, NINE, RECORD, record_at
+from lloydia.backends.cuda.contest import canonical_nearest, columns_for
 from lloydia.backends.cuda.distances import levels, pair_distances
-from lloydia.backends.cuda.flow import HALT, N_DOUBT, N_WIDE, first_row, own_flow, programs_each
+from lloydia.backends.cuda.flow import (
+    HALT,
+    N_DOUBT,
+    N_DOUBT2,
+    N_RECHECKED,
+    N_WIDE,
+    first_row,
+    own_flow,
+    programs_each,
+)
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.row_lists import relabel
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_rows import BatchRows
+    from lloydia.backends.cuda.half_centers import HalfCenters
     from lloydia.backends.cuda.listed import Picked
     from lloydia.backends.cuda.placed import Placed
 
@@ -95,11 +108,33 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
     return label
 
 
+@triton.jit
+def settle_few(
+    X, columns, size, k, d, listed, labels, changed_rows, changed_old, flow, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Give listed rows the nearest of all centres, a program each, from the last program on."""
+    n_listed = tl.load(flow + N_DOUBT2)
+    j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
+    # Columns that are no centres read the last one.
+    c_at = columns + tl.minimum(j, k - 1)
+    for position in range(program, n_listed, tl.num_programs(0)):
+        rows = tl.load(listed + position + tl.arange(0, 1))
+        x_at = X + tl.sum(rows, 0).to(tl.int64) * d
+        label = canonical_nearest(x_at, c_at, size, j, k, d) + tl.zeros((1,), tl.int32)
+        # A row that is not finite keeps its label until it is refused.
+        relabel(rows, label, label < LAST, labels, changed_rows, changed_old, flow)
+    if tl.program_id(0) == 0 and n_listed > 0:
+        tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
+
+
 @triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
     X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+    columns, size, doubts2,
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    """Run :func:`nearest_of`; and, with `columns` (where COLUMNS have room), :func:`settle_few`."""
     flow = own_flow(flow)
     # Asked for together.
     halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
@@ -132,6 +167,12 @@ def duel_kernel(
         j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+    if columns is not None:
+        member = tl.program_id(2).to(tl.int64)
+        settle_few(
+            X, columns + member * size * d, size, k, d, doubts2 + first_row(n),
+            labels, changed_rows, changed_old, flow, COLUMNS,
+        )  # fmt: skip
 
 
 def duel(
@@ -143,17 +184,22 @@ def duel(
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
     flow: torch.Tensor,
+    last: tuple[HalfCenters, torch.Tensor] | None = None,
 ) -> None:
     """Queue it for the rows in `doubts` and those that have records.
 
-    Rows without candidates (-1) are passed over.
+    Rows without candidates (-1) are passed over.  `last` are the same centres, as they were packed,
+    and rows to compare to all of them, as many as ``flow[N_DOUBT2]`` says.
     """
     k, d = centers.shape[-2:]
     programs = programs_each(RESIDENT * processors(rows.device), rows.members)
+    packed, listed = last or (None, None)
     launch(
         duel_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers, k, d, doubts, candidates,
         labels, changed_rows, changed_old, flow,
+        packed and packed.columns, packed.size if packed else 0, listed,
         ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),
-        BLOCK=min(MOST, next_power(d)), num_warps=4, **EXACT,
+        BLOCK=min(MOST, next_power(d)), COLUMNS=columns_for(k) if packed else 1,
+        num_warps=4, **EXACT,
     )  # fmt: skip

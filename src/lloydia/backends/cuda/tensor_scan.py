@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT, nominate
-from lloydia.backends.cuda.contest import contest, is_small
+from lloydia.backends.cuda.contest import contest, is_few, is_small
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
 from lloydia.backends.cuda.half_centers import HalfCenters
@@ -176,8 +176,9 @@ class TensorScan:
     resident : bool
         Whether :mod:`resident_scan` is the first stage.
     small : bool
-        Whether one stage follows, :mod:`contest`; then it has no `doubts2`, no `candidates` and
-        no `settle`.
+        Whether one stage follows, :mod:`contest`; then it has no `doubts2` and no `candidates`.
+    few : bool
+        Whether the last stage is part of the one before; then it has no `settle`.
     """
 
     doubts2: torch.Tensor
@@ -192,6 +193,7 @@ class TensorScan:
         self.tiling = Tiling.choose(self.halves.width)
         self.resident = is_resident(self.halves.width, k)
         self.small = is_small(rows.n_features, k, rows.wide)
+        self.few = self.small or is_few(rows.n_features, k)
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
@@ -200,6 +202,7 @@ class TensorScan:
         if not self.small:
             self.doubts2 = torch.empty_like(self.doubts)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
+        if not self.few:
             self.settle = Settle(device, rows.members)
 
     @property
@@ -207,7 +210,7 @@ class TensorScan:
         """All that it needs beside the rows, and what of it begins with zeros."""
         centers = self.centers
         parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
-        if not self.small:
+        if not self.few:
             parts += tensors_of(self.settle)
             zeros.append(self.settle.tickets)
         return parts, zeros
@@ -287,7 +290,10 @@ class TensorScan:
         `rows` may be some only, by whose numbers `doubts` and all that follow it go.
         """
         lists = (labels, changed_rows, changed_old)
-        duel(rows, centers, doubts, candidates, *lists, flow)
+        last = (self.centers, doubts2) if self.few else None
+        duel(rows, centers, doubts, candidates, *lists, flow, last)
+        if self.few:
+            return
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
         self.settle(rows.X, by_column, doubts2, flow[N_DOUBT2.value :], *lists, flow)
 
