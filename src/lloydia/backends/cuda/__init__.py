@@ -25,12 +25,12 @@ Where to look:
   centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
   centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
   units (:mod:`half_scores`) by :mod:`two_least` (of few centres :mod:`resident_scan`, by
-  :mod:`grid_least`; of many features :mod:`wide_scan`), :mod:`limits` says what the scores prove.
-  Which centre a row in doubt has, :mod:`contest` decides by D to all, where all take little memory;
-  otherwise :mod:`candidates` names the few that it can have, :mod:`duel` decides between them,
-  :mod:`settle` is for the rest; :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning`
-  leaves out the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`,
-  :mod:`due`.
+  :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of many features :mod:`wide_scan`),
+  :mod:`limits` says what the scores prove.  Which centre a row in doubt has, :mod:`contest` decides
+  by D to all, where all take little memory; otherwise :mod:`candidates` names the few that it can
+  have, :mod:`duel` decides between them, and :mod:`settle` is for the rest of many centres;
+  :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning` leaves out the rows whose
+  labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
 * Their centres, and those of batches: :mod:`moving` has what changed added up, by
   :mod:`table_sums` in a :mod:`shared_table`; of many clusters or features, or with weights, by
   :mod:`moves`, when :mod:`entries` has sorted it; :mod:`sums` has the grid;

@@ -113,15 +113,16 @@ def nearest_in(D, d, double: tl.constexpr):
 
 @triton.jit
 def canonical_nearest(x_at, c_at, size, j, k, d):
-    """Return the lowest of the centres nearest to a row, by canonical D; LAST if none is finite."""
-    D = tl.zeros(j.shape, tl.float64)
+    """Return the lowest of the centres nearest to rows, by canonical D; LAST if none is finite."""
+    D = tl.zeros((x_at.shape[0], j.shape[0]), tl.float64)
     for f in tl.range(0, d, loop_unroll_factor=8):
-        gap = tl.load(x_at + f).to(tl.float64) - tl.load(c_at).to(tl.float64)
+        gap = tl.load(x_at + f).to(tl.float64)[:, None] - tl.load(c_at).to(tl.float64)[None, :]
         c_at += size
         D += gap * gap
-    D = tl.where(j < k, D, float("inf"))
-    least = tl.min(D, 0)
-    return tl.min(tl.where((D == least) & (D < float("inf")), j, LAST), 0)
+    D = tl.where((j < k)[None, :], D, float("inf"))
+    least = tl.min(D, 1)
+    nearest = (D == least[:, None]) & (D < float("inf"))
+    return tl.min(tl.where(nearest, j[None, :], LAST), 1)
 
 
 @triton.jit(do_not_specialize=["n", "k", "d"])
@@ -157,9 +158,9 @@ def contest_kernel(
             tl.atomic_add(flow + N_RECHECKED, n_left, sem="relaxed")
         for _ in range(n_left):
             which = tl.min(tl.where(left, row, ROWS), 0)
-            x_at = X + tl.sum(tl.where(row == which, rows, 0), 0).to(tl.int64) * d
-            nearest = canonical_nearest(x_at, c_at, size, j, k, d)
-            label = tl.where(row == which, nearest, label)
+            one = tl.zeros((1,), tl.int64) + tl.sum(tl.where(row == which, rows, 0), 0)
+            nearest = canonical_nearest(X + one * d, c_at, size, j, k, d)
+            label = tl.where(row == which, tl.sum(nearest, 0), label)
             left = left & (row != which)
         # A row that is not finite keeps its label until it is refused.
         found = mask & (label < LAST)

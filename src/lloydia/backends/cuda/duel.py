@@ -46,6 +46,8 @@ __all__ = ["duel"]
 ROWS, MOST, RESIDENT = 16, 32, 8
 # Of features that canonical D takes at a time, of few rows: it must not take registers from others.
 FEW_LEVELS = 3
+# Rows that are compared to all centres together.
+TOGETHER = tl.constexpr(2)
 # Four roundings of float32, and what it loses near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 LAST = tl.constexpr(2147483647)
@@ -112,17 +114,22 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 def settle_few(
     X, columns, size, k, d, listed, labels, changed_rows, changed_old, flow, COLUMNS: tl.constexpr
 ):  # fmt: skip
-    """Give listed rows the nearest of all centres, a program each, from the last program on."""
+    """Give listed rows the nearest of all centres, TOGETHER to a program.
+
+    Mostly they are few: for those that have had nothing else to do, the last ones.
+    """
     n_listed = tl.load(flow + N_DOUBT2)
     j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
     # Columns that are no centres read the last one.
     c_at = columns + tl.minimum(j, k - 1)
-    for position in range(program, n_listed, tl.num_programs(0)):
-        rows = tl.load(listed + position + tl.arange(0, 1))
-        x_at = X + tl.sum(rows, 0).to(tl.int64) * d
-        label = canonical_nearest(x_at, c_at, size, j, k, d) + tl.zeros((1,), tl.int32)
+    for block in range(program, tl.cdiv(n_listed, TOGETHER), tl.num_programs(0)):
+        position = block * TOGETHER + tl.arange(0, TOGETHER)
+        mask = position < n_listed
+        rows = tl.load(listed + position, mask=mask, other=0)
+        label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
         # A row that is not finite keeps its label until it is refused.
-        relabel(rows, label, label < LAST, labels, changed_rows, changed_old, flow)
+        found = mask & (label < LAST)
+        relabel(rows, label, found, labels, changed_rows, changed_old, flow)
     if tl.program_id(0) == 0 and n_listed > 0:
         tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
 

@@ -34,11 +34,10 @@ __all__ = ["hopper_kernel", "hopper_scan"]
 copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 
-# Rows of a program: those of one warpgroup.
-ROWS, WARPS = gl.constexpr(64), 4
-# Blocks of rows in a program's memory: so many that no more programs have room than are to share a
-# multiprocessor, or some would get more of them than others; but not beyond the last.
-FEWEST, MOST = 3, 8
+# Rows of a program: those of one warpgroup; blocks of them in its memory, mostly.
+ROWS, WARPS, STAGES = gl.constexpr(64), 4, 3
+# Programs of so many columns that registers leave room for on a multiprocessor.
+RESIDENT = {64: 8, 128: 5, 256: 3}
 # The memory of a multiprocessor, and what of it each program takes beside its own, in bytes.
 MEMORY, OWN = 228 << 10, 1 << 10
 PARTS = gl.constexpr(START_WIDTH.value)
@@ -150,10 +149,16 @@ def hopper_kernel(
         coming = gl.where(coming + 1 == STAGES, 0, coming + 1)
 
 
-def stages_of(width: int, columns: int, resident: int) -> int:
-    """Return how many blocks of rows a program has in memory."""
-    share = MEMORY / (resident + 1) - OWN - 2 * columns * (width + PARTS.value)
-    return max(FEWEST, min(int(share / (2 * ROWS.value * width)) + 1, MOST))
+def tiling_of(width: int, columns: int) -> tuple[int, int]:
+    """Return how many programs share a multiprocessor, and how many blocks of rows each has there.
+
+    No more programs may have room: some multiprocessors would get more of them than others.
+    """
+    if (width, columns) == (64, 256):
+        # Two take turns, which is faster; more blocks than they need leave no room for a third.
+        return 2, 5
+    taken = OWN + 2 * columns * (width + PARTS.value) + 2 * ROWS.value * width * STAGES
+    return min(RESIDENT[columns], MEMORY // taken), STAGES
 
 
 def hopper_scan(
@@ -166,13 +171,13 @@ def hopper_scan(
 ) -> None:
     """Queue it: see :func:`resident_scan.resident_scan`; the centres are padded to a power of 2."""
     rows, width, columns = halves.rows, halves.width, centers.size
-    # Programs a multiprocessor: the fastest measured on an H200.
-    resident = 4 if columns < 256 else 2 if width == 64 else 3
+    resident, stages = tiling_of(width, columns)
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
         hopper_kernel, (min(ceil_div(rows.n_samples, ROWS.value), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
         least, rival, found, flow, UNNAMED,
-        WIDTH=width, COLUMNS=columns, STAGES=stages_of(width, columns, resident),
-        num_warps=WARPS, maxnreg=min(255, 512 // resident // 8 * 8),
+        WIDTH=width, COLUMNS=columns, STAGES=stages, num_warps=WARPS,
+        # All there are, though it takes fewer: two of what is compiled without take no turns.
+        maxnreg=255 if resident == 2 else None,
     )  # fmt: skip
