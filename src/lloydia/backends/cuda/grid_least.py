@@ -102,8 +102,9 @@ def of_threads(tiles, unnamed):
 
 @triton.jit
 def bounds_of(slot, next_slot, cell, next_cell, thread, unnamed):
-    """Return the least score of each row and thread, its column, and a bound of all others.
+    """Return bounds of the least score of each row and thread, and of all others; and its column.
 
+    The first is an upper one, the other a lower one, both as the integers that their bits are.
     `thread` is a thread's number of those that share a row.
     """
     column = (cell & NAME) * CELL + (slot & 6) * 4 + thread * 2 + (slot & 1)

@@ -259,7 +259,7 @@ class TensorScan:
     ) -> None:
         """Queue what half precision can say: it lists the rows in doubt.
 
-        Of many centres also their candidates.  The centres are those that are packed.
+        Also their candidates, unless one stage follows.  The centres are those that are packed.
         """
         self.score(flow)
         self.judge(labels, changed_rows, changed_old, flow)
@@ -267,7 +267,7 @@ class TensorScan:
             self.nominate(flow)
 
     def nominate(self, flow: torch.Tensor) -> None:
-        """Queue the candidates of the rows in doubt, of many centres."""
+        """Queue the candidates of the rows in doubt."""
         nominate(
             self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
             self.candidates, flow,
