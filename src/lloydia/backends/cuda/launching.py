@@ -2,7 +2,8 @@
 
 Kernels are Triton's.  With ``TRITON_INTERPRET=1`` they run in Triton's interpreter, on the host and
 on tensors in its memory: the same code, slowly, so that it can be tested where there is no GPU.
-Programs then run one after the other.
+Programs then run one after the other.  One is in Gluon as well (:mod:`hopper_scan`), which has no
+interpreter.
 """
 
 from __future__ import annotations
