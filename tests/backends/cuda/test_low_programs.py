@@ -19,7 +19,7 @@ from lloydia.backends.cuda.low_scan import label_rows
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_stored import lists_of
 from lloydia.backends.cuda.low_summed import label_and_sum
-from lloydia.backends.cuda.low_sums import WORDS, clear, table_of
+from lloydia.backends.cuda.low_sums import WORDS, clear, is_summed, table_of
 from lloydia.exact import sums
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")
@@ -34,7 +34,7 @@ def label_and_move(
     X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, listed, doubts, room, table,
     own, stored, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
     GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
-    COPIES: tl.constexpr,
+    COPIES: tl.constexpr, SUMMED: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     lattice = numbers.to(tl.pointer_type(tl.float64))
@@ -45,7 +45,7 @@ def label_and_move(
     if COPIES > 0:
         clear(own, k, PITCH, COPIES)
     limb_size = k.to(tl.int64) * (d + 1)
-    if COPIES > 0:
+    if SUMMED:
         own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
         n_changed, _ = label_and_sum(
             X, n, k, labels, stored, labelled, current, frame, table,
@@ -64,7 +64,7 @@ def label_and_move(
         n_changed = tl.sum(each, 0)
         move_rows(
             X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
-            sums, bits, n_limbs, limb_size, d, False, False, EACH,
+            sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, PITCH, COPIES,
         )  # fmt: skip
     tl.store(counts + program, n_changed)
 
@@ -106,8 +106,9 @@ def rows_of(kind, n, d):
     ("full", 6000, 5, 30, "float32", 4, 1, 45),
     # Lists that are full before all rows were labelled.
     ("lists", 5100, 2, 4, "float32", 4, 1, 39),
-    # No tables.
-    ("wide", 2100, 2, 40, "float32", 4, 3, 50), ("vast", 2100, 6, 3, "float64", 1, 3, 50),
+    # Tables of rows that are not listed with their features, full more than once; none.
+    ("full", 6000, 5, 40, "float32", 4, 1, 45), ("vast", 2100, 6, 3, "float64", 1, 3, 51),
+    ("wide", 2100, 2, 40, "float32", 4, 3, 45), ("wide", 2100, 2, 40, "float32", 4, 3, 50),
 ])  # fmt: skip
 def test_labels_and_sums_are_those_of_the_host(
     kind, n, d, k, dtype, each, programs, bits, monkeypatch
@@ -124,8 +125,8 @@ def test_labels_and_sums_are_those_of_the_host(
     exponents = sums.Grid.choose(extent, X.dtype).exponents
     grid = sums.Grid(bits, int(sums.limbs_for(span, bits, X.dtype)), exponents, 0, False)
     held, pitch, copies = table_of(n, d, k, bits, X.itemsize)
-    few = k <= low_sums.MOST_CLUSTERS and d <= low_sums.MOST_FEATURES
-    assert (copies > 0) == (few and n >= each * THREADS)
+    assert (copies > 0) == (n >= each * THREADS and bits < 50 + 10 * (dtype == "float64"))
+    summed = copies > 0 and is_summed(d, k)
     blocks = ceil_div(n, each * THREADS)
     room = ceil_div(blocks, programs) * each * THREADS
     numbers = torch.zeros(5 * (d + 1), dtype=torch.int64)
@@ -134,12 +135,12 @@ def test_labels_and_sums_are_those_of_the_host(
     floats[3 * (d + 1) : 4 * (d + 1)] = torch.from_numpy(frame_of(rows, extent.largest, X.dtype))
     labels = torch.full((n + GUARD,), POISON, dtype=torch.int32)
     sizes = [2 * programs * room, programs * room]
-    if copies > 0:
+    if summed:
         listed = programs * min(room, low_summed.LISTED.value * THREADS)
         sizes[1] += sizes[1] // each
         sizes[0] = listed * entry_size(d, X.itemsize) * X.itemsize // 4
     stored = None
-    if copies > 0 and dtype == "float64":
+    if summed and dtype == "float64":
         sizes[0] = listed * entry_size(1, 4)
         stored = torch.full((blocks * each * THREADS * d + GUARD,), float("nan"))
     lists = [torch.full((size + GUARD,), POISON, dtype=torch.int32) for size in sizes]
@@ -157,7 +158,7 @@ def test_labels_and_sums_are_those_of_the_host(
             rows, n, k, numbers, labels, min(iteration, 1), found, grid.n_limbs, bits,
             torch.from_numpy(centers), *lists, room, table, own, stored, counts, d=d, EACH=each,
             COLUMNS=next_power(d + 1), GROUP=group_of(k), KEPT=kept_of(k, d), HELD=held,
-            PITCH=pitch, COPIES=copies,
+            PITCH=pitch, COPIES=copies, SUMMED=summed,
         )  # fmt: skip
         expected = nearest(X, centers)
         assert (labels[:n].numpy() == expected).all()

@@ -11,7 +11,7 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.low_scores import features
 
-__all__ = ["canonical", "nearest"]
+__all__ = ["canonical", "canonical_distance", "nearest"]
 
 LANES = tl.constexpr(THREADS)
 # Centres under way at a time.
@@ -21,16 +21,23 @@ AT_ONCE, FEW_DOUBTS = tl.constexpr(16), tl.constexpr(32)
 
 
 @triton.jit
+def canonical_distance(x, c, d: tl.constexpr):
+    """Return D of rows to centres, given the d features of each."""
+    D = tl.zeros(x[0].shape, tl.float64)
+    for f in tl.static_range(d):
+        difference = x[f].to(tl.float64) - c[f].to(tl.float64)
+        D += difference * difference
+    return D
+
+
+@triton.jit
 def canonical(x, centers, k, d: tl.constexpr, BLOCK: tl.constexpr):
     """Return the labels of a block of rows by canonical D."""
     least = tl.full((BLOCK,), float("inf"), tl.float64)
     label = tl.zeros((BLOCK,), tl.int32)
     for j in tl.range(0, k, loop_unroll_factor=UNROLL):
         c = features(centers, j * d, j < k, d)
-        D = tl.zeros((BLOCK,), tl.float64)
-        for f in tl.static_range(d):
-            difference = x[f].to(tl.float64) - c[f].to(tl.float64)
-            D += difference * difference
+        D = canonical_distance(x, c, d)
         label = tl.where(D < least, j, label)
         least = tl.minimum(least, D)
     return label

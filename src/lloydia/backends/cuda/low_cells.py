@@ -11,7 +11,8 @@ nearest of m, few centres remain, whose names a cell holds; where there are more
 for, its rows are in doubt.  Boxes are taken larger by more than the roundings of where a row is,
 and the sum by twice the errors of the scores (:mod:`low_scores`; that i has the best of all holds
 for its norm here, too): what remains has the canonical nearest, ties included (Kanungo et al. 2002
-prune the nodes of a tree by the same geometry).
+prune the nodes of a tree by the same geometry).  So of rows in doubt canonical D is asked of the
+centres that their cells name, and of all only where those are too many.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.launching import next_power
+from lloydia.backends.cuda.low_canonical import canonical_distance
 from lloydia.backends.cuda.low_scores import LEAST, contest, features, framed, proof, settled
 
-__all__ = ["cell_type", "fill_cells", "look_up", "sides_of"]
+__all__ = ["cell_type", "fill_cells", "look_up", "nearest_named", "sides_of"]
 
 LANES = tl.constexpr(THREADS)
 # Names in a cell, of 8 or 16 bits each; the last of them is no name.
@@ -36,8 +38,8 @@ UNROLL = tl.constexpr(4)
 # Cells of a side of a patch, whose centres are found together: along the first feature, and there
 # are THREADS cells in all.
 SIDE = tl.constexpr(16)
-# Of fewer clusters all are scored; with fewer rows for each cell, too.
-FEW_CLUSTERS, ROWS_EACH, MOST_NAMES = 32, 4, 0xFFFF
+# Of fewer clusters all are scored; with fewer scores of all rows for each cell, too.
+FEW_CLUSTERS, SCORES_EACH, MOST_NAMES = 32, 640, 0xFFFF
 
 
 def cell_type(k: int) -> torch.dtype:
@@ -53,7 +55,7 @@ def sides_of(n: int, d: int, k: int) -> int:
     if d > 2 or not FEW_CLUSTERS < k <= MOST_NAMES:
         return 0
     sides = next_power(64 * k if d == 1 else math.isqrt(256 * k), LANES.value)
-    return sides if ROWS_EACH * sides**d <= n else 0
+    return sides if SCORES_EACH * sides**d <= n * k else 0
 
 
 @triton.jit
@@ -181,20 +183,29 @@ def centers_of(table, j, mask, PITCH: tl.constexpr):
 
 
 @triton.jit
+def cell_of(y, sides, d: tl.constexpr):
+    """Return the cells of rows in the frame, and whether they lie there."""
+    cell = tl.zeros(y[0].shape, tl.int32)
+    inside = tl.full(y[0].shape, 1, tl.int1)
+    for f in tl.static_range(d):
+        place = (y[d - 1 - f] + 1.0) * (0.5 * sides)
+        cell = cell * sides + tl.minimum(tl.maximum(place, 0.0), sides - 1.0).to(tl.int32)
+        inside = inside & (tl.abs(y[f]) <= 1.0)
+    return cell, inside
+
+
+@triton.jit
 def look_up(
     x, cells, table, frame, sides, line, d: tl.constexpr, PITCH: tl.constexpr, EACH: tl.constexpr
 ):  # fmt: skip
     """Return the labels of EACH vectors of rows by their cells, and whether each is certain."""
     BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
     none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
-    y, entries = (), ()
+    y, entries, inside = (), (), ()
     for e in tl.static_range(EACH):
         here = framed(x[e], frame, d)
-        cell = tl.zeros(here[0].shape, tl.int32)
-        for f in tl.static_range(d):
-            place = (here[d - 1 - f] + 1.0) * (0.5 * sides)
-            cell = cell * sides + tl.minimum(tl.maximum(place, 0.0), sides - 1.0).to(tl.int32)
-        y, entries = y + (here,), entries + (tl.load(cells + cell),)
+        cell, there = cell_of(here, sides, d)
+        y, entries, inside = y + (here,), entries + (tl.load(cells + cell),), inside + (there,)
     found, sure = (), ()
     for e in tl.static_range(EACH):
         first = entries[e].to(tl.int32) & none
@@ -211,8 +222,28 @@ def look_up(
                 score = tl.fma(y[e][f], c[f], score)
             best, second, label = contest(best, second, label, tl.where(there, score, LEAST), j)
         certain = settled(y[e], best, second, line, d) | ((first != none) & (several == 0))
-        for f in tl.static_range(d):
-            certain = certain & (tl.abs(y[e][f]) <= 1.0)
-        sure = sure + (certain,)
+        sure = sure + (inside[e] & certain,)
         found = found + (label,)
     return found, sure
+
+
+@triton.jit
+def nearest_named(x, mask, cells, frame, sides, centers, d: tl.constexpr):
+    """Return the labels of rows by canonical D to the centres that their cells name.
+
+    And which of the rows in `mask` have no such cell.
+    """
+    BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
+    none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
+    cell, inside = cell_of(framed(x, frame, d), sides, d)
+    entry = tl.load(cells + cell, mask=mask & inside, other=-1)
+    least = tl.full(cell.shape, float("inf"), tl.float64)
+    label = tl.full(cell.shape, none, tl.int32)
+    for i in tl.static_range(NAMES):
+        # The last names are the first centres: of equals the last one wins.
+        j = (entry >> (BITS * i)).to(tl.int32) & none
+        D = canonical_distance(x, features(centers, j * d, j != none, d), d)
+        better = (j != none) & (D <= least)
+        label = tl.where(better, j, label)
+        least = tl.where(better, D, least)
+    return label, mask & (label == none)

@@ -37,7 +37,8 @@ def low_kernel(
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
-    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, ALONE: tl.constexpr,
+    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, SUMMED: tl.constexpr,
+    ALONE: tl.constexpr,
 ):  # fmt: skip
     """Run iterations.
 
@@ -57,6 +58,8 @@ def low_kernel(
         What a program's own table is in where there is no shared memory.
     stored : float32 (...), or None
         Where rows are stored in the frame; only where there is a table.
+    SUMMED : bool
+        Whether rows are added up as :mod:`low_summed` does.
     ALONE : bool
         Whether one program looks at all rows together.
     """
@@ -94,7 +97,7 @@ def low_kernel(
                 d, WEIGHTED, RECOVER, EACH, CENTERS, GROUP, KEPT, COLUMNS,
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
-        elif COPIES > 0:
+        elif SUMMED:
             # This program's lists: rows that change, and rows in doubt.
             own_lists = lists_of(listed, room, stored, kind, d)
             own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
@@ -125,8 +128,8 @@ def low_kernel(
                     tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
                 move_rows(
                     X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                    n_changed, weights, lattice, own, bits, n_limbs, limb_size,
-                    d, WEIGHTED, RECOVER, EACH,
+                    n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
+                    d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
                 )  # fmt: skip
         if n_iterations < 0:
             tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")

@@ -1,7 +1,8 @@
 """Rows of few features move from sum to sum: a row a thread, its features in registers.
 
 The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
-any order, since the order changes nothing.
+any order, since the order changes nothing: to a table of the program's own, if there is one
+(:mod:`low_sums`), or to memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import product_error, whole
 from lloydia.backends.cuda.low_scores import features
+from lloydia.backends.cuda.low_sums import beyond, flush, most_steps, scales_of, sum_rows
 
 __all__ = ["move", "move_rows", "one_of"]
 
@@ -106,12 +108,20 @@ def own_rows(i, n, EACH: tl.constexpr):
 @triton.jit
 def move_rows(
     X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights, lattice, sums,
-    bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
-    EACH: tl.constexpr,
+    own_sums, bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr,
+    RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr,
+    COPIES: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels."""
+    """Move the listed rows, or all if none was `labelled`, to the clusters of their labels.
+
+    The table of own sums, if it has COPIES, is empty before and after; it is for rows without
+    weights, and has ENTRIES a cluster.
+    """
     # Rows of a thread that are on their way together; of many features they take long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
+    if COPIES > 0:
+        scales = scales_of(lattice, bits, d)
+        most = most_steps(bits, COPIES)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
     total, steps = tl.sum(n_changed, 0), tl.max(n_changed, 0)
@@ -137,12 +147,29 @@ def move_rows(
         for e in tl.static_range(AHEAD):
             new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
             x = x + (features(X, rows[e].to(tl.int64) * d, mask[e], d),)
-        for e in tl.range(0, tl.minimum(steps - begin, AHEAD), loop_unroll_factor=1):
+        # How many of them are to be moved in memory, up to the last.
+        n_moves = tl.minimum(steps - begin, AHEAD)
+        if COPIES > 0:
+            left, some = (), tl.zeros((LANES,), tl.int32)
+            for e in tl.static_range(AHEAD):
+                more = sum_rows(
+                    x[e], mask[e], old[e], new[e], own_sums, scales, lattice, bits,
+                    d, HELD, ENTRIES, COPIES, True,
+                )  # fmt: skip
+                left = left + (mask[e] & beyond(more, n_limbs, HELD),)
+                some = some | left[e].to(tl.int32)
+            mask = left
+            n_moves = tl.where(tl.max(some, 0) > 0, n_moves, 0)
+        for e in tl.range(0, n_moves, loop_unroll_factor=1):
             here = ()
             for f in tl.static_range(d):
                 here = here + (one_of(x, f, e),)
             move(
                 here, one_of(rows, None, e), one_of(mask, None, e), one_of(old, None, e),
                 one_of(new, None, e), weights, lattice, sums, bits, n_limbs, limb_size,
-                d, WEIGHTED, RECOVER, 0,
+                d, WEIGHTED, RECOVER, HELD if COPIES > 0 else 0,
             )  # fmt: skip
+        if COPIES > 0:
+            # The table takes `most` steps, a multiple of AHEAD.
+            if (begin + AHEAD >= steps) | ((begin + AHEAD) % most == 0):
+                flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)

@@ -276,7 +276,7 @@ class LowRun(LowTold):
         launch_known(
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
-             shape.tile, shape.each, shape.group, shape.kept, *shape.own,
+             shape.tile, shape.each, shape.group, shape.kept, *shape.own, shape.summed,
              self.cells is None or self.cells.dtype, self.spread is None),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
@@ -288,7 +288,7 @@ class LowRun(LowTold):
             d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            HELD=held, PITCH=pitch, COPIES=copies, ALONE=shape.alone,
+            HELD=held, PITCH=pitch, COPIES=copies, SUMMED=shape.summed, ALONE=shape.alone,
             **EXACT, **resident(shape.each),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS, wait_for_all
 from lloydia.backends.cuda.low_canonical import nearest
-from lloydia.backends.cuda.low_cells import fill_cells, look_up
+from lloydia.backends.cuda.low_cells import fill_cells, look_up, nearest_named
 from lloydia.backends.cuda.low_kept import approximate_few, keep
 from lloydia.backends.cuda.low_scores import approximate, features, tabulate
 from lloydia.backends.cuda.prefetch import prefetch
@@ -110,7 +110,13 @@ def label_rows(
         listed = listed_doubts + i * LANES
         rows = tl.load(listed + lane, mask=mask, other=0)
         old = tl.load(labels + rows, mask=i < n_doubts * labelled, other=-1)
-        new = nearest(X, rows, mask, listed, current, k, d)
+        if cells is not None:
+            x = features(X, rows.to(tl.int64) * d, mask, d)
+            new, left = nearest_named(x, mask, cells, frame, sides, current, d)
+            if tl.max(left.to(tl.int32), 0) > 0:
+                new = tl.where(left, nearest(X, rows, left, listed, current, k, d), new)
+        else:
+            new = nearest(X, rows, mask, listed, current, k, d)
         changed = mask & (new != old)
         tl.store(labels + rows, new, mask=changed)
         tl.store(listed_rows + n_changed * LANES + lane, rows, mask=changed)

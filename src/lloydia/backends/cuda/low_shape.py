@@ -16,7 +16,7 @@ from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_stored import LISTED
-from lloydia.backends.cuda.low_sums import WORDS, table_of
+from lloydia.backends.cuda.low_sums import WORDS, is_summed, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.spread import room_for
@@ -53,6 +53,8 @@ class LowShape:
         Programs, and the rows of each: of its lists, but for those of :mod:`low_lists`.
     own : tuple of three int
         The table of a program's own sums: see :func:`lloydia.backends.cuda.low_sums.table_of`.
+    summed : bool
+        Whether rows are added up as :mod:`low_summed` does; else as :mod:`low_moves`.
     n_replicas : int
         Of the sums.
     sides : int
@@ -77,6 +79,7 @@ class LowShape:
     programs: int
     room: int
     own: tuple[int, int, int]
+    summed: bool
     n_replicas: int
     sides: int
     columns: int
@@ -102,7 +105,8 @@ def shape_of(
     # Rows that come and go may be fewer than a block, and are stored nowhere.
     table = (0, 0, 0) if weighted or not stay else table_of(n, d, k, bits, itemsize)
     has_table = table[-1] > 0
-    n_replicas = FEW_REPLICAS if has_table else replicas(n, k)
+    summed = has_table and is_summed(d, k)
+    n_replicas = FEW_REPLICAS if summed else replicas(n, k)
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (
@@ -115,10 +119,10 @@ def shape_of(
     # Compiled, programs have shared memory.
     own = 4 * WORDS if has_table and INTERPRETED else 0
     # Scores take but what float32 keeps of float64 rows: those are read once.
-    stores = has_table and itemsize == 8
+    stores = summed and itemsize == 8
     stored = 4 * d * ceil_div(n, block) * block if stores else 0
     listed, doubts, history = 8 * programs * room, 4 * programs * room, n_slots * k * d * itemsize
-    if has_table:
+    if summed:
         # Rows that are stored are listed by their numbers.
         size = 4 * entry_size(1, 4) if stores else itemsize * entry_size(d, itemsize)
         listed = programs * min(room, LISTED.value * THREADS) * size
@@ -129,7 +133,7 @@ def shape_of(
     first, *rest = map(aligned, (8 * n_zeros, *parts))
     alone = n <= block and not sides and not has_table
     return LowShape(
-        each, block, alone, programs, room, table, n_replicas, sides, columns,
+        each, block, alone, programs, room, table, summed, n_replicas, sides, columns,
         group_of(k), kept_of(k, d), tile, edges, n_zeros, (*accumulate(rest, initial=first),),
     )  # fmt: skip
 

@@ -4,7 +4,8 @@ Rows that change are listed with their features (:mod:`low_lists`), so none is l
 moves from sum to sum (:mod:`low_sums`).  All threads move listed rows together: when a list might
 not hold what follows, and at the end.  Rows that get their first labels are added where they are
 labelled, except those in doubt; then only rows of which the table's limbs leave something are
-listed.  This is for runs that have a table (:func:`lloydia.backends.cuda.low_sums.table_of`).
+listed.  This is for runs that have a table, and few clusters
+(:func:`lloydia.backends.cuda.low_sums.is_summed`).
 
 Float64 rows are stored in float32 with their first labels instead, and are listed by their numbers
 (:mod:`low_stored`).
@@ -32,26 +33,14 @@ from lloydia.backends.cuda.low_stored import (
     rows_to_score,
     store,
 )
-from lloydia.backends.cuda.low_sums import clear, flush, most_steps, scales_of, sum_rows
+from lloydia.backends.cuda.low_sums import beyond, clear, flush, most_steps, scales_of, sum_rows
 from lloydia.backends.cuda.prefetch import prefetch
 
 __all__ = ["label_and_sum"]
 
 LANES = tl.constexpr(THREADS)
-# Of up to so many limbs, y (low_sums.single_parts) of a number not 0 is at least 2**-90, which
-# float32 does not lose.
-MOST_SPANNED = tl.constexpr(3)
 # Listed rows that a thread loads ahead.
 AHEAD = tl.constexpr(2)
-
-
-@triton.jit
-def beyond(left, n_limbs, HELD: tl.constexpr):
-    """Return which rows have something left beyond the table's limbs, or may have."""
-    if HELD == 1:
-        # Numbers that span so many limbs may vanish in float32's parts.
-        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
-    return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
 
 
 @triton.jit

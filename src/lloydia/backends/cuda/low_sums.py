@@ -17,7 +17,18 @@ from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import SHIFT, whole
 from lloydia.backends.cuda.shared_table import add, add_any, add_two, read, reserve, write
 
-__all__ = ["RESERVE", "WORDS", "clear", "flush", "most_steps", "scales_of", "sum_rows", "table_of"]
+__all__ = [
+    "RESERVE",
+    "WORDS",
+    "beyond",
+    "clear",
+    "flush",
+    "is_summed",
+    "most_steps",
+    "scales_of",
+    "sum_rows",
+    "table_of",
+]
 
 LANES = tl.constexpr(THREADS)
 # What holds a table: two programs that have one fit into 64 KiB with what else they need.
@@ -29,8 +40,13 @@ CLEARED = tl.constexpr(4 * THREADS)
 BANKS = tl.constexpr(32)
 # Rounds float32 numbers to whole ones; the bits of limbs whose parts it rounds.
 SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
-# Of fewer rows, and of more clusters, memory is as fast; of more features it takes long to compile.
-LEAST_ROWS, MOST_CLUSTERS, MOST_FEATURES = 1 << 14, 32, 5
+# Of fewer rows memory is as fast.
+LEAST_ROWS = 1 << 14
+# Of more clusters lists of features are no faster; of more features they take long to compile.
+MOST_CLUSTERS, MOST_FEATURES = 32, 5
+# Of up to so many limbs, y (single_parts) of a number not 0 is at least 2**-90, which float32 does
+# not lose.
+MOST_SPANNED = tl.constexpr(3)
 # The rows of a thread that a table takes are a multiple of: those of a block.
 STEP = tl.constexpr(4)
 
@@ -45,13 +61,18 @@ def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int
     # Two for each limb of a number, and one that counts rows.
     pitch = 2 * d * held + 1
     copies = min(BANKS.value, 1 << (WORDS // (k * pitch)).bit_length() >> 1)
-    few = n < LEAST_ROWS or k > MOST_CLUSTERS or d > MOST_FEATURES
+    few = n < LEAST_ROWS
     if itemsize < 8:
         few |= bits > MOST_SINGLE
     # The table takes STEP rows of each thread (most_steps).
     if few or copies << (31 - (bits + 2) // 2) < STEP.value * THREADS:
         copies = 0
     return held, pitch, copies
+
+
+def is_summed(d: int, k: int) -> bool:
+    """Return whether :mod:`low_summed` adds rows to a table, if there is one."""
+    return d <= MOST_FEATURES and k <= MOST_CLUSTERS
 
 
 @triton.jit
@@ -180,6 +201,15 @@ def sum_rows(
     else:
         add_any(table, to + at, mask.to(tl.int32))
     return left
+
+
+@triton.jit
+def beyond(left, n_limbs, HELD: tl.constexpr):
+    """Return which rows have something left beyond the table's limbs, or may have."""
+    if HELD == 1:
+        # Numbers that span so many limbs may vanish in float32's parts.
+        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
+    return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
 
 
 @triton.jit

@@ -44,7 +44,8 @@ def whole_kernel(
         X, n, k, None, numbers, bounds, labels, sums, 0, bits, current, history, n_slots, report,
         flow, settles, None, None, None, 0, table, None, 0, arrivals, n_iterations,
         assigns, None, None,
-        d, False, False, EACH, COLUMNS, CENTERS, GROUP, KEPT, REPLICAS, BLOCK_K, 0, 0, 0, True,
+        d, False, False, EACH, COLUMNS, CENTERS, GROUP, KEPT, REPLICAS, BLOCK_K, 0, 0, 0, False,
+        True,
     )  # fmt: skip
     tl.debug_barrier()
     end_kernel(
