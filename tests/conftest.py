@@ -1,0 +1,45 @@
+"""Triton's interpreter, which many tests run kernels in, is kept from doing the same again.
+
+A kernel finds what ``triton.language`` has replaced by what runs on the host.  Triton does that at
+every call of a function within the kernel, too, where nothing is left to be replaced; and it looks
+through all names for it: a third of the time of such a test.
+"""
+
+import inspect
+import sys
+
+
+def pytest_runtest_setup(item):
+    """Have it replace once a kernel, as soon as a test may use it."""
+    interpreter = sys.modules.get("triton.runtime.interpreter")
+    if interpreter is not None and interpreter._patch_lang.__module__ != __name__:
+        replace_once(interpreter)
+
+
+def replace_once(interpreter):
+    """Have functions within a kernel find what was replaced for the kernel."""
+    replace, tl = interpreter._patch_lang, interpreter.tl
+    replaced, languages = set(), {}
+
+    def patch_lang(fn):
+        names = fn.__globals__
+        if id(names) not in languages:
+            modules = {value for value in names.values() if inspect.ismodule(value)}
+            languages[id(names)] = {tl, tl.core} & modules, names
+        wanted, _ = languages[id(names)]
+        if wanted <= replaced:
+            return interpreter._LangPatchScope()
+        scope = replace(fn)
+        if not replaced:
+            # That of the kernel, which puts back what it has replaced.
+            put_back = scope.restore
+
+            def restore():
+                replaced.clear()
+                put_back()
+
+            scope.restore = restore
+        replaced.update(wanted)
+        return scope
+
+    interpreter._patch_lang = patch_lang
