@@ -1,4 +1,4 @@
-"""Many rows of few features and few clusters: labelled and added up, the bits of the CPU's."""
+"""Many rows of few features, added up in tables: the bits of the CPU's."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def rows_of(kind, n, d):
     ("normal", 200_000, 3, 16, "float16"), ("ties", 250_000, 2, 11, "bfloat16"),
     ("normal", 500_000, 3, 16, "float64"), ("wide", 130_000, 2, 9, "float64"),
     ("ties", 65_537, 5, 20, "float64"), ("offset", 20_000, 1, 1, "float64"),
+    # Not by low_summed: more clusters, with and without cells, or more features.
+    ("wide", 200_000, 3, 40, "float32"), ("ties", 1_000_001, 2, 100, "float32"),
+    ("normal", 200_000, 7, 6, "float64"), ("wide", 150_000, 8, 100, "float32"),
+    ("ties", 300_000, 2, 60, "float16"), ("wide", 300_000, 2, 50, "float64"),
 ])  # fmt: skip
 def test_every_iteration_has_the_bits_of_the_cpu(kind, n, d, k, dtype):
     rows = torch.as_tensor(rows_of(kind, n, d)).to(getattr(torch, dtype)).cuda()

@@ -51,7 +51,7 @@ def rows_of(kind, n, d, dtype):
 @pytest.mark.parametrize(("kind", "d", "k", "dtype", "n", "there"), [
     ("some left", 3, 2, "float64", 3000, True), ("largest", 1, 2, "float64", 3000, True),
     ("vanishing", 1, 2, "float32", MANY, True), ("normal", 5, 20, "float64", 3000, True),
-    ("some left", 2, 20, "float32", 3000, False),
+    ("some left", 7, 3, "float64", 3000, True), ("some left", 2, 20, "float32", 3000, False),
     ("some left", 3, 5, "float64", 3000, False),
 ])  # fmt: skip
 def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, there, tables):

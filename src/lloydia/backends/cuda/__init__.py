@@ -14,8 +14,8 @@ Where to look:
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores`, :mod:`low_kept` or
   :mod:`low_cells`, what is in doubt by :mod:`low_canonical`, :mod:`low_moves`; many rows of few
-  clusters :mod:`low_summed`, from :mod:`low_lists` by :mod:`low_sums` in a :mod:`shared_table`,
-  what scores take of float64 rows in float32 by :mod:`low_stored`; :mod:`low_means`,
+  clusters :mod:`low_summed`, from :mod:`low_lists`, what scores take of float64 rows in float32 by
+  :mod:`low_stored`; both by :mod:`low_sums` in a :mod:`shared_table`; :mod:`low_means`,
   :mod:`prefetch`, :mod:`barrier`), the last adds up
   the inertia and writes what all have found to the host's memory (:mod:`low_cost`).  Few features
   are at most 8.  Up to 512 rows stay in the registers of one program (:mod:`low_alone`); without a

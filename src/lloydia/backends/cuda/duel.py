@@ -112,13 +112,13 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 
 @triton.jit
 def settle_few(
-    X, columns, size, k, d, listed, labels, changed_rows, changed_old, flow, COLUMNS: tl.constexpr
+    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, flow,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Give listed rows the nearest of all centres, TOGETHER to a program.
 
     Mostly they are few: for those that have had nothing else to do, the last ones.
     """
-    n_listed = tl.load(flow + N_DOUBT2)
     j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
     # Columns that are no centres read the last one.
     c_at = columns + tl.minimum(j, k - 1)
@@ -145,6 +145,7 @@ def duel_kernel(
     flow = own_flow(flow)
     # Asked for together.
     halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    n_wide, n_left = tl.load(flow + N_WIDE), tl.load(flow + N_DOUBT2)
     if halted != 0:
         return
     centers += tl.program_id(2).to(tl.int64) * k * d
@@ -163,7 +164,7 @@ def duel_kernel(
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
     # Records, as many threads a row as hold nine candidates.
     FEW: tl.constexpr = ROWS * COUNT // WIDE
-    n_wide = tl.minimum(tl.load(flow + N_WIDE), (n - n_listed) // RECORD)
+    n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
     column = tl.arange(0, WIDE)
     for block in range(tl.program_id(0), tl.cdiv(n_wide, FEW), tl.num_programs(0)):
         number = block * FEW + tl.arange(0, FEW)
@@ -177,7 +178,7 @@ def duel_kernel(
     if columns is not None:
         member = tl.program_id(2).to(tl.int64)
         settle_few(
-            X, columns + member * size * d, size, k, d, doubts2 + first_row(n),
+            X, columns + member * size * d, size, k, d, doubts2 + first_row(n), n_left,
             labels, changed_rows, changed_old, flow, COLUMNS,
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ __all__ = [
     "number_of",
     "place",
     "processors",
+    "shared_memory",
     "stream_of",
 ]
 
@@ -65,6 +66,14 @@ def processors(device: torch.device) -> int:
     if device.type == "cpu":
         return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Return the bytes that all programs of a multiprocessor share out."""
+    if device.type == "cpu":
+        return 1 << 20
+    return torch.cuda.get_device_properties(device).shared_memory_per_multiprocessor
 
 
 def ceil_div(a: int, b: int) -> int:

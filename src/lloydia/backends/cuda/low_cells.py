@@ -12,7 +12,7 @@ for, its rows are in doubt.  Boxes are taken larger by more than the roundings o
 and the sum by twice the errors of the scores (:mod:`low_scores`; that i has the best of all holds
 for its norm here, too): what remains has the canonical nearest, ties included (Kanungo et al. 2002
 prune the nodes of a tree by the same geometry).  So of rows in doubt canonical D is asked of the
-centres that their cells name, and of all only where those are too many.
+centres that their cells name, and of all where those are too many or there is no cell.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from lloydia.backends.cuda.low_scores import LEAST, contest, features, framed, p
 __all__ = ["cell_type", "fill_cells", "look_up", "nearest_named", "sides_of"]
 
 LANES = tl.constexpr(THREADS)
-# Names in a cell, of 8 or 16 bits each; the last of them is no name.
+# Names in a cell, of 8 or 16 bits each: they descend from the lowest bits on, and where there is
+# none all bits are set.
 NAMES = tl.constexpr(4)
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
 # Cells of a side of a patch, whose centres are found together: along the first feature, and there
 # are THREADS cells in all.
 SIDE = tl.constexpr(16)
-# Of fewer clusters all are scored; with fewer scores of all rows for each cell, too.
+# Of fewer clusters all are scored; also where scores of all rows are not so many for each cell.
 FEW_CLUSTERS, SCORES_EACH, MOST_NAMES = 32, 640, 0xFFFF
 
 
@@ -50,7 +51,8 @@ def cell_type(k: int) -> torch.dtype:
 def sides_of(n: int, d: int, k: int) -> int:
     """Return how many cells are along each feature, or 0 where they do not pay.
 
-    Most then hold one name.
+    Most then hold one name.  Programs that have room for fewer than k rows have no cells either
+    (:func:`low_shape.shape_of`): they list the centres of a patch where they list rows.
     """
     if d > 2 or not FEW_CLUSTERS < k <= MOST_NAMES:
         return 0
@@ -231,7 +233,7 @@ def look_up(
 def nearest_named(x, mask, cells, frame, sides, centers, d: tl.constexpr):
     """Return the labels of rows by canonical D to the centres that their cells name.
 
-    And which of the rows in `mask` have no such cell.
+    And which of the rows in `mask` have none: they lie in no cell, or in one that names none.
     """
     BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
     none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
@@ -240,7 +242,7 @@ def nearest_named(x, mask, cells, frame, sides, centers, d: tl.constexpr):
     least = tl.full(cell.shape, float("inf"), tl.float64)
     label = tl.full(cell.shape, none, tl.int32)
     for i in tl.static_range(NAMES):
-        # The last names are the first centres: of equals the last one wins.
+        # They descend: of equals the last one wins.
         j = (entry >> (BITS * i)).to(tl.int32) & none
         D = canonical_distance(x, features(centers, j * d, j != none, d), d)
         better = (j != none) & (D <= least)

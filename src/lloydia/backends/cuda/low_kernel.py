@@ -57,7 +57,7 @@ def low_kernel(
     own_memory : int32 (low_sums.WORDS,), or None
         What a program's own table is in where there is no shared memory.
     stored : float32 (...), or None
-        Where rows are stored in the frame; only where there is a table.
+        Where float64 rows are stored in the frame, if they are SUMMED.
     SUMMED : bool
         Whether rows are added up as :mod:`low_summed` does.
     ALONE : bool

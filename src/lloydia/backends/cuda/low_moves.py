@@ -13,7 +13,7 @@ import triton.language as tl
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import product_error, whole
 from lloydia.backends.cuda.low_scores import features
-from lloydia.backends.cuda.low_sums import beyond, flush, most_steps, scales_of, sum_rows
+from lloydia.backends.cuda.low_sums import STEP, beyond, flush, most_steps, scales_of, sum_rows
 
 __all__ = ["move", "move_rows", "one_of"]
 
@@ -115,11 +115,12 @@ def move_rows(
     """Move the listed rows, or all if none was `labelled`, to the clusters of their labels.
 
     The table of own sums, if it has COPIES, is empty before and after; it is for rows without
-    weights, and has ENTRIES a cluster.
+    weights, and has ENTRIES a cluster (:func:`low_sums.table_of`).
     """
     # Rows of a thread that are on their way together; of many features they take long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
     if COPIES > 0:
+        tl.static_assert(STEP % AHEAD == 0)
         scales = scales_of(lattice, bits, d)
         most = most_steps(bits, COPIES)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
@@ -136,13 +137,13 @@ def move_rows(
             i = begin + e
             # Where none is listed.
             row, there = own_rows(i, n, EACH)
-            left = tl.full((LANES,), -1, tl.int32)
+            before = tl.full((LANES,), -1, tl.int32)
             if labelled:
                 there = lane + i * LANES < total
                 at = tl.load(places + lane + i * LANES, mask=there, other=0)
                 row = tl.load(listed_rows + at, mask=there, other=0)
-                left = tl.load(listed_old + at, mask=there, other=-1)
-            rows, old, mask = rows + (row,), old + (left,), mask + (there,)
+                before = tl.load(listed_old + at, mask=there, other=-1)
+            rows, old, mask = rows + (row,), old + (before,), mask + (there,)
         new, x = (), ()
         for e in tl.static_range(AHEAD):
             new = new + (tl.load(labels + rows[e], mask=mask[e], other=0),)
@@ -159,7 +160,10 @@ def move_rows(
                 left = left + (mask[e] & beyond(more, n_limbs, HELD),)
                 some = some | left[e].to(tl.int32)
             mask = left
-            n_moves = tl.where(tl.max(some, 0) > 0, n_moves, 0)
+            any_left = tl.zeros((), tl.int32)
+            if n_limbs > HELD:
+                any_left = tl.max(some, 0)
+            n_moves = tl.where(any_left > 0, n_moves, 0)
         for e in tl.range(0, n_moves, loop_unroll_factor=1):
             here = ()
             for f in tl.static_range(d):

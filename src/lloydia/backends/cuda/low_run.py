@@ -67,7 +67,7 @@ class LowRun(LowTold):
     first : FirstLaunch, optional
         Was launched for it, in its memory.
     stay : bool, default=True
-        Whether it is always of these rows; else there are no tables of :mod:`low_summed`.
+        Whether it is always of these rows; else there are no tables of :mod:`low_sums`.
 
     Attributes
     ----------

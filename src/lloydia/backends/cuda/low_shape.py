@@ -10,13 +10,19 @@ import torch
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.flow import SIZE
-from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power, processors
+from lloydia.backends.cuda.launching import (
+    INTERPRETED,
+    ceil_div,
+    next_power,
+    processors,
+    shared_memory,
+)
 from lloydia.backends.cuda.low_cells import cell_type
 from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_stored import LISTED
-from lloydia.backends.cuda.low_sums import WORDS, is_summed, table_of
+from lloydia.backends.cuda.low_sums import SPARE, WORDS, is_summed, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.spread import room_for
@@ -33,7 +39,7 @@ LEAST_ROWS, ROWS, MEANS = 128, 512, 256
 LIMBS = 3
 # Integers of 64 bits that hold the flow, and what programs wait for each other and count by.
 FLOW = SIZE // 2 + 2 + 9
-# Replicas of sums that every program adds to once.
+# Replicas of sums that programs add to seldom: what their tables hold.
 FEW_REPLICAS = 64
 
 
@@ -102,11 +108,15 @@ def shape_of(
     if sides and k > room:
         sides, each = 0, PROGRAMS
         block, programs, room = _cut(n, device, each)
-    # Rows that come and go may be fewer than a block, and are stored nowhere.
+    # Rows that come and go may be fewer than a block, which low_summed has no place for.
     table = (0, 0, 0) if weighted or not stay else table_of(n, d, k, bits, itemsize)
+    if each * (4 * WORDS + SPARE) > shared_memory(device):
+        table = (0, 0, 0)
     has_table = table[-1] > 0
     summed = has_table and is_summed(d, k)
-    n_replicas = FEW_REPLICAS if summed else replicas(n, k)
+    n_replicas = replicas(n, k)
+    if has_table:
+        n_replicas = FEW_REPLICAS if summed else min(n_replicas, FEW_REPLICAS)
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (

@@ -1,9 +1,10 @@
 r"""Sums of rows of few features, without weights: a program adds its rows up in a table of its own.
 
-Rows of few clusters would meet at few addresses of memory; shared memory adds where it is.  It adds
-32 bits at once, so a row's integers v (the first limbs of :func:`lloydia.exact.sums.limbs`) are cut
-in two, :math:`v = 2^w h + l` with :math:`|l| < 2^w`, and an entry of the table gets at most
-:math:`2^{31-w}` parts before they go to the sums in memory.  There are copies of the table, if
+Rows of few clusters would meet at few addresses of memory, and of more clusters memory takes longer
+than shared memory, which adds where it is.  That adds 32 bits at once, so a row's integers v (the
+first limbs of :func:`lloydia.exact.sums.limbs`) are cut in two, :math:`v = 2^w h + l` with
+:math:`|l| < 2^w`, and an entry of the table gets at most :math:`2^{31-w}` parts before they go to
+the sums in memory.  There are copies of the table, if
 there is room one for each thread of a warp: these then neither meet nor wait for the same bank.
 What later limbs hold, mostly nothing of float32 rows, is added to memory.
 """
@@ -19,6 +20,8 @@ from lloydia.backends.cuda.shared_table import add, add_any, add_two, read, rese
 
 __all__ = [
     "RESERVE",
+    "SPARE",
+    "STEP",
     "WORDS",
     "beyond",
     "clear",
@@ -31,8 +34,9 @@ __all__ = [
 ]
 
 LANES = tl.constexpr(THREADS)
-# What holds a table: two programs that have one fit into 64 KiB with what else they need.
-WORDS = 7168
+# What holds a table: two programs that have one fit into 64 KiB with what else they need, which is
+# less than SPARE each; of more see :func:`low_shape.shape_of`.
+WORDS, SPARE = 7168, 2048
 RESERVE = tl.constexpr(reserve(WORDS))
 # Entries that are emptied together: a divisor of WORDS.
 CLEARED = tl.constexpr(4 * THREADS)
@@ -47,7 +51,8 @@ MOST_CLUSTERS, MOST_FEATURES = 32, 5
 # Of up to so many limbs, y (single_parts) of a number not 0 is at least 2**-90, which float32 does
 # not lose.
 MOST_SPANNED = tl.constexpr(3)
-# The rows of a thread that a table takes are a multiple of: those of a block.
+# The rows of a thread that a table takes are a multiple of: those of a block, and those that it
+# loads ahead to move them.
 STEP = tl.constexpr(4)
 
 
@@ -55,17 +60,16 @@ def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int
     """Return the limbs that a program's table holds, a cluster's entries, and the copies.
 
     Of n rows without weights; `itemsize` is that of the numbers they are computed with.  No copies:
-    memory is added to.
+    memory is added to, as where the table would take too few rows for many to be of one cluster.
     """
     held = 2 if itemsize == 8 else 1
     # Two for each limb of a number, and one that counts rows.
     pitch = 2 * d * held + 1
     copies = min(BANKS.value, 1 << (WORDS // (k * pitch)).bit_length() >> 1)
-    few = n < LEAST_ROWS
-    if itemsize < 8:
-        few |= bits > MOST_SINGLE
+    fine = itemsize < 8 and bits > MOST_SINGLE
     # The table takes STEP rows of each thread (most_steps).
-    if few or copies << (31 - (bits + 2) // 2) < STEP.value * THREADS:
+    least = max(STEP.value * THREADS, 2 * k)
+    if n < LEAST_ROWS or fine or copies << (31 - (bits + 2) // 2) < least:
         copies = 0
     return held, pitch, copies
 
