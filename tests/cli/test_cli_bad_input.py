@@ -114,7 +114,7 @@ TEXTS = {
     "every without a checkpoint": (GOOD, (*FIT, "--every", 3), "--every says how to use"),
     "resume without a checkpoint": (GOOD, (*FIT, "--resume"), "--resume says how to use"),
     "every of 0": (GOOD, (*FIT, "--checkpoint", "c.npz", "--every", 0), "--every; must be >= 1"),
-    "no folder": (GOOD, (*FIT, "--model", "no/m.npz"), "no such file or directory"),
+    "no folder": (GOOD, (*FIT, "--model", "no/m.npz"), "there is no folder no; make it first"),
     "output is a folder": (GOOD, (*FIT, "--plot", "sub.png"), "exists and is not a file"),
     "output is the input": (GOOD, (*FIT[:4], "--labels", "data.csv"), "uses that file already"),
     "same output twice": (GOOD, (*FIT[:6], "--centers", "labels.csv"), "uses that file already"),

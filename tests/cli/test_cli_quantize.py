@@ -155,7 +155,7 @@ BAD = {
     "extension": ("photo.png -k 4 --out a.jpg", "its extension must be one of .png, .gif"),
     "palette": ("photo.png -k 4 --palette a.aco", "one of .png, .json, .gpl, .ase"),
     "onto itself": ("photo.png -k 4 --out photo.png", "the command uses that file already"),
-    "no folder": ("photo.png -k 4 --out none/a.png", "no such file or directory"),
+    "no folder": ("photo.png -k 4 --out none/a.png", "there is no folder none; make it first"),
     "film to PNG": ("film.gif -k 4 --out film.png", "is an animation of 3 frames"),
     "folder without out": ("full -k 4", "say --out FOLDER too"),
     "folder onto itself": ("full -k 4 --out full", "it holds the images"),

@@ -134,7 +134,9 @@ def _every_peer(cases: dict[str, list[Row]], mode: str) -> Sheet:
         cells = {row["peer"]: _cell(row) for row in rows}
         lines.append([name, *(cells.get(peer, "") for peer in peers)])
     what = "iteration" if mode == "iterations" else "whole fit"
-    notes = ["the peer's time over Lloydia's; *: one round; a dash: cannot do the case."]
+    notes = [
+        "the peer's time over Lloydia's; *: one round; a dash: no such peer, or not for this case."
+    ]
     return Sheet(f"Every peer's {what}", ("case", *peers), lines, notes)
 
 

@@ -87,7 +87,7 @@ def read_by_blocks(
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
     if Path(data).suffix.lower() in TEXTS:
         raise ValueError(
-            f"{data} is not read by blocks, as no text is: leave out --memory, or make a .parquet "
+            f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "
             "of it."
         )
     if spill is not None and not spill.is_dir():

@@ -146,7 +146,9 @@ def fit(
         table = reading.table(data, dtype=dtype)
     n = table.X.shape[0]
     if k > n:
-        raise ValueError(f"-k {k} asks for more clusters than the {n} rows of {data}.")
+        raise ValueError(
+            f"-k {k} asks for more clusters than the {n} rows of {data}: give at most {n}."
+        )
     estimator = checkpoints.prepared(method.estimator(table, k))
     if blocks:
         announce(source.meant_for(estimator, reset=True).plan(False, method.threads))

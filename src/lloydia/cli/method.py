@@ -94,8 +94,8 @@ class Method:
         if centers.shape != (k, table.X.shape[1]):
             rows, columns = centers.shape
             raise ValueError(
-                f"{self.init} holds {rows} centres of {columns} columns; "
-                f"{k} of {table.X.shape[1]} are needed."
+                f"{self.init} holds {rows} centres of {columns} columns; {k} of {table.X.shape[1]} "
+                "are needed: change -k or --columns, or name another file."
             )
         return centers
 

@@ -71,6 +71,8 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
         raise DataError(f"cannot write {path}: it exists and is not a file.")
     if path.exists() and not os.access(path, os.W_OK):
         raise DataError(f"cannot write {path}: it is read-only.")
+    if not path.parent.exists():
+        raise DataError(f"cannot write {path}: there is no folder {path.parent}; make it first.")
     try:
         with _temporary(path):
             pass
