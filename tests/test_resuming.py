@@ -371,7 +371,7 @@ def test_bad_checkpoints_are_refused_before_the_fit(tmp_path):
     ):
         with pytest.raises(ValueError, match=match):
             Checkpoint(**{"path": tmp_path / "fit.npz", **bad})
-    for name, match in (("fit.txt", "extension"), ("nowhere/fit.npz", "no such")):
+    for name, match in (("fit.txt", "extension"), ("nowhere/fit.npz", "there is no folder")):
         with pytest.raises(DataError, match=match):
             KMeans(3).set_callbacks(Checkpoint(tmp_path / name)).fit(X)
     from sklearn.cluster import KMeans as Other

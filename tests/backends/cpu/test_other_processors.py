@@ -38,7 +38,7 @@ import lloydia
 from lloydia.algorithms import ALGORITHMS
 
 rng = np.random.default_rng(0)
-CASES = [(1_000, 2, 7, "f8"), (500, 20, 30, "f4")]
+CASES = [(1_000, 2, 7, "f4"), (1_000, 2, 7, "f8"), (500, 20, 30, "f4"), (500, 20, 18, "f8")]
 for n, d, k, dtype in CASES:
     X = (rng.normal(size=(n, d)) + rng.integers(0, 3, (n, 1))).round(1).astype(dtype)
     right = lloydia.KMeans(k, random_state=0, n_init=1, device="reference").fit(X)

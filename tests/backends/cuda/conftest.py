@@ -62,11 +62,11 @@ def recorded(monkeypatch):
     return queued
 
 
-@pytest.fixture(params=["few", "many"])
+@pytest.fixture(params=["small", "few", "many"])
 def stages(request, monkeypatch):
-    """Have rows in doubt go where centres are few, but not small, and where they are many."""
+    """Have rows in doubt go where centres take little memory, where they are few, or many."""
     from lloydia.backends.cuda import tensor_scan
 
-    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
-    monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: request.param == "few")
+    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "small")
+    monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: request.param != "many")
     return request.param

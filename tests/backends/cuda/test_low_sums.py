@@ -49,7 +49,8 @@ def rows_of(kind, n, d, dtype):
 
 
 @pytest.mark.parametrize(("kind", "d", "k", "dtype", "n", "there"), [
-    ("some left", 3, 2, "float64", 3000, True), ("largest", 1, 2, "float64", 3000, True),
+    ("some left", 3, 2, "float64", 3000, True), ("some left", 1, 2, "float32", MANY, True),
+    ("largest", 1, 2, "float64", 3000, True),
     ("vanishing", 1, 2, "float32", MANY, True), ("normal", 5, 20, "float64", 3000, True),
     ("some left", 7, 3, "float64", 3000, True), ("some left", 2, 20, "float32", 3000, False),
     ("some left", 3, 5, "float64", 3000, False),

@@ -149,7 +149,8 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         assert len(found) == 2 * (result.n_iter - 1)
         n_sent, n_doubt, n_again, n_wide = np.sum(found, axis=0).tolist()
         assert 75 * (result.n_iter - 1) > n_sent > n_doubt > 0
-        assert n_doubt > n_again > 0 < n_wide
+        if stages != "small":
+            assert n_doubt > n_again > 0 < n_wide
         found.clear()
         # Seeds are drawn from rows, which stay again.
         assert not placed.group.sender.kept
