@@ -70,3 +70,17 @@ def stages(request, monkeypatch):
     monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "small")
     monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: request.param != "many")
     return request.param
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """Return what says whether programs add rows of few features up in tables of their own."""
+    from lloydia.backends.cuda import low_sums
+    from lloydia.backends.cuda.low_shape import shape_of
+
+    def choose_them(there):
+        monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if there else 1 << 62)
+        shape_of.cache_clear()
+
+    yield choose_them
+    shape_of.cache_clear()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda import low_run, low_sums
+from lloydia.backends.cuda import low_run
 from lloydia.backends.cuda.low_cells import sides_of
-from lloydia.backends.cuda.low_shape import shape_of
 from table import answer
 
 
@@ -46,17 +45,15 @@ def test_rows_that_look_up_their_centers_have_the_bits_of_the_oracle(
     assert (model.predict(X) == model.labels_).all()
 
 
-def test_rows_whose_sums_are_tables_have_the_bits_of_the_oracle(monkeypatch):
+def test_rows_whose_sums_are_tables_have_the_bits_of_the_oracle(tables, monkeypatch):
     monkeypatch.setattr(low_run, "sides_of", lambda n, d, k: 16)
-    monkeypatch.setattr(low_sums, "LEAST_ROWS", 0)
-    shape_of.cache_clear()
+    tables(True)
     X = np.rint(np.random.default_rng(3).normal(scale=4.0, size=(1500, 2)))
     # What leaves limbs that a table does not hold.
     X[::90] *= 2.0**-70
     parameters = {"init": X[:40], "max_iter": 2, "tol": 0}
     oracle = KMeans(40, device="reference", **parameters).fit(X)
     assert answer(KMeans(40, device="cuda", **parameters).fit(X)) == answer(oracle)
-    shape_of.cache_clear()
 
 
 @pytest.mark.parametrize(("n", "d", "k", "sides"), [

@@ -7,23 +7,10 @@ import pytest
 
 from lloydia.backends import choose
 from lloydia.backends.cuda import low_sums
-from lloydia.backends.cuda.low_shape import shape_of
 from lloydia.exact import sums
 
 # Of fewer rows float32 numbers are not halved.
 MANY = 66_000
-
-
-@pytest.fixture
-def tables(monkeypatch):
-    """Return what says whether there are tables."""
-
-    def choose_them(there):
-        monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if there else 1 << 62)
-        shape_of.cache_clear()
-
-    yield choose_them
-    shape_of.cache_clear()
 
 
 def rows_of(kind, n, d, dtype):

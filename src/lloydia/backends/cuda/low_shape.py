@@ -109,14 +109,13 @@ def shape_of(
         sides, each = 0, PROGRAMS
         block, programs, room = _cut(n, device, each)
     # Rows that come and go may be fewer than a block, which low_summed has no place for.
-    table = (0, 0, 0) if weighted or not stay else table_of(n, d, k, bits, itemsize)
-    if each * (4 * WORDS + SPARE) > shared_memory(device):
-        table = (0, 0, 0)
+    fits = stay and each * (4 * WORDS + SPARE) <= shared_memory(device)
+    table = table_of(n, d, k, bits, itemsize) if fits and not weighted else (0, 0, 0)
     has_table = table[-1] > 0
     summed = has_table and is_summed(d, k)
-    n_replicas = replicas(n, k)
+    n_replicas = FEW_REPLICAS if summed else replicas(n, k)
     if has_table:
-        n_replicas = FEW_REPLICAS if summed else min(n_replicas, FEW_REPLICAS)
+        n_replicas = min(n_replicas, FEW_REPLICAS)
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (

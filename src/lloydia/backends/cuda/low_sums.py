@@ -4,9 +4,9 @@ Rows of few clusters would meet at few addresses of memory, and of more clusters
 than shared memory, which adds where it is.  That adds 32 bits at once, so a row's integers v (the
 first limbs of :func:`lloydia.exact.sums.limbs`) are cut in two, :math:`v = 2^w h + l` with
 :math:`|l| < 2^w`, and an entry of the table gets at most :math:`2^{31-w}` parts before they go to
-the sums in memory.  There are copies of the table, if
-there is room one for each thread of a warp: these then neither meet nor wait for the same bank.
-What later limbs hold, mostly nothing of float32 rows, is added to memory.
+the sums in memory.  There are copies of the table, if there is room one for each thread of a warp:
+these then neither meet nor wait for the same bank.  What later limbs hold, mostly nothing of
+float32 rows, is added to memory.
 """
 
 from __future__ import annotations
