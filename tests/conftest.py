@@ -1,8 +1,8 @@
-"""Triton's interpreter, which many tests run kernels in, is kept from doing the same again.
+"""Tests in Triton's interpreter take a third less time.
 
-A kernel finds what ``triton.language`` has replaced by what runs on the host.  Triton does that at
-every call of a function within the kernel, too, where nothing is left to be replaced; and it looks
-through all names for it: a third of the time of such a test.
+As a kernel starts, the interpreter replaces the functions of ``triton.language`` by those for the
+host; and at every call of a function within the kernel it looks through all names again, where they
+are replaced already.  :func:`replace_once` spares it the latter.
 """
 
 import inspect

@@ -33,7 +33,7 @@ GUARD = 256
 def label_and_move(
     X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, listed, doubts, room, table,
     own, stored, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
-    GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr,
+    GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr,
     COPIES: tl.constexpr, SUMMED: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
@@ -43,7 +43,7 @@ def label_and_move(
     for f in tl.static_range(d + 1):
         frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)  # noqa: RUF005
     if COPIES > 0:
-        clear(own, k, PITCH, COPIES)
+        clear(own, k, ENTRIES, COPIES)
     limb_size = k.to(tl.int64) * (d + 1)
     if SUMMED:
         own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
@@ -52,7 +52,7 @@ def label_and_move(
             lists_of(listed, room, stored, kind, d),
             own_doubts, own_doubts + room // EACH, sums, own, lattice, bits, n_limbs, limb_size,
             n > 0,
-            d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
+            d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, ENTRIES, COPIES,
         )  # fmt: skip
     else:
         rows = listed + 2 * program.to(tl.int64) * room
@@ -64,7 +64,7 @@ def label_and_move(
         n_changed = tl.sum(each, 0)
         move_rows(
             X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
-            sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, PITCH, COPIES,
+            sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, ENTRIES, COPIES,
         )  # fmt: skip
     tl.store(counts + program, n_changed)
 
@@ -127,7 +127,7 @@ def test_labels_and_sums_are_those_of_the_host(
     span = int(sums.span_of(extent.largest, extent.smallest))
     exponents = sums.Grid.choose(extent, X.dtype).exponents
     grid = sums.Grid(bits, int(sums.limbs_for(span, bits, X.dtype)), exponents, 0, False)
-    held, pitch, copies = table_of(n, d, k, bits, X.itemsize)
+    held, entries, copies = table_of(n, d, k, bits, X.itemsize)
     fine = dtype != "float64" and bits > low_sums.MOST_SINGLE
     assert (copies > 0) == (n >= each * THREADS and not fine)
     # Of a program's rows nearly all are one cluster's, which its entries must not hold at once.
@@ -164,7 +164,7 @@ def test_labels_and_sums_are_those_of_the_host(
             rows, n, k, numbers, labels, min(iteration, 1), found, grid.n_limbs, bits,
             torch.from_numpy(centers), *lists, room, table, own, stored, counts, d=d, EACH=each,
             COLUMNS=next_power(d + 1), GROUP=group_of(k), KEPT=kept_of(k, d), HELD=held,
-            PITCH=pitch, COPIES=copies, SUMMED=summed,
+            ENTRIES=entries, COPIES=copies, SUMMED=summed,
         )  # fmt: skip
         expected = nearest(X, centers)
         assert (labels[:n].numpy() == expected).all()

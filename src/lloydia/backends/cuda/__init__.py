@@ -12,11 +12,12 @@ Where to look:
 * A run over few features: :mod:`low_run`, of a :mod:`low_shape`, in its :mod:`low_memory`;
   :mod:`low_told` is what the host reads of it. One launch finds the grid (:mod:`low_grid`), the
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
-  queued (:mod:`low_kernel`: :mod:`low_scan` by :mod:`low_scores`, :mod:`low_kept` or
-  :mod:`low_cells`, what is in doubt by :mod:`low_canonical`, :mod:`low_moves`; many rows of few
-  clusters :mod:`low_summed`, from :mod:`low_lists`, what scores take of float64 rows in float32 by
-  :mod:`low_stored`; both by :mod:`low_sums` in a :mod:`shared_table`; :mod:`low_means`,
-  :mod:`prefetch`, :mod:`barrier`), the last adds up
+  queued (:mod:`low_kernel`).  There :mod:`low_scan` labels rows by :mod:`low_scores`,
+  :mod:`low_kept` or :mod:`low_cells`, those in doubt by :mod:`low_canonical`, and :mod:`low_moves`
+  moves those that changed from sum to sum.  Of many rows of few clusters :mod:`low_summed` does
+  both, by :mod:`low_lists`, with float64 rows stored in float32 by :mod:`low_stored`.  Where there
+  is room, either adds to a program's own table first (:mod:`low_sums`, in a :mod:`shared_table`).
+  :mod:`low_means`, :mod:`prefetch` and :mod:`barrier` serve both.  The last launch adds up
   the inertia and writes what all have found to the host's memory (:mod:`low_cost`).  Few features
   are at most 8.  Up to 512 rows stay in the registers of one program (:mod:`low_alone`); without a
   limit, which a tolerance sets, these first launches are then one (:mod:`low_whole`).

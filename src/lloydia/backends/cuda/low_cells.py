@@ -31,15 +31,16 @@ from lloydia.backends.cuda.low_scores import LEAST, contest, features, framed, p
 __all__ = ["cell_type", "fill_cells", "look_up", "nearest_named", "sides_of"]
 
 LANES = tl.constexpr(THREADS)
-# Names in a cell, of 8 or 16 bits each: they descend from the lowest bits on, and where there is
-# none all bits are set.
+# Names in a cell, of 8 or 16 bits each, the highest in the lowest bits; where there is none all
+# bits are set.
 NAMES = tl.constexpr(4)
 # Centres under way at a time.
 UNROLL = tl.constexpr(4)
 # Cells of a side of a patch, whose centres are found together: along the first feature, and there
 # are THREADS cells in all.
 SIDE = tl.constexpr(16)
-# Of fewer clusters all are scored; also where scores of all rows are not so many for each cell.
+# Of at most so many clusters all are scored, and where scores of all rows would be fewer for each
+# cell; and the most clusters that have names.
 FEW_CLUSTERS, SCORES_EACH, MOST_NAMES = 32, 640, 0xFFFF
 
 
@@ -51,8 +52,8 @@ def cell_type(k: int) -> torch.dtype:
 def sides_of(n: int, d: int, k: int) -> int:
     """Return how many cells are along each feature, or 0 where they do not pay.
 
-    Most then hold one name.  Programs that have room for fewer than k rows have no cells either
-    (:func:`low_shape.shape_of`): they list the centres of a patch where they list rows.
+    Most then hold one name.  There are none either where a program has room for fewer than k rows
+    (:func:`low_shape.shape_of`): :func:`fill_cells` lists the centres of a patch in a list of rows.
     """
     if d > 2 or not FEW_CLUSTERS < k <= MOST_NAMES:
         return 0

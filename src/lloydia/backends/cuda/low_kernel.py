@@ -1,7 +1,8 @@
 """Iterations over rows of few features, any number in one launch: all programs are resident.
 
-Rows are labelled and moved (:mod:`low_scan`, :mod:`low_summed`), and their clusters' centres follow
-(:mod:`low_means`).  Programs wait for each other, the host for none of it.
+Rows are labelled (:mod:`low_scan`) and moved (:mod:`low_moves`), or both at once
+(:mod:`low_summed`, and :mod:`low_alone` for one program's rows); then their clusters' centres
+follow (:mod:`low_means`).  Programs wait for each other, the host for none of it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def low_kernel(
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     COLUMNS: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr,
-    HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, SUMMED: tl.constexpr,
+    HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr, SUMMED: tl.constexpr,
     ALONE: tl.constexpr,
 ):  # fmt: skip
     """Run iterations.
@@ -58,6 +59,12 @@ def low_kernel(
         What a program's own table is in where there is no shared memory.
     stored : float32 (...), or None
         Where float64 rows are stored in the frame, if they are SUMMED.
+    COLUMNS, GROUP, KEPT, BLOCK_K, REPLICAS : int
+        `columns`, `group`, `kept`, `tile` and `n_replicas` of :class:`low_shape.LowShape`.
+    EACH, CENTERS : int
+        Rows of a thread in a block, and centres that are tabulated together.
+    HELD, ENTRIES, COPIES : int
+        The table of own sums (:func:`low_sums.table_of`); COPIES is 0 where there is none.
     SUMMED : bool
         Whether rows are added up as :mod:`low_summed` does.
     ALONE : bool
@@ -77,7 +84,7 @@ def low_kernel(
     own_sums = own_memory
     if COPIES > 0:
         own_sums = own_table(own_memory, RESERVE)
-        clear(own_sums, k, PITCH, COPIES)
+        clear(own_sums, k, ENTRIES, COPIES)
     tallies = (arrivals + 4).to(tl.pointer_type(tl.int64))
     iteration = tl.load(flow + ITERATION)
     running = tl.load(flow + HALT) == 0
@@ -105,7 +112,7 @@ def low_kernel(
                 X, n, k, labels, stored, labelled, current, frame, table, own_lists,
                 own_doubts, own_doubts + room // EACH, own, own_sums, lattice, bits, n_limbs,
                 limb_size, moves,
-                d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, PITCH, COPIES,
+                d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, ENTRIES, COPIES,
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
             if moves & (n_iterations >= 0):
@@ -129,7 +136,7 @@ def low_kernel(
                 move_rows(
                     X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
                     n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
-                    d, WEIGHTED, RECOVER, EACH, HELD, PITCH, COPIES,
+                    d, WEIGHTED, RECOVER, EACH, HELD, ENTRIES, COPIES,
                 )  # fmt: skip
         if n_iterations < 0:
             tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")

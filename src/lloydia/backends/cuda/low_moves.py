@@ -114,8 +114,8 @@ def move_rows(
 ):  # fmt: skip
     """Move the listed rows, or all if none was `labelled`, to the clusters of their labels.
 
-    The table of own sums, if it has COPIES, is empty before and after; it is for rows without
-    weights, and has ENTRIES a cluster (:func:`low_sums.table_of`).
+    The table of own sums (:func:`low_sums.table_of`), if it has COPIES, is empty before and after;
+    it is for rows without weights.
     """
     # Rows of a thread that are on their way together; of many features they take long to compile.
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
@@ -161,6 +161,7 @@ def move_rows(
                 some = some | left[e].to(tl.int32)
             mask = left
             any_left = tl.zeros((), tl.int32)
+            # Else nothing can be, and nobody need ask.
             if n_limbs > HELD:
                 any_left = tl.max(some, 0)
             n_moves = tl.where(any_left > 0, n_moves, 0)

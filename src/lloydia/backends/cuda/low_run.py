@@ -272,7 +272,7 @@ class LowRun(LowTold):
         known = None if lattice is None else lattice.grid
         recover, weights = known is not None and known.recover, lattice and lattice.weights
         shape = self.shape
-        held, pitch, copies = shape.own
+        held, entries, copies = shape.own
         launch_known(
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
@@ -288,7 +288,7 @@ class LowRun(LowTold):
             d=d, WEIGHTED=weights is not None, RECOVER=recover,
             EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            HELD=held, PITCH=pitch, COPIES=copies, SUMMED=shape.summed, ALONE=shape.alone,
+            HELD=held, ENTRIES=entries, COPIES=copies, SUMMED=shape.summed, ALONE=shape.alone,
             **EXACT, **resident(shape.each),
         )  # fmt: skip
 

@@ -111,6 +111,7 @@ def label_rows(
         rows = tl.load(listed + lane, mask=mask, other=0)
         old = tl.load(labels + rows, mask=i < n_doubts * labelled, other=-1)
         if cells is not None:
+            # Of the centres that a row's cell names; of all where it names none.
             x = features(X, rows.to(tl.int64) * d, mask, d)
             new, left = nearest_named(x, mask, cells, frame, sides, current, d)
             if tl.max(left.to(tl.int32), 0) > 0:

@@ -22,7 +22,7 @@ from lloydia.backends.cuda.low_cost import COST
 from lloydia.backends.cuda.low_lists import entry_size
 from lloydia.backends.cuda.low_scores import group_of, kept_of
 from lloydia.backends.cuda.low_stored import LISTED
-from lloydia.backends.cuda.low_sums import SPARE, WORDS, is_summed, table_of
+from lloydia.backends.cuda.low_sums import BESIDE, WORDS, is_summed, table_of
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.pieces import aligned
 from lloydia.backends.cuda.spread import room_for
@@ -108,8 +108,9 @@ def shape_of(
     if sides and k > room:
         sides, each = 0, PROGRAMS
         block, programs, room = _cut(n, device, each)
-    # Rows that come and go may be fewer than a block, which low_summed has no place for.
-    fits = stay and each * (4 * WORDS + SPARE) <= shared_memory(device)
+    # Rows that come and go may be fewer than a block, which low_summed has no place for; low_moves
+    # has no table of them either.  And all programs of a multiprocessor share its memory.
+    fits = stay and each * (4 * WORDS + BESIDE) <= shared_memory(device)
     table = table_of(n, d, k, bits, itemsize) if fits and not weighted else (0, 0, 0)
     has_table = table[-1] > 0
     summed = has_table and is_summed(d, k)

@@ -1,7 +1,7 @@
 r"""Sums of rows of few features, without weights: a program adds its rows up in a table of its own.
 
-Rows of few clusters would meet at few addresses of memory, and of more clusters memory takes longer
-than shared memory, which adds where it is.  That adds 32 bits at once, so a row's integers v (the
+Rows of few clusters would wait for each other at few addresses of memory, and also of more clusters
+shared memory is faster: it adds where it is.  It adds 32 bits at once, so a row's integers v (the
 first limbs of :func:`lloydia.exact.sums.limbs`) are cut in two, :math:`v = 2^w h + l` with
 :math:`|l| < 2^w`, and an entry of the table gets at most :math:`2^{31-w}` parts before they go to
 the sums in memory.  There are copies of the table, if there is room one for each thread of a warp:
@@ -19,8 +19,8 @@ from lloydia.backends.cuda.exact_numbers import SHIFT, whole
 from lloydia.backends.cuda.shared_table import add, add_any, add_two, read, reserve, write
 
 __all__ = [
+    "BESIDE",
     "RESERVE",
-    "SPARE",
     "STEP",
     "WORDS",
     "beyond",
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 LANES = tl.constexpr(THREADS)
-# What holds a table: two programs that have one fit into 64 KiB with what else they need, which is
-# less than SPARE each; of more see :func:`low_shape.shape_of`.
-WORDS, SPARE = 7168, 2048
+# The words of what holds a table, and more than the bytes that a program needs beside it: two fit
+# into 64 KiB, and :func:`low_shape.shape_of` asks whether those of a multiprocessor fit.
+WORDS, BESIDE = 7168, 2048
 RESERVE = tl.constexpr(reserve(WORDS))
 # Entries that are emptied together: a divisor of WORDS.
 CLEARED = tl.constexpr(4 * THREADS)
@@ -46,7 +46,8 @@ BANKS = tl.constexpr(32)
 SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
 # Of fewer rows memory is as fast.
 LEAST_ROWS = 1 << 14
-# Of more clusters lists of features are no faster; of more features they take long to compile.
+# Of more clusters lists of features are no faster than low_moves; of more features they take long
+# to compile.
 MOST_CLUSTERS, MOST_FEATURES = 32, 5
 # Of up to so many limbs, y (single_parts) of a number not 0 is at least 2**-90, which float32 does
 # not lose.
@@ -60,18 +61,19 @@ def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int
     """Return the limbs that a program's table holds, a cluster's entries, and the copies.
 
     Of n rows without weights; `itemsize` is that of the numbers they are computed with.  No copies:
-    memory is added to, as where the table would take too few rows for many to be of one cluster.
+    there is no table, and memory is added to; so also where it would be emptied before it has taken
+    two rows a cluster.
     """
     held = 2 if itemsize == 8 else 1
     # Two for each limb of a number, and one that counts rows.
-    pitch = 2 * d * held + 1
-    copies = min(BANKS.value, 1 << (WORDS // (k * pitch)).bit_length() >> 1)
+    entries = 2 * d * held + 1
+    copies = min(BANKS.value, 1 << (WORDS // (k * entries)).bit_length() >> 1)
     fine = itemsize < 8 and bits > MOST_SINGLE
     # The table takes STEP rows of each thread (most_steps).
     least = max(STEP.value * THREADS, 2 * k)
     if n < LEAST_ROWS or fine or copies << (31 - (bits + 2) // 2) < least:
         copies = 0
-    return held, pitch, copies
+    return held, entries, copies
 
 
 def is_summed(d: int, k: int) -> bool:
@@ -92,9 +94,9 @@ def most_steps(bits, COPIES: tl.constexpr):
 
 
 @triton.jit
-def clear(table, k, PITCH: tl.constexpr, COPIES: tl.constexpr):
+def clear(table, k, ENTRIES: tl.constexpr, COPIES: tl.constexpr):
     """Empty the table."""
-    for first in range(0, k * PITCH * COPIES, CLEARED):
+    for first in range(0, k * ENTRIES * COPIES, CLEARED):
         # Beyond the last entry there is room.
         at = first + tl.arange(0, CLEARED)
         write(table, at, tl.zeros((CLEARED,), tl.int32))
@@ -172,7 +174,7 @@ def sum_product(
 @triton.jit
 def sum_rows(
     x, mask, old, new, table, scales, lattice, bits,
-    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
     TAKES: tl.constexpr,
 ):  # fmt: skip
     """Move rows, whose features are `x`, to the entries of their new clusters.
@@ -184,7 +186,7 @@ def sum_rows(
     m: tl.constexpr = d + 1
     taken = mask & (old >= 0)
     copy = tl.arange(0, LANES) % COPIES
-    to, off = new * (PITCH * COPIES) + copy, old * (PITCH * COPIES) + copy
+    to, off = new * (ENTRIES * COPIES) + copy, old * (ENTRIES * COPIES) + copy
     left = tl.zeros((LANES,), tl.int1)
     for f in tl.static_range(d):
         at = 2 * f * HELD * COPIES
@@ -230,7 +232,7 @@ def total_of(table, at, COPIES: tl.constexpr):
 @triton.jit
 def flush(
     table, lattice, sums, k, bits, limb_size,
-    d: tl.constexpr, HELD: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Add the table to the sums, and empty it."""
     m: tl.constexpr = d + 1
@@ -242,7 +244,7 @@ def flush(
         real = cell < k * m
         f = cell % m
         # Of a cell that is not there, what the first cluster has.
-        at = (tl.where(real, cell // m, 0) * PITCH + 2 * HELD * f) * COPIES
+        at = (tl.where(real, cell // m, 0) * ENTRIES + 2 * HELD * f) * COPIES
         for limb in tl.static_range(HELD):
             parted = f < d
             low = total_of(table, at + tl.where(parted, 2 * limb * COPIES, 0), COPIES)
@@ -253,4 +255,4 @@ def flush(
             to = sums + limb * limb_size + cell
             tl.atomic_add(to, total, mask=real & (total != 0), sem="relaxed")
     tl.debug_barrier()
-    clear(table, k, PITCH, COPIES)
+    clear(table, k, ENTRIES, COPIES)
