@@ -16,6 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.launching import INTERPRETED
 from lloydia.backends.cuda.two_least import least_of_three, pieces
 
 __all__ = ["MOST_COLUMNS", "UNNAMED", "least_of"]
@@ -26,6 +27,8 @@ NAME = tl.constexpr(7)
 # What names are cut off by.  Kernels take it as an argument: of two constants, one is loaded anew
 # for every number that is named.
 UNNAMED = -8
+
+COMPILED = tl.constexpr(not INTERPRETED)
 
 
 @triton.jit
@@ -58,17 +61,28 @@ def least_of_all(values):
 
 
 @triton.jit
+def least_above(value, bound, least):
+    """Return the lesser of `least` and how far a value is above a bound: one operation.
+
+    As numbers without a sign, less one: what equals the bound is far above it.
+    """
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "{ .reg .u32 above; add.u32 above, $1, $2; min.u32 $0, above, $3; }", "=r,r,r,r",
+            [value, -1 - bound, least], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    above = (value - bound - 1).to(tl.uint32, bitcast=True)
+    return tl.minimum(above, least.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)
+
+
+@triton.jit
 def two_least_of(values):
-    """Return the two least of an even number of values."""
-    first, second = tl.minimum(values[0], values[1]), tl.maximum(values[0], values[1])
-    for i in tl.static_range(2, len(values), 2):
-        low, high = (
-            tl.minimum(values[i], values[i + 1]),
-            tl.maximum(values[i], values[i + 1]),
-        )
-        second = least_of_three(second, high, tl.maximum(first, low))
-        first = tl.minimum(first, low)
-    return first, second
+    """Return the two least of several, of which no two are the same."""
+    first = least_of_all(values)
+    above = values[0] - first - 1
+    for i in tl.static_range(1, len(values)):
+        above = least_above(values[i], first, above)
+    return first, above + first + 1
 
 
 @triton.jit

@@ -48,6 +48,7 @@ COPIES = 8
 # in a tile, several threads would have the same one, and each would add it.
 CELLS = tl.constexpr(32 * WARPS)
 assert ROWS.value * COLUMNS.value >= CELLS.value
+COUNTED = tl.constexpr(4 * CELLS.value)
 
 COMPILED = tl.constexpr(not INTERPRETED)
 
@@ -200,13 +201,12 @@ def move(
 
 
 @triton.jit
-def count(table, counts, labels, changed_rows, changed_old, n_changed, programs):
-    """Count the rows of this program's tiles that clusters gain and lose: a row a thread."""
-    lane = tl.arange(0, CELLS)
-    one = tl.full((CELLS,), 1, tl.int32)
-    TILES: tl.constexpr = CELLS // ROWS
-    for first in range(tl.program_id(0), tl.cdiv(n_changed, ROWS), programs * TILES):
-        at = (first + lane // ROWS * programs) * ROWS + lane % ROWS
+def count(table, counts, labels, changed_rows, changed_old, n_changed, program, programs):
+    """Count the rows of this program's share that clusters gain and lose: some rows a thread."""
+    lane = tl.arange(0, COUNTED)
+    one = tl.full((COUNTED,), 1, tl.int32)
+    for first in range(program * COUNTED, n_changed, programs * COUNTED):
+        at = first + lane
         there = at < n_changed
         row = tl.load(changed_rows + at, mask=there, other=0)
         old = tl.load(changed_old + at, mask=there, other=-1)
@@ -234,12 +234,11 @@ def flush(
             for copy in tl.static_range(COPIES):
                 total += read_long(table, at + (2 * limb * size + copy * PITCH), size)
             tl.atomic_add(to + limb * limb_size, total, mask=real & (total != 0), sem="relaxed")
-    if first == 0:
-        for begin in range(0, k, CELLS):
-            j = begin + tl.arange(0, CELLS)
-            weight = read(table, 2 * HELD * size + tl.where(j < k, j, 0)).to(tl.int64) << bits
-            to = sums + j.to(tl.int64) * (d + 1) + d
-            tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
+    for begin in range(0, k, CELLS):
+        j = begin + tl.arange(0, CELLS)
+        weight = read(table, 2 * HELD * size + tl.where(j < k, j, 0)).to(tl.int64) << bits
+        to = sums + j.to(tl.int64) * (d + 1) + d
+        tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n", "k", "bits"])
@@ -285,12 +284,15 @@ def table_kernel(
         quantum = quantum / scale
     shifts = shifts_of(quantum, bits, LIMBS)
     rest = (sums + f)[None, :]
-    if first == 0:
-        count(table, 2 * HELD * size, labels, changed_rows, changed_old, n_changed, programs)
     # What is loaded is of the next tile, and of the one after it.
     here = names(program, changed_rows, changed_old, n_changed)
     new, x = values(X, labels, here, d, f, k)
     coming = names(program + programs, changed_rows, changed_old, n_changed)
+    # Programs of all columns share this out, while their first rows are on their way.
+    count(
+        table, 2 * HELD * size, labels, changed_rows, changed_old, n_changed,
+        tl.program_id(1) * programs + program, tl.num_programs(1) * programs,
+    )  # fmt: skip
     for tile in tl.range(program, tl.cdiv(n_changed, ROWS), programs, num_stages=1):
         off, to, p = here[1], new, x.to(kind).to(tl.float64)
         here = coming
