@@ -48,6 +48,7 @@ COPIES = 8
 # in a tile, several threads would have the same one, and each would add it.
 CELLS = tl.constexpr(32 * WARPS)
 assert ROWS.value * COLUMNS.value >= CELLS.value
+# Rows that are counted together: several a thread, which are waited for once.
 COUNTED = tl.constexpr(4 * CELLS.value)
 
 COMPILED = tl.constexpr(not INTERPRETED)
