@@ -61,18 +61,18 @@ def least_of_all(values):
 
 
 @triton.jit
-def least_above(value, bound, least):
-    """Return the lesser of `least` and how far a value is above a bound: one operation.
+def nearest_above(value, bound, nearest):
+    """Return the lesser of `nearest` and how far a value is above a bound: on Hopper one operation.
 
-    As numbers without a sign, less one: what equals the bound is far above it.
+    Both are numbers without a sign, less one: what equals the bound is far above it.
     """
     if COMPILED:
         return tl.inline_asm_elementwise(
             "{ .reg .u32 above; add.u32 above, $1, $2; min.u32 $0, above, $3; }", "=r,r,r,r",
-            [value, -1 - bound, least], dtype=tl.int32, is_pure=True, pack=1,
+            [value, -1 - bound, nearest], dtype=tl.int32, is_pure=True, pack=1,
         )  # fmt: skip
     above = (value - bound - 1).to(tl.uint32, bitcast=True)
-    return tl.minimum(above, least.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)
+    return tl.minimum(above, nearest.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)
 
 
 @triton.jit
@@ -81,7 +81,7 @@ def two_least_of(values):
     first = least_of_all(values)
     above = values[0] - first - 1
     for i in tl.static_range(1, len(values)):
-        above = least_above(values[i], first, above)
+        above = nearest_above(values[i], first, above)
     return first, above + first + 1
 
 

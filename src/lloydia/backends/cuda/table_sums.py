@@ -44,12 +44,12 @@ WORDS, STEP = 11520, 1024
 TABLE_FEATURES = 256
 # Copies of the sums of few clusters: as many as a warp has rows at most, which then never meet.
 COPIES = 8
-# Entries, or rows, that are looked at together, one a thread.  Were there fewer, or fewer numbers
-# in a tile, several threads would have the same one, and each would add it.
+# Entries that are looked at together, one a thread.  Were there fewer, or fewer numbers in a tile,
+# several threads would have the same one, and each would add it.
 CELLS = tl.constexpr(32 * WARPS)
 assert ROWS.value * COLUMNS.value >= CELLS.value
-# Rows that are counted together: several a thread, which are waited for once.
-COUNTED = tl.constexpr(4 * CELLS.value)
+# Rows that are counted together: several a thread, which are waited for together.
+COUNTED = tl.constexpr(2 * CELLS.value)
 
 COMPILED = tl.constexpr(not INTERPRETED)
 
@@ -203,7 +203,10 @@ def move(
 
 @triton.jit
 def count(table, counts, labels, changed_rows, changed_old, n_changed, program, programs):
-    """Count the rows of this program's share that clusters gain and lose: some rows a thread."""
+    """Count the rows of this program's share that clusters gain and lose: some rows a thread.
+
+    A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
+    """
     lane = tl.arange(0, COUNTED)
     one = tl.full((COUNTED,), 1, tl.int32)
     for first in range(program * COUNTED, n_changed, programs * COUNTED):
