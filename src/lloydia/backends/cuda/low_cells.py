@@ -198,12 +198,19 @@ def cell_of(y, sides, d: tl.constexpr):
 
 
 @triton.jit
+def named(entries, i):
+    """Return the names that entries of cells have in place i, and whether there are any."""
+    BITS: tl.constexpr = 16 if entries.dtype == tl.int64 else 8
+    none: tl.constexpr = (1 << BITS) - 1
+    j = (entries >> (BITS * i)).to(tl.int32) & none
+    return j, j != none
+
+
+@triton.jit
 def look_up(
     x, cells, table, frame, sides, line, d: tl.constexpr, PITCH: tl.constexpr, EACH: tl.constexpr
 ):  # fmt: skip
     """Return the labels of EACH vectors of rows by their cells, and whether each is certain."""
-    BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
-    none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
     y, entries, inside = (), (), ()
     for e in tl.static_range(EACH):
         here = framed(x[e], frame, d)
@@ -211,20 +218,20 @@ def look_up(
         y, entries, inside = y + (here,), entries + (tl.load(cells + cell),), inside + (there,)
     found, sure = (), ()
     for e in tl.static_range(EACH):
-        first = entries[e].to(tl.int32) & none
-        several = ((entries[e] >> BITS).to(tl.int32) & none) != none
+        first, some = named(entries[e], 0)
+        _, several = named(entries[e], 1)
         best = tl.full(first.shape, LEAST, tl.float32)
         second = best
         label = first
         for i in tl.static_range(NAMES):
-            j = (entries[e] >> (BITS * i)).to(tl.int32) & none
-            there = several & (j != none)
+            j, there = named(entries[e], i)
+            there = several & there
             c = centers_of(table, j, there, PITCH)
             score = c[d]
             for f in tl.static_range(d):
                 score = tl.fma(y[e][f], c[f], score)
             best, second, label = contest(best, second, label, tl.where(there, score, LEAST), j)
-        certain = settled(y[e], best, second, line, d) | ((first != none) & (several == 0))
+        certain = settled(y[e], best, second, line, d) | (some & (several == 0))
         sure = sure + (inside[e] & certain,)
         found = found + (label,)
     return found, sure
@@ -236,17 +243,15 @@ def nearest_named(x, mask, cells, frame, sides, centers, d: tl.constexpr):
 
     And which of the rows in `mask` have none: they lie in no cell, or in one that names none.
     """
-    BITS: tl.constexpr = 16 if cells.dtype.element_ty == tl.int64 else 8
-    none: tl.constexpr = 0xFFFF if cells.dtype.element_ty == tl.int64 else 0xFF
     cell, inside = cell_of(framed(x, frame, d), sides, d)
     entry = tl.load(cells + cell, mask=mask & inside, other=-1)
     least = tl.full(cell.shape, float("inf"), tl.float64)
-    label = tl.full(cell.shape, none, tl.int32)
+    label = tl.full(cell.shape, -1, tl.int32)
     for i in tl.static_range(NAMES):
         # They descend: of equals the last one wins.
-        j = (entry >> (BITS * i)).to(tl.int32) & none
-        D = canonical_distance(x, features(centers, j * d, j != none, d), d)
-        better = (j != none) & (D <= least)
+        j, there = named(entry, i)
+        D = canonical_distance(x, features(centers, j * d, there, d), d)
+        better = there & (D <= least)
         label = tl.where(better, j, label)
         least = tl.where(better, D, least)
-    return label, mask & (label == none)
+    return label, mask & (label < 0)
