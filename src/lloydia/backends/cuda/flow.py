@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 from triton.language.target_info import cuda_capability_geq
 
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = [
     "ASSIGNED",
@@ -61,7 +61,6 @@ SHIFT = tl.constexpr(12)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 
-COMPILED = tl.constexpr(not INTERPRETED)
 
 # Up to so many features, rows stay in registers and matrix units do not pay.
 MOST_FEATURES = 8

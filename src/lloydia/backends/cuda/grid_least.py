@@ -16,7 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 from lloydia.backends.cuda.two_least import least_of_three, pieces
 
 __all__ = ["MOST_COLUMNS", "UNNAMED", "least_of"]
@@ -27,8 +27,6 @@ NAME = tl.constexpr(7)
 # What names are cut off by.  Kernels take it as an argument: of two constants, one is loaded anew
 # for every number that is named.
 UNNAMED = -8
-
-COMPILED = tl.constexpr(not INTERPRETED)
 
 
 @triton.jit

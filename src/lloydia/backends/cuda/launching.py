@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import torch
 import triton
+import triton.language as tl
 from triton.runtime import driver
 
 __all__ = [
+    "COMPILED",
     "EXACT",
     "INTERPRETED",
     "Launch",
@@ -35,6 +37,8 @@ __all__ = [
 ]
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
+# What kernels ask.
+COMPILED = tl.constexpr(not INTERPRETED)
 
 # How kernels that compute canonical numbers are launched: no product may be fused with a sum.
 EXACT = {"enable_fp_fusion": False}

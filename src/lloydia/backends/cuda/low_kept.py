@@ -15,7 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 from lloydia.backends.cuda.low_scores import (
     entry_of,
     features,
@@ -27,8 +27,6 @@ from lloydia.backends.cuda.low_scores import (
 )
 
 __all__ = ["approximate_few", "frame_centers", "keep"]
-
-COMPILED = tl.constexpr(not INTERPRETED)
 
 
 @triton.jit

@@ -10,12 +10,11 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = ["WARP", "entry_size", "get", "places", "put"]
 
 LANES, WARP = tl.constexpr(THREADS), tl.constexpr(32)
-COMPILED = tl.constexpr(not INTERPRETED)
 # The lower bits of names are the cluster to which a row moves, which has to be below 256; the
 # others are the one that it leaves, or -1.
 NAME_BITS, LOWER = tl.constexpr(8), tl.constexpr((1 << 8) - 1)

@@ -6,12 +6,11 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = ["prefetch"]
 
 LANES = tl.constexpr(THREADS)
-COMPILED = tl.constexpr(not INTERPRETED)
 # Bytes that come together.
 LINE = tl.constexpr(128)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = [
     "add",
@@ -24,8 +24,6 @@ __all__ = [
     "take_long",
     "write",
 ]
-
-COMPILED = tl.constexpr(not INTERPRETED)
 
 
 def reserve(words: int) -> str:

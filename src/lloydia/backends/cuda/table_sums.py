@@ -17,7 +17,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.lane_sums import shifts_of
-from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
+from lloydia.backends.cuda.launching import COMPILED, EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.shared_table import (
     add,
@@ -50,8 +50,6 @@ CELLS = tl.constexpr(32 * WARPS)
 assert ROWS.value * COLUMNS.value >= CELLS.value
 # Rows that are counted together: several a thread, which are waited for together.
 COUNTED = tl.constexpr(2 * CELLS.value)
-
-COMPILED = tl.constexpr(not INTERPRETED)
 
 
 class Table(NamedTuple):

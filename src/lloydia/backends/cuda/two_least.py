@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import INTERPRETED
+from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = [
     "add_named_tile",
@@ -32,8 +32,6 @@ __all__ = [
 LAST = tl.constexpr(2147483647)
 # More than there are cells in a row, or than the sum of the names of all slots.
 ONE = tl.constexpr(1 << 20)
-
-COMPILED = tl.constexpr(not INTERPRETED)
 
 
 @triton.jit
