@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import torch
 
@@ -74,9 +74,17 @@ _known: dict[Hashable, Known] = {}
 
 
 class Again(CUDA):
-    """An engine that knows the form of its fit, for one run."""
+    """An engine that knows the form of its fit, for one run.
+
+    Attributes
+    ----------
+    known : Known
+    found : tuple of two tensors
+        Labels and centres, when the run is over.
+    """
 
     known: Known
+    found: tuple[torch.Tensor, torch.Tensor]
 
     def start(
         self,
@@ -101,6 +109,20 @@ class Again(CUDA):
             self.known.first = self._first_like()
         # They are the run's now, and not those of one that begins again.
         self.first_launch = self.first_iterations = None
+
+    def inertia(self) -> SupportsFloat:
+        inertia, run, ending = super().inertia(), self.run, self.ending
+        self.found = run.labels, run.current
+        # No more is asked of the run, or the rows: both are given back while the device ends it.
+        self.forget_run()
+        self.ending, self.halves = ending, None
+        return inertia
+
+    def labels(self) -> torch.Tensor:
+        return self.found[0]
+
+    def centers(self) -> torch.Tensor:
+        return self.found[1]
 
     def _first_like(self) -> KnownLaunch | KnownIterations | None:
         """Return what is known by now of what the next run begins with.

@@ -34,9 +34,9 @@ class KnownIterations(NamedTuple):
     Attributes
     ----------
     storing, first : Within
-        The storing of the rows, and what follows up to the end of the first iteration; by the rows,
-        the start, the centres, the labels, the rows' bounds, what is stored of them, and the rest
-        of the run's memory.
+        The storing of the rows, by them, their bounds and what is stored of them; and what follows
+        up to the end of the first iteration, also by the start, the centres, the labels, and the
+        rest of the run's memory.
     following : Heads
         Of the launches of the first, those of an iteration that follows.
     n_iterations, n_limbs : int
@@ -66,11 +66,11 @@ class KnownIterations(NamedTuple):
         if not run.early or halves is None or rows.measured is None:
             return None
         own = rows.measured, halves.piece.whole, run.piece.whole
-        regions = rows.X, begun, run.current, run.labels, *own
-        layouts = halves.layout(own[0]), run.first_layout(Start(begun, own[0]))
-        storing, first = (
-            within(plan_of(rows.device, layout), layout.parts, regions) for layout in layouts
-        )
+        of_rows = rows.X, *own[:2]
+        regions = *of_rows, begun, run.current, run.labels, own[2]
+        before, after = halves.layout(own[0]), run.first_layout(Start(begun, own[0]))
+        storing = within(plan_of(rows.device, before), before.parts, of_rows)
+        first = within(plan_of(rows.device, after), after.parts, regions)
         if storing is None or first is None:
             return None
         plan = first.plan
@@ -107,19 +107,20 @@ class FirstIterations:
 
     def __init__(self, known: KnownIterations, X: torch.Tensor, begun: torch.Tensor) -> None:
         self.known = known
-        self.current = torch.empty_like(begun)
-        self.labels = torch.empty(X.shape[0], dtype=torch.int32, device=X.device)
         bounds, stored, piece, scratch = known.sizes
+        stream = stream_of(X.device.index)
         # Apart: a run that begins again gives back what is its own, but not what is of the rows.
         self.of_rows = room_for(bounds, stored, X.device)
+        at_rows = self.of_rows.data_ptr()
+        of_rows = X.data_ptr(), at_rows, at_rows + aligned(bounds)
+        # The device begins while there is room made for the rest.
+        known.storing.at(of_rows).queue(stream)
+        self.current = torch.empty_like(begun)
+        self.labels = torch.empty(X.shape[0], dtype=torch.int32, device=X.device)
         self.of_run = room_for(piece, scratch, X.device)
-        at_rows, at_run = self.of_rows.data_ptr(), self.of_run.data_ptr()
-        regions = (
-            X.data_ptr(), begun.data_ptr(), self.current.data_ptr(), self.labels.data_ptr(),
-            at_rows, at_rows + aligned(bounds), at_run,
-        )  # fmt: skip
-        stream = stream_of(X.device.index)
-        known.storing.at(regions).queue(stream)
+        at_run = self.of_run.data_ptr()
+        own = begun.data_ptr(), self.current.data_ptr(), self.labels.data_ptr(), at_run
+        regions = *of_rows, *own
         series = known.first.at(regions, at_run + aligned(piece), at_run + known.zeros)
         series.queue(stream)
         if known.n_iterations > 1:
