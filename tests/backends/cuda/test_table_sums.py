@@ -12,7 +12,7 @@ from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
+from lloydia.backends.cuda.table_sums import Table, Tiling, has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
 
@@ -122,6 +122,7 @@ def test_programs_share_the_rows(n, k, d, count, monkeypatch):
     In the last case rows are more than programs, of several columns, count at a time.
     """
     monkeypatch.setattr(table_sums, "processors", lambda device: count)
+    monkeypatch.setattr(Tiling, "choose", lambda itemsize: Tiling(256, 3, 80))
     X = rows_of("gauss", n, d, "float32", seed=2)
     rows, lattice = lattice_of(X, 10**6)
     limbs = sums.limbs(X, None, lattice.grid)

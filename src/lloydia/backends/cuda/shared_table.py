@@ -15,15 +15,53 @@ from lloydia.backends.cuda.launching import COMPILED
 __all__ = [
     "add",
     "add_any",
-    "add_long",
     "add_two",
+    "move_long",
+    "moving",
+    "operands",
     "own_table",
     "read",
     "read_long",
     "reserve",
-    "take_long",
     "write",
 ]
+
+
+def moving(each: int) -> str:
+    """Return the PTX of :func:`move_long` for so many integers of a thread.
+
+    All lower words are added to, and taken from, before any carry is asked for: it may come to the
+    upper word at any time, and so they are waited for together.
+    """
+    # Of operand i: the dummies of the result come first.
+    to, off, lower, upper, size, takes = (
+        [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(6)
+    )
+    begin, take, end, end_taking = [], [], [], []
+    for i in range(each):
+        begin.append(f"atom.shared.add.u32 before{i}, [{to[i]}], {lower[i]};")
+        begin.append(f"setp.ge.or.s32 some, {takes[i]}, 0, some;")
+        take.append(f"neg.s32 word, {lower[i]};")
+        take.append(f"atom.shared.add.u32 left{i}, [{off[i]}], word;")
+        end.append(f"add.cc.u32 word, before{i}, {lower[i]};")
+        end.append(f"addc.u32 word, {upper[i]}, 0;")
+        end.append(f"add.u32 place, {to[i]}, {size[i]};")
+        end.append("red.shared.add.u32 [place], word;")
+        end_taking.append(f"sub.cc.u32 word, left{i}, {lower[i]};")
+        end_taking.append(f"subc.u32 word, 0, {upper[i]};")
+        end_taking.append(f"add.u32 place, {off[i]}, {size[i]};")
+        end_taking.append("red.shared.add.u32 [place], word;")
+    words = ", ".join(f"before{i}, left{i}" for i in range(each))
+    return "\n".join([
+        "{", ".reg .pred some;", f".reg .u32 place, word, {words};", "setp.ne.s32 some, 0, 0;",
+        *begin, "@!some bra END;", *take, "END:", *end, "@!some bra DONE;", *end_taking, "DONE:",
+        *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
+    ])  # fmt: skip
+
+
+def operands(count: int, each: int) -> str:
+    """Return the constraints of so many operands, of so many integers of a thread."""
+    return ",".join(["=r"] * each + ["r"] * (count * each))
 
 
 def reserve(words: int) -> str:
@@ -52,34 +90,6 @@ ADD_TWO = tl.constexpr(
     @none bra DONE;
     red.shared.add.u32 [$1], $3;
     red.shared.add.u32 [$2], $4;
-    DONE:
-    mov.b32 $0, 0;
-    }"""
-)
-# The carry of the lower word goes to the upper one, whenever it comes there.
-ADD_LONG = tl.constexpr(
-    """{
-    .reg .u32 before;
-    atom.shared.add.u32 before, [$1], $3;
-    add.cc.u32 before, before, $3;
-    addc.u32 before, $4, 0;
-    red.shared.add.u32 [$2], before;
-    mov.b32 $0, 0;
-    }"""
-)
-# Nothing where the last operand is negative.
-TAKE_LONG = tl.constexpr(
-    """{
-    .reg .pred none;
-    .reg .u32 low, high, before;
-    setp.lt.s32 none, $5, 0;
-    @none bra DONE;
-    sub.cc.u32 low, 0, $3;
-    subc.u32 high, 0, $4;
-    atom.shared.add.u32 before, [$1], low;
-    add.cc.u32 before, before, low;
-    addc.u32 before, high, 0;
-    red.shared.add.u32 [$2], before;
     DONE:
     mov.b32 $0, 0;
     }"""
@@ -138,43 +148,40 @@ def add_two(table, first, second, one, other, mask):
 
 
 @triton.jit
-def add_long(table, at, size, values):
-    """Add integers of 64 bits to sums of as many.
+def move_long(
+    table, to, off, size, values, takes,
+    EACH: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+):  # fmt: skip
+    """Add integers of 64 bits to sums of as many, and take them from others.
 
-    A sum's lower word is the entry at its place, its upper word is `size` entries later.
+    Where `takes` is negative nothing need be taken, but may be.  A sum's lower word is the entry at
+    its place, its upper word is `size` entries later.  EACH of a thread's are moved together, by
+    what :func:`moving` gives, and :func:`operands` for 6 operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:
-        place = table + 4 * at
         tl.inline_asm_elementwise(
-            ADD_LONG, "=r,r,r,r,r", [place, place + 4 * size, lower, upper],
-            dtype=tl.int32, is_pure=False, pack=1,
+            MOVING, OPERANDS,
+            [table + 4 * to, table + 4 * off, lower, upper, 4 * size, takes],
+            dtype=tl.int32, is_pure=False, pack=EACH,
         )  # fmt: skip
     else:
-        before = tl.atomic_add(table + at, lower)
-        over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
-        tl.atomic_add(table + at + size, upper + over.to(tl.int32))
+        add_long(table, to, size, values)
+        add_long(table, off, size, -values)
 
 
 @triton.jit
-def take_long(table, at, size, values, unless_negative):
-    """Take integers from sums as :func:`add_long` adds them, but where the last is negative."""
-    if COMPILED:
-        place = table + 4 * at
-        tl.inline_asm_elementwise(
-            TAKE_LONG, "=r,r,r,r,r,r",
-            [place, place + 4 * size, values.to(tl.int32), (values >> 32).to(tl.int32),
-             unless_negative],
-            dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        there = unless_negative >= 0
-        add_long(table, tl.where(there, at, 0), size, tl.where(there, -values, 0))
+def add_long(table, at, size, values):
+    """Add integers as :func:`move_long` does, where kernels are interpreted."""
+    lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
+    before = tl.atomic_add(table + at, lower)
+    over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
+    tl.atomic_add(table + at + size, upper + over.to(tl.int32))
 
 
 @triton.jit
 def read_long(table, at, size):
-    """Return what :func:`add_long` has added up."""
+    """Return what :func:`move_long` has added up."""
     lower = read(table, at).to(tl.uint32, bitcast=True).to(tl.int64)
     return lower + (read(table, at + size).to(tl.int64) << 32)
 

@@ -15,28 +15,28 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.lane_sums import shifts_of
 from lloydia.backends.cuda.launching import COMPILED, EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.shared_table import (
     add,
-    add_long,
+    move_long,
+    moving,
+    operands,
     own_table,
     read,
     read_long,
     reserve,
-    take_long,
     write,
 )
 from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["has_table", "queue_table", "table_memory"]
 
-# Warps of a program; rows of a tile, and its columns.
-WARPS, ROWS, COLUMNS = 8, tl.constexpr(64), tl.constexpr(16)
-# Programs a multiprocessor, registers that leave room for as many, and rows that one is worth.
-RESIDENT, REGISTERS, WORTH = 3, 80, tl.constexpr(256)
+# Columns of a program, numbers of a tile that come to a thread, and rows that a program is worth.
+COLUMNS, NUMBERS, WORTH = tl.constexpr(16), tl.constexpr(4), tl.constexpr(256)
 # Words of shared memory, of which a program may have 48 KiB, that leave Triton some; tables take
 # multiples of so many, for kernels to be few.
 WORDS, STEP = 11520, 1024
@@ -44,12 +44,26 @@ WORDS, STEP = 11520, 1024
 TABLE_FEATURES = 256
 # Copies of the sums of few clusters: as many as a warp has rows at most, which then never meet.
 COPIES = 8
-# Entries that are looked at together, one a thread.  Were there fewer, or fewer numbers in a tile,
-# several threads would have the same one, and each would add it.
-CELLS = tl.constexpr(32 * WARPS)
-assert ROWS.value * COLUMNS.value >= CELLS.value
-# Rows that are counted together: several a thread, which are waited for together.
-COUNTED = tl.constexpr(2 * CELLS.value)
+
+
+class Tiling(NamedTuple):
+    """Threads of a program; programs a multiprocessor, and registers that leave room for as many.
+
+    Nothing is looked at together that there is less of than threads: several would have the same,
+    and each would add it.
+    """
+
+    threads: int
+    resident: int
+    registers: int
+
+    @staticmethod
+    def choose(itemsize: int) -> Tiling:
+        """Return the fastest measured on an H200 whose numbers all stay in registers.
+
+        The more threads share a table, the fewer tables there are to be added to memory.
+        """
+        return Tiling(256, 3, 80) if itemsize == 8 else Tiling(1024, 1, 64)
 
 
 class Table(NamedTuple):
@@ -102,11 +116,11 @@ def table_memory(device: torch.device) -> torch.Tensor | None:
 
 
 @triton.jit
-def empty_table(table, words):
+def empty_table(table, words, THREADS: tl.constexpr):
     """Empty the table."""
-    for first in range(0, words, CELLS):
-        at = first + tl.arange(0, CELLS)
-        write(table, tl.minimum(at, words - 1), tl.zeros((CELLS,), tl.int32))
+    for first in range(0, words, THREADS):
+        at = first + tl.arange(0, THREADS)
+        write(table, tl.minimum(at, words - 1), tl.zeros((THREADS,), tl.int32))
     tl.debug_barrier()
 
 
@@ -121,93 +135,123 @@ def place_of(column, EACH: tl.constexpr):
 
 
 @triton.jit
-def names(tile, changed_rows, changed_old, n_changed):
-    """Return a tile's rows, the clusters that they leave, -1 where none is, and which are there."""
+def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
+    """Return a tile's rows, 0 where none is."""
+    at = tile * ROWS + tl.arange(0, ROWS)
+    return tl.load(changed_rows + at, mask=at < n_changed, other=0)
+
+
+@triton.jit
+def values(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.constexpr):
+    """Return what the rows of a tile join, k where none is, what they leave, and features of them.
+
+    They leave -1 if they were nowhere.
+    """
     at = tile * ROWS + tl.arange(0, ROWS)
     there = at < n_changed
-    row = tl.load(changed_rows + at, mask=there, other=0)
-    return row, tl.load(changed_old + at, mask=there, other=-1), there
-
-
-@triton.jit
-def values(X, labels, found, d, f, k):
-    """Return the labels of rows that `names` found, k where none is, and features of them."""
-    row, _, there = found
+    off = tl.load(changed_old + at, mask=there, other=-1)
+    to = tl.load(labels + row, mask=there, other=k)
     at = row.to(tl.int64)[:, None] * d + f[None, :]
-    x = tl.load(X + at, mask=there[:, None] & (f < d)[None, :], other=0.0)
-    return tl.load(labels + row, mask=there, other=k), x
+    return to, off, tl.load(X + at, mask=there[:, None] & (f < d)[None, :], other=0.0)
 
 
-# Places are looked for only where there is something to add, which is seldom.
-ADD_SELDOM = tl.constexpr(
-    """{
-    .reg .pred none;
-    .reg .b64 at, taken;
-    setp.eq.s64 none, $5, 0;
-    @none bra DONE;
-    mad.wide.s32 at, $2, $4, $1;
-    red.relaxed.gpu.global.add.u64 [at], $5;
-    setp.lt.s32 none, $3, 0;
-    @none bra DONE;
-    mad.wide.s32 at, $3, $4, $1;
-    neg.s64 taken, $5;
-    red.relaxed.gpu.global.add.u64 [at], taken;
-    DONE:
-    mov.b32 $0, 0;
-    }"""
-)
+def moving_left(limbs: int) -> str:
+    """Return the PTX that moves so many later limbs of a number: of what is left, mostly 0.
+
+    Only where it is not are places looked for, and its limbs.
+    """
+    steps = []
+    for limb in range(limbs):
+        if limb:
+            steps += [
+                "sub.rn.f64 sum, sum, shift;", "sub.rn.f64 left, left, sum;",
+                "add.s64 to, to, $2;", "add.s64 off, off, $2;",
+            ]  # fmt: skip
+        steps += [
+            "mul.rn.f64 shift, shift, finer;", "add.rn.f64 sum, left, shift;",
+            "mov.b64 v, sum;", "mov.b64 bits, shift;", "sub.s64 v, v, bits;",
+            "red.relaxed.gpu.global.add.u64 [to], v;", "neg.s64 v, v;",
+            "@there red.relaxed.gpu.global.add.u64 [off], v;",
+        ]  # fmt: skip
+    return "\n".join([
+        "{", ".reg .pred none, there;", ".reg .b32 number;", ".reg .b64 to, off, v, bits;",
+        ".reg .f64 left, sum, shift, finer;",
+        "setp.eq.f64 none, $7, 0d0000000000000000;", "@none bra DONE;",
+        "mad.lo.s32 number, $3, $5, $6;", "mad.wide.s32 to, number, 8, $1;",
+        "mad.lo.s32 number, $4, $5, $6;", "mad.wide.s32 off, number, 8, $1;",
+        "setp.ge.s32 there, $4, 0;", "mov.f64 left, $7;", "mov.f64 shift, $8;",
+        # Two to the power of minus bits.
+        "sub.s32 number, 1023, $9;", "shl.b32 number, number, 20;", "mov.b64 finer, {0, number};",
+        *steps, "DONE:", "mov.b32 $0, 0;", "}",
+    ])  # fmt: skip
 
 
 @triton.jit
-def add_seldom(sums, to, off, m, v):
-    """Add integers, most of which are 0, to sums in memory, and take them from others.
+def move_left(
+    p, to, off, f, shift, bits, sums, m, limb_size, LIMBS: tl.constexpr, LEAVING: tl.constexpr
+):  # fmt: skip
+    """Move the limbs of what is left of numbers, mostly 0, from and to sums in memory.
 
-    In memory clusters have m sums; `off` is negative where there is none to take from.
+    Those of columns f, of which clusters have m; `off` is negative where there is none to take
+    from.  `shift` is that of the limb before.
     """
     if COMPILED:
         tl.inline_asm_elementwise(
-            ADD_SELDOM, "=r,l,r,r,r,l", [sums.to(tl.int64), to, off, 8 * m, v],
+            LEAVING, "=r,l,l,r,r,r,r,d,d,r",
+            [sums.to(tl.int64), 8 * limb_size, to, off, m, f, p, shift, bits],
             dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:
-        tl.atomic_add(sums + to.to(tl.int64) * m, v, mask=v != 0)
-        tl.atomic_add(sums + off.to(tl.int64) * m, -v, mask=(off >= 0) & (v != 0))
+        for limb in tl.static_range(LIMBS):
+            shift *= power_of_two(-bits.to(tl.int64))
+            shifted = p + shift
+            v = shifted.to(tl.int64, bitcast=True) - shift.to(tl.int64, bitcast=True)
+            tl.atomic_add(sums + limb * limb_size + (to * m + f), v, mask=v != 0)
+            there = (off >= 0) & (v != 0)
+            tl.atomic_add(sums + limb * limb_size + (off * m + f), -v, mask=there)
+            p = p - (shifted - shift)
 
 
 @triton.jit
 def move(
-    p, to, off, shifts, table, place, size, rest, m, limb_size,
-    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
+    p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
+    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr, EACH: tl.constexpr,
+    MOVING: tl.constexpr, OPERANDS: tl.constexpr, LEAVING: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
     The table has `size` sums of a limb, APART for each cluster, where `place` is that of a
-    number; `rest` is where memory has those of the columns, of limb 0, and m for each cluster.
+    number; `sums` are those in memory, of limb 0, m for each cluster.
     """
-    to, off = to[:, None], off[:, None]
-    for limb in tl.static_range(LIMBS):
+    # What is taken from no cluster is taken from that which is none.
+    left = tl.where(off < 0, k, off)[:, None]
+    to, off, f = to[:, None], off[:, None], f[None, :]
+    for limb in tl.static_range(HELD):
         # See :mod:`lloydia.backends.cuda.lane_sums`.
         shifted = p + shifts[limb]
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
-        if limb < HELD:
-            at = place + 2 * limb * size
-            add_long(table, to * APART + at, size, v)
-            take_long(table, off * APART + at, size, v, off)
-        else:
-            add_seldom(rest + limb * limb_size, to, off, m, v)
-        if limb + 1 < LIMBS:
-            p = p - (shifted - shifts[limb])
+        at = place + 2 * limb * size
+        move_long(table, to * APART + at, left * APART + at, size, v, off, EACH, MOVING, OPERANDS)
+        p = p - (shifted - shifts[limb])
+    if HELD < LIMBS:
+        move_left(
+            p, to, off, f, shifts[HELD - 1], bits, sums + HELD * limb_size, m, limb_size,
+            LIMBS - HELD, LEAVING,
+        )  # fmt: skip
 
 
 @triton.jit
-def count(table, counts, labels, changed_rows, changed_old, n_changed, program, programs):
+def count(
+    table, counts, labels, changed_rows, changed_old, n_changed, program, programs,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
     """Count the rows of this program's share that clusters gain and lose: some rows a thread.
 
     A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
     """
-    lane = tl.arange(0, COUNTED)
-    one = tl.full((COUNTED,), 1, tl.int32)
-    for first in range(program * COUNTED, n_changed, programs * COUNTED):
+    lane = tl.arange(0, TOGETHER)
+    one = tl.full((TOGETHER,), 1, tl.int32)
+    for first in range(program * TOGETHER, n_changed, programs * TOGETHER):
         at = first + lane
         there = at < n_changed
         row = tl.load(changed_rows + at, mask=there, other=0)
@@ -221,23 +265,24 @@ def count(table, counts, labels, changed_rows, changed_old, n_changed, program, 
 def flush(
     table, sums, k, d, first, bits, limb_size, size,
     EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, HELD: tl.constexpr,
+    THREADS: tl.constexpr,
 ):  # fmt: skip
     """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
     tl.debug_barrier()
-    for begin in range(0, k * COLUMNS, CELLS):
-        cell = begin + tl.arange(0, CELLS)
+    for begin in range(0, k * COLUMNS, THREADS):
+        cell = begin + tl.arange(0, THREADS)
         j, column = cell // COLUMNS, cell % COLUMNS
         f = first + column
         real = (cell < k * COLUMNS) & (f < d)
         at = tl.where(real, j * (PITCH * COPIES) + place_of(column, EACH), 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
         for limb in tl.static_range(HELD):
-            total = tl.zeros((CELLS,), tl.int64)
+            total = tl.zeros((THREADS,), tl.int64)
             for copy in tl.static_range(COPIES):
                 total += read_long(table, at + (2 * limb * size + copy * PITCH), size)
             tl.atomic_add(to + limb * limb_size, total, mask=real & (total != 0), sem="relaxed")
-    for begin in range(0, k, CELLS):
-        j = begin + tl.arange(0, CELLS)
+    for begin in range(0, k, THREADS):
+        j = begin + tl.arange(0, THREADS)
         weight = read(table, 2 * HELD * size + tl.where(j < k, j, 0)).to(tl.int64) << bits
         to = sums + j.to(tl.int64) * (d + 1) + d
         tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
@@ -246,17 +291,19 @@ def flush(
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
     X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
-    LIMBS: tl.constexpr, HELD: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr,
-    COPIES: tl.constexpr, RESERVE: tl.constexpr,
+    THREADS: tl.constexpr, LIMBS: tl.constexpr, HELD: tl.constexpr, EACH: tl.constexpr,
+    PITCH: tl.constexpr, COPIES: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr,
+    OPERANDS: tl.constexpr, LEAVING: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
 
     `memory` is what the table is in where there is no shared memory.
     """
+    ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
     size = (k + 1) * (PITCH * COPIES)
     # It is this program's own: nobody need be waited for.
-    empty_table(table, 2 * HELD * size + k)
+    empty_table(table, 2 * HELD * size + k, THREADS)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
     program = tl.program_id(0)
@@ -284,29 +331,30 @@ def table_kernel(
     if not double:
         # No float32 number is so small that its limbs would underflow.
         quantum = quantum / scale
-    shifts = shifts_of(quantum, bits, LIMBS)
-    rest = (sums + f)[None, :]
+    shifts = shifts_of(quantum, bits, HELD)
     # What is loaded is of the next tile, and of the one after it.
-    here = names(program, changed_rows, changed_old, n_changed)
-    new, x = values(X, labels, here, d, f, k)
-    coming = names(program + programs, changed_rows, changed_old, n_changed)
-    # Programs of all columns share this out, while their first rows are on their way.
+    row = rows_of(program, changed_rows, n_changed, ROWS)
+    coming, leaving, x = values(X, labels, row, program, changed_old, n_changed, d, f, k, ROWS)
+    row = rows_of(program + programs, changed_rows, n_changed, ROWS)
+    # Programs of all columns share this out, while their first rows are on their way.  Two rows a
+    # thread are waited for together.
     count(
         table, 2 * HELD * size, labels, changed_rows, changed_old, n_changed,
-        tl.program_id(1) * programs + program, tl.num_programs(1) * programs,
+        tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
     )  # fmt: skip
     for tile in tl.range(program, tl.cdiv(n_changed, ROWS), programs, num_stages=1):
-        off, to, p = here[1], new, x.to(kind).to(tl.float64)
-        here = coming
-        new, x = values(X, labels, here, d, f, k)
-        coming = names(tile + 2 * programs, changed_rows, changed_old, n_changed)
+        to, off, p = coming, leaving, x.to(kind).to(tl.float64)
+        coming, leaving, x = values(
+            X, labels, row, tile + programs, changed_old, n_changed, d, f, k, ROWS
+        )
+        row = rows_of(tile + 2 * programs, changed_rows, n_changed, ROWS)
         if double:
             p *= scale
         move(
-            p, to, off, shifts, table, place, size, rest, m, limb_size,
-            PITCH * COPIES, HELD, LIMBS,
+            p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
+            PITCH * COPIES, HELD, LIMBS, EACH, MOVING, OPERANDS, LEAVING,
         )  # fmt: skip
-    flush(table, sums, k, d, first, bits, limb_size, size, EACH, PITCH, COPIES, HELD)
+    flush(table, sums, k, d, first, bits, limb_size, size, EACH, PITCH, COPIES, HELD, THREADS)
 
 
 def queue_table(
@@ -329,16 +377,19 @@ def queue_table(
         What :func:`table_memory` returned.
     """
     members, n_limbs, k, m = sums.shape
-    n, table = X.shape[-2], Table.of(k, X.element_size())
+    n, table, cut = X.shape[-2], Table.of(k, X.element_size()), Tiling.choose(X.element_size())
     assert table is not None
+    held = min(table.held, n_limbs)
     blocks = ceil_div(m - 1, COLUMNS.value)
-    most = ceil_div(RESIDENT * processors(X.device), blocks)
+    # No more than have room at a time: others would begin when all of these have ended.
+    most = max(1, cut.resident * processors(X.device) // blocks)
     programs = min(programs_each(most, members), ceil_div(n, WORTH.value))
     launch(
         table_kernel, (programs, blocks, members),
         X, n, m - 1, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
         lattice.grid.bits, memory,
-        LIMBS=n_limbs, HELD=min(table.held, n_limbs), EACH=table.each, PITCH=table.pitch,
-        COPIES=table.copies, RESERVE=reserve(table.words), num_warps=WARPS, maxnreg=REGISTERS,
-        **EXACT,
+        THREADS=cut.threads, LIMBS=n_limbs, HELD=held, EACH=table.each, PITCH=table.pitch,
+        COPIES=table.copies, RESERVE=reserve(table.words), MOVING=moving(table.each),
+        OPERANDS=operands(6, table.each), LEAVING=moving_left(n_limbs - held),
+        num_warps=cut.threads // 32, maxnreg=cut.registers, **EXACT,
     )  # fmt: skip
