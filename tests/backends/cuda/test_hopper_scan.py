@@ -21,8 +21,7 @@ from lloydia.backends.cuda.hopper_scan import hopper_kernel
 
 constants = {"WIDTH": WIDTH, "COLUMNS": COLUMNS, "STAGES": STAGES}
 types = {
-    "n": "i32", "unnamed": "i32", "numbers": "*fp64", "found": "*i32", "flow": "*i32",
-    "least_ptr": "*fp32", "rival_ptr": "*fp32",
+    "n": "i32", "unnamed": "i32", "numbers": "*fp64", "found": "*i64", "flow": "*i32",
 }
 names = hopper_kernel.arg_names
 POINTERS = {n for n in names if n not in constants and types.get(n) != "i32"}

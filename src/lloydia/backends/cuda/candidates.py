@@ -6,9 +6,10 @@ row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*,
 :mod:`duel` decides.  Of the other rows, most have theirs among nine columns; a few are left to the
 last stage.
 
-The four stand where the row stands in the list of those in doubt.  The nine are in a record, with
-the row, that takes the places of three such rows; records are written from the end.  A row is also
-left to the last stage where there is no place for its record.
+The four stand where the row stands in the list of those in doubt; until then, what the first stage
+has found of it does.  The nine are in a record, with the row, that takes the places of three such
+rows; records are written from the end.  A row is also left to the last stage where there is no
+place for its record.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def record_at(candidates, n, position):
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def candidates_kernel(
-    y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, score_ptr, found_ptr, norm_ptr, rest_ptr,
+    y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
     center_norm, center_rest, center_lowered, usual, summed, canonical,
     doubts, doubts2, candidates, flow,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
@@ -115,6 +116,9 @@ def candidates_kernel(
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed
         rows = tl.load(doubts + position, mask=mask, other=0)
+        at = candidates + position.to(tl.int64) * COUNT
+        found = tl.load(at, mask=mask, other=-1)
+        score = tl.load(at + 1, mask=mask, other=0).to(tl.float32, bitcast=True)
         y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
         if WIDE:
             y = 0
@@ -137,12 +141,13 @@ def candidates_kernel(
         slot = (slot1, slot2, slot3)
         cell = (cell1, cell2, cell3)
         top = limit_of(
-            rows, mask, mask, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm + size,
+            rows, mask, mask, score, found, norm_ptr, rest_ptr, center_norm + size,
             center_rest + size, center_lowered + size, usual + tl.program_id(2) * 2,
             shift, radius, summed, canonical,
         )  # fmt: skip
         known = others > top
-        at = candidates + position.to(tl.int64) * COUNT
+        # Rows may be fewer than threads: all have loaded what one overwrites.
+        tl.debug_barrier()
         for i in tl.static_range(COUNT):
             j = crossing(slot[i // 2], cell[i % 2], SLOTS)
             tl.store(at + i, tl.where(known, j, -1), mask=mask)
@@ -164,8 +169,6 @@ def candidates_kernel(
 def nominate(
     halves: HalfRows,
     centers: HalfCenters,
-    scores: torch.Tensor,
-    found: torch.Tensor,
     doubts: torch.Tensor,
     doubts2: torch.Tensor,
     candidates: torch.Tensor,
@@ -173,7 +176,7 @@ def nominate(
 ) -> None:
     """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
 
-    `scores` are at least those of the centres `found`, mostly the least; -1 where none is known.
+    They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
     """
     wide, rows = halves.width > RESIDENT, halves.rows
     cut = Tiling.choose(wide)
@@ -183,7 +186,7 @@ def nominate(
         candidates_kernel, (programs, 1, rows.members),
         halves.high, rows.n_samples, halves.width,
         centers.high, centers.start, centers.size // columns,
-        halves.numbers, scores, found, halves.norm, halves.rest,
+        halves.numbers, halves.norm, halves.rest,
         centers.norm, centers.rest, centers.lowered, centers.usual,
         error_of_sums(halves.width), canonical_error(rows.n_features),
         doubts, doubts2, candidates, flow,

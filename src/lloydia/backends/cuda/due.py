@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.bounds import above, below, shortfall
+from lloydia.backends.cuda.candidates import COUNT
 from lloydia.backends.cuda.flow import HALT, N_DUE, own_flow
 from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT
@@ -77,7 +78,7 @@ def due_kernel(
 def judge_due_kernel(
     least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
     usual, n, numbers, summed, canonical, short, labels, changed_rows, changed_old, doubts,
-    bounds, due, flow, ROWS: tl.constexpr,
+    candidates, bounds, due, flow, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels and bounds; list the others, which have none."""
     flow = own_flow(flow)
@@ -94,13 +95,13 @@ def judge_due_kernel(
         rows = tl.load(due + position, mask=mask, other=0)
         old = tl.load(labels + rows, mask=mask, other=0)
         new = tl.load(found + rows, mask=mask, other=0)
+        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
         top = limit_of(
-            rows, mask, mask, least_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest,
+            rows, mask, mask, least, new, norm_ptr, rest_ptr, center_norm, center_rest,
             center_lowered, usual, shift, radius, summed, canonical,
         )  # fmt: skip
         rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
         sure = rival > top
-        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
         norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
         rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
         own = tl.maximum(new, 0)
@@ -112,7 +113,10 @@ def judge_due_kernel(
         lower = below(rival, norm, short, rest, shift, usual_norm, usual_rest, summed)
         tl.store(bounds + rows, tl.where(sure, upper, float("inf")), mask=mask)
         tl.store(bounds + n + rows, lower, mask=mask)
-        divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts, flow)
+        divide(
+            rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts,
+            candidates, flow, COUNT,
+        )  # fmt: skip
 
 
 def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
@@ -140,6 +144,6 @@ def judge_due(
         scan.least, scan.rival, scan.found, halves.norm, halves.rest,
         centers.norm, centers.rest, centers.lowered, centers.usual, n, halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
-        shortfall(halves.width), labels, changed_rows, changed_old, scan.doubts, bounds, due, flow,
-        ROWS=JUDGED, num_warps=4,
+        shortfall(halves.width), labels, changed_rows, changed_old, scan.doubts, scan.candidates,
+        bounds, due, flow, ROWS=JUDGED, num_warps=4,
     )  # fmt: skip

@@ -19,11 +19,14 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import COMPILED
 from lloydia.backends.cuda.two_least import least_of_three, pieces
 
-__all__ = ["MOST_COLUMNS", "UNNAMED", "least_of"]
+__all__ = ["MOST_COLUMNS", "UNNAMED", "least_of", "told"]
 
 # Columns of a cell, and of all: names have three bits.
 CELL, MOST_COLUMNS = tl.constexpr(32), 256
 NAME = tl.constexpr(7)
+# Threads that share a row, and the bits that name a cell and one of them.
+THREADS = tl.constexpr(4)
+NAMES = tl.constexpr(31)
 # What names are cut off by.  Kernels take it as an argument: of two constants, one is loaded anew
 # for every number that is named.
 UNNAMED = -8
@@ -74,16 +77,6 @@ def nearest_above(value, bound, nearest):
 
 
 @triton.jit
-def two_least_of(values):
-    """Return the two least of several, of which no two are the same."""
-    first = least_of_all(values)
-    above = values[0] - first - 1
-    for i in tl.static_range(1, len(values)):
-        above = nearest_above(values[i], first, above)
-    return first, above + first + 1
-
-
-@triton.jit
 def all_named(values, unnamed):
     """Return numbers by their names, in turn."""
     found = ()
@@ -94,7 +87,7 @@ def all_named(values, unnamed):
 
 @triton.jit
 def of_threads(tiles, unnamed):
-    """Return the two least slots and the two least cells of each row and thread.
+    """Return the least slot and the least cell of each row and thread, and a bound of all others.
 
     The scores are positive, in tiles of whole cells, two or more cells in all.
     """
@@ -107,46 +100,67 @@ def of_threads(tiles, unnamed):
     least = ()
     for i in tl.static_range(len(cells)):
         least = least + (least_of_all(eight_of(cells[i])),)
-    slot, next_slot = two_least_of(all_named(eight_of(least_of_all(cells)), unnamed))
-    cell, next_cell = two_least_of(all_named(least, unnamed))
-    return slot, next_slot, cell, next_cell
+    slots = all_named(eight_of(least_of_all(cells)), unnamed)
+    cells = all_named(least, unnamed)
+    slot, cell = least_of_all(slots), least_of_all(cells)
+    # By how much another slot is above the least one, or another cell above its least.
+    above = slots[0] - slot - 1
+    for i in tl.static_range(1, len(slots)):
+        above = nearest_above(slots[i], slot, above)
+    for i in tl.static_range(len(cells)):
+        above = nearest_above(cells[i], cell, above)
+    # The two least differ by no more than a name.
+    return slot, cell, above + (slot + (1 - NAME))
 
 
 @triton.jit
-def bounds_of(slot, next_slot, cell, next_cell, thread, unnamed):
-    """Return bounds of the least score of each row and thread, and of all others; and its column.
-
-    The first is an upper one, the other a lower one, both as the integers that their bits are.
-    `thread` is a thread's number of those that share a row.
-    """
-    column = (cell & NAME) * CELL + (slot & 6) * 4 + thread * 2 + (slot & 1)
-    return slot | NAME, column, tl.minimum(next_slot, next_cell) & unnamed
-
-
-@triton.jit
-def least_of_both(least, column, others, least2, column2, others2):
-    """Return the least of two, its column, and a bound of all others of both."""
-    # The larger is another one, and what it is at least has no name.
-    others = least_of_three(others, others2, tl.maximum(least, least2) - NAME)
-    return tl.minimum(least, least2), tl.where(least2 < least, column2, column), others
+def with_name(bound, name):
+    """Return a bound with a name instead of its lowest bits; of the name, those: one operation."""
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "lop3.b32 $0, $1, $2, -32, 0xE4;", "=r,r,r", [bound, name],
+            dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+    return (bound & ~NAMES) | (name & NAMES)
 
 
 @triton.jit
-def of_rows(least, column, others):
-    """Return :func:`least_of`, given what is of each row and thread."""
-    least, column, others = tl.reduce((least, column, others), 1, least_of_both)
-    column = tl.where(others <= least, -1, column)
-    return column, least.to(tl.float32, bitcast=True), others.to(tl.float32, bitcast=True)
+def least_of_both(slot, others, slot2, others2):
+    """Return the least slot, and the bound of all others with names, of two that share a row."""
+    # The larger is another one.
+    bound = least_of_three(others, others2, tl.maximum(slot, slot2))
+    name = tl.where(slot2 < slot, others2, others)
+    return tl.minimum(slot, slot2), with_name(bound, name)
+
+
+@triton.jit
+def of_rows(slot, others):
+    """Return what all threads of a row have found, as one integer; `others` with names."""
+    slot, others = tl.reduce((slot, others), 1, least_of_both)
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "mov.b64 $0, {$1, $2};", "=l,r,r", [slot, others], dtype=tl.int64, is_pure=True, pack=1
+        )
+    return (others.to(tl.int64) << 32) | slot.to(tl.int64)
 
 
 @triton.jit
 def least_of(tiles, unnamed):
+    """Return what :func:`told` tells of."""
+    slot, cell, others = of_threads(tiles, unnamed)
+    thread = tl.arange(0, THREADS)[None, :]
+    return of_rows(slot, with_name(others, cell * THREADS + thread))
+
+
+@triton.jit
+def told(found):
     """Return a column of each row, an upper bound of its score and a lower bound of all others.
 
-    The scores are as for :func:`of_threads`.  The column may be -1 where the least are hardly
-    different; then the bounds are of all scores.
+    The column may be -1 where the least are hardly different; then the bounds are of all scores.
     """
-    slot, next_slot, cell, next_cell = of_threads(tiles, unnamed)
-    thread = tl.arange(0, 4)[None, :]
-    least, column, others = bounds_of(slot, next_slot, cell, next_cell, thread, unnamed)
-    return of_rows(least, column, others)
+    slot, others = found.to(tl.int32), (found >> 32).to(tl.int32)
+    cell, thread = (others & NAMES) // THREADS, others & (THREADS - 1)
+    column = cell * CELL + (slot & 6) * 4 + thread * 2 + (slot & 1)
+    least, others = slot | NAME, others & ~NAMES
+    column = tl.where(others <= least, -1, column)
+    return column, least.to(tl.float32, bitcast=True), others.to(tl.float32, bitcast=True)

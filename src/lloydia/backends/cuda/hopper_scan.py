@@ -20,7 +20,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from lloydia.backends.cuda.flow import HALT, first_row, own_flow, programs_each
-from lloydia.backends.cuda.grid_least import UNNAMED, bounds_of, of_rows, of_threads
+from lloydia.backends.cuda.grid_least import THREADS, UNNAMED, of_rows, of_threads, with_name
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS
 from lloydia.backends.cuda.half_rows import UNIT, HalfRows
@@ -40,7 +40,7 @@ ROWS, WARPS, STAGES = gl.constexpr(64), 4, 3
 RESIDENT = {64: 8, 128: 5, 256: 3}
 # The memory of a multiprocessor, and what of it each program takes beside its own, in bytes.
 MEMORY, OWN = 228 << 10, 1 << 10
-PARTS = gl.constexpr(START_WIDTH.value)
+START = gl.constexpr(START_WIDTH.value)
 # Of a warpgroup's scores a thread holds two neighbouring columns of every eight, of two rows, 8
 # apart: of four numbers a row, those of BOTH_ROWS.  ONE_ROW has two of one row in a thread instead.
 BOTH_ROWS = gl.constexpr(
@@ -73,63 +73,60 @@ def copy_table(source, target, layout: gl.constexpr):
 
 @gluon.jit
 def copy_rows(source, target, first, n, layout: gl.constexpr):
-    """Ask for the block of rows from `first` on; what is past the end is not read."""
+    """Ask for the block of rows from `first` on, or the last one."""
     WIDTH: gl.constexpr = target.shape[1]
-    row = first + gl.arange(0, ROWS, gl.SliceLayout(1, layout))
+    row = gl.arange(0, ROWS, gl.SliceLayout(1, layout))
     f = gl.arange(0, WIDTH, gl.SliceLayout(0, layout))
-    at = source + row.to(gl.int64)[:, None] * WIDTH + f[None, :]
-    copy_async(target, at, mask=(row < n)[:, None])
+    begin = source + gl.minimum(first, n - ROWS).to(gl.int64) * WIDTH
+    copy_async(target, begin + (row[:, None] * WIDTH + f[None, :]))
     async_copy.commit_group()
 
 
 @gluon.jit
 def least_of(scores, unnamed):
     """Return :func:`grid_least.least_of`, of each row in two threads."""
-    slot, next_slot, cell, next_cell = of_threads((scores,), unnamed)
-    slot, next_slot = gl.convert_layout(slot, BOTH_ROWS), gl.convert_layout(next_slot, BOTH_ROWS)
-    cell, next_cell = gl.convert_layout(cell, BOTH_ROWS), gl.convert_layout(next_cell, BOTH_ROWS)
-    thread = gl.arange(0, 4, gl.SliceLayout(0, BOTH_ROWS))[None, :]
-    least, column, others = bounds_of(slot, next_slot, cell, next_cell, thread, unnamed)
-    least, column = gl.convert_layout(least, ONE_ROW), gl.convert_layout(column, ONE_ROW)
-    return of_rows(least, column, gl.convert_layout(others, ONE_ROW))
+    slot, cell, others = of_threads((scores,), unnamed)
+    cell, others = gl.convert_layout(cell, BOTH_ROWS), gl.convert_layout(others, BOTH_ROWS)
+    thread = gl.arange(0, THREADS, gl.SliceLayout(0, BOTH_ROWS))[None, :]
+    others = with_name(others, cell * THREADS + thread)
+    slot, others = gl.convert_layout(slot, ONE_ROW), gl.convert_layout(others, ONE_ROW)
+    return of_rows(slot, others)
 
 
 @gluon.jit(do_not_specialize=["n", "unnamed"])
 def hopper_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, least_ptr, rival_ptr, found, flow, unnamed,
+    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, unnamed,
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, STAGES: gl.constexpr,
 ):  # fmt: skip
     """As :func:`resident_scan.resident_kernel`, of one tile."""
     sums: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLUMNS, 16])
     operand: gl.constexpr = gl.DotOperandLayout(0, sums, 2)
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
-    narrow: gl.constexpr = gl.NVMMASharedLayout(2 * PARTS, 16, 2)
+    narrow: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     # Of each thread 16 bytes.
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
-    of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // PARTS, PARTS // 8], [4, 1], [1, 0])
+    of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // START, START // 8], [4, 1], [1, 0])
     halted = gl.load(own_flow(flow) + HALT) != 0
     member, begin = gl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
-    least_ptr += begin
-    rival_ptr += begin
     found += begin
     y = gl.allocate_shared_memory(gl.float16, [STAGES, ROWS, WIDTH], wide)
     centers = gl.allocate_shared_memory(gl.float16, [COLUMNS, WIDTH], wide)
-    starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, PARTS], narrow)
+    starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], narrow)
     copy_table(high_ptr + member * COLUMNS * WIDTH, centers, of_wide)
-    copy_table(start_ptr + member * COLUMNS * PARTS, starts, of_narrow)
+    copy_table(start_ptr + member * COLUMNS * START, starts, of_narrow)
     async_copy.commit_group()
     unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
-    part = gl.arange(0, PARTS, gl.SliceLayout(0, operand))[None, :]
-    units = gl.where(part < 3, unit, gl.zeros((ROWS, PARTS), gl.float16, operand))
+    part = gl.arange(0, START, gl.SliceLayout(0, operand))[None, :]
+    units = gl.where(part < 3, unit, gl.zeros((ROWS, START), gl.float16, operand))
     none = gl.zeros((ROWS, COLUMNS), gl.float32, sums)
-    n = gl.where(halted, 0, n)
+    end = gl.where(halted, 0, n)
     first, step = gl.program_id(0) * ROWS, gl.num_programs(0) * ROWS
     for stage in gl.static_range(STAGES - 1):
         copy_rows(y_ptr, y.index(stage), first + stage * step, n, of_wide)
     here, coming = 0, STAGES - 1
     row = gl.arange(0, ROWS, gl.SliceLayout(1, ONE_ROW))
-    for skip in range(first, n, step):
+    for skip in range(first, end, step):
         # Of all threads, before the unit reads them; and all have read what is overwritten next.
         async_copy.wait_group(STAGES - 2)
         fence_async_shared()
@@ -140,11 +137,7 @@ def hopper_kernel(
         )
         scores = warpgroup_mma(units, starts.permute((1, 0)), scores, is_async=True)
         scores = warpgroup_mma_wait(0, deps=[scores])
-        column, least, others = least_of(scores, unnamed)
-        rows = skip + row
-        gl.store(least_ptr + rows, least, mask=rows < n)
-        gl.store(rival_ptr + rows, others, mask=rows < n)
-        gl.store(found + rows, column, mask=rows < n)
+        gl.store(found + gl.minimum(skip, n - ROWS) + row, least_of(scores, unnamed))
         here = gl.where(here + 1 == STAGES, 0, here + 1)
         coming = gl.where(coming + 1 == STAGES, 0, coming + 1)
 
@@ -157,15 +150,13 @@ def tiling_of(width: int, columns: int) -> tuple[int, int]:
     if (width, columns) == (64, 256):
         # Two take turns, which is faster; more blocks than they need leave no room for a third.
         return 2, 5
-    taken = OWN + 2 * columns * (width + PARTS.value) + 2 * ROWS.value * width * STAGES
+    taken = OWN + 2 * columns * (width + START.value) + 2 * ROWS.value * width * STAGES
     return min(RESIDENT[columns], MEMORY // taken), STAGES
 
 
 def hopper_scan(
     halves: HalfRows,
     centers: HalfCenters,
-    least: torch.Tensor,
-    rival: torch.Tensor,
     found: torch.Tensor,
     flow: torch.Tensor,
 ) -> None:
@@ -176,7 +167,7 @@ def hopper_scan(
     launch(
         hopper_kernel, (min(ceil_div(rows.n_samples, ROWS.value), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        least, rival, found, flow, UNNAMED,
+        found, flow, UNNAMED,
         WIDTH=width, COLUMNS=columns, STAGES=stages, num_warps=WARPS,
         # All there are, though it takes fewer: two of what is compiled without take no turns.
         maxnreg=255 if resident == 2 else None,

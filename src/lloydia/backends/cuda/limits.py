@@ -50,7 +50,7 @@ def limit(
 
 @triton.jit
 def limit_of(
-    rows, mask, wanted, score_ptr, found_ptr, norm_ptr, rest_ptr, center_norm, center_rest,
+    rows, mask, wanted, score, found, norm_ptr, rest_ptr, center_norm, center_rest,
     center_lowered, usual, shift, radius, summed, canonical,
 ):  # fmt: skip
     """Return the limits of some rows, given a score of each and whose it is (or -1).
@@ -58,10 +58,9 @@ def limit_of(
     All that is of rows in `mask` is loaded; what is of their centres, of those in `wanted` only,
     whose limits are meant.
     """
-    own = tl.load(found_ptr + rows, mask=mask, other=-1)
-    at = tl.maximum(own, 0)
+    at = tl.maximum(found, 0)
     top = limit(
-        tl.load(score_ptr + rows, mask=mask, other=0.0),
+        score,
         tl.load(norm_ptr + rows, mask=mask, other=0.0),
         tl.load(rest_ptr + rows, mask=mask, other=0.0),
         tl.load(center_norm + at, mask=wanted, other=0.0),
@@ -69,4 +68,4 @@ def limit_of(
         tl.load(center_lowered + at, mask=wanted, other=0.0),
         shift, radius, tl.load(usual), tl.load(usual + 1), summed, canonical,
     )  # fmt: skip
-    return tl.where(own >= 0, top, float("inf"))
+    return tl.where(found >= 0, top, float("inf"))

@@ -63,17 +63,15 @@ def tiles_of(
 
 @triton.jit(do_not_specialize=["n", "unnamed"])
 def resident_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, least_ptr, rival_ptr, found, flow, unnamed,
+    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, unnamed,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write a column of each row, a bound of its score, and a bound of all others."""
+    """Write what :func:`grid_least.told` tells of each row."""
     # Not a return: centres are on their way while this is waited for.
     halted = tl.load(own_flow(flow) + HALT) != 0
     member, begin = tl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
-    least_ptr += begin
-    rival_ptr += begin
     found += begin
     high_ptr += member * TILES * COLUMNS * WIDTH
     start_ptr += member * TILES * COLUMNS * START_WIDTH
@@ -91,28 +89,23 @@ def resident_kernel(
         tiles = ()
         for t in tl.static_range(TILES):
             tiles = tiles + (tl.dot(units, starts[t], tl.dot(y, centers[t])),)
-        column, least, others = least_of(tiles, unnamed)
-        tl.store(least_ptr + rows, least, mask=mask)
-        tl.store(rival_ptr + rows, others, mask=mask)
-        tl.store(found + rows, column, mask=mask)
+        tl.store(found + rows, least_of(tiles, unnamed), mask=mask)
 
 
 def resident_scan(
     halves: HalfRows,
     centers: HalfCenters,
-    least: torch.Tensor,
-    rival: torch.Tensor,
     found: torch.Tensor,
     flow: torch.Tensor,
 ) -> None:
     """Queue it."""
     rows, size = halves.rows, centers.size
     whole = size & (size - 1) == 0
-    if whole and has_hopper(rows.device):
+    if whole and rows.n_samples >= ROWS and has_hopper(rows.device):
         # Not before: other versions may not have all that it imports.
         from lloydia.backends.cuda.hopper_scan import hopper_scan
 
-        hopper_scan(halves, centers, least, rival, found, flow)
+        hopper_scan(halves, centers, found, flow)
         return
     columns = size if whole else PADDED
     resident = next(programs for most, programs in RESIDENT.items() if size <= most)
@@ -120,7 +113,7 @@ def resident_scan(
     launch(
         resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        least, rival, found, flow, UNNAMED,
+        found, flow, UNNAMED,
         WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
         STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
     )  # fmt: skip

@@ -45,11 +45,17 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
 
 
 @triton.jit
-def divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts, flow):
+def divide(
+    rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates, flow,
+    COUNT: tl.constexpr,
+):  # fmt: skip
     """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
 
     Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
     at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
+
+    With `candidates`, of which there are COUNT a row in doubt, the first two become the label that
+    is not sure and the bits of its score, `least`.
     """
     tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)
@@ -66,4 +72,8 @@ def divide(rows, old, new, mask, sure, labels, changed_rows, changed_old, doubts
         at = (first & 0xFFFFFFFF) + (before & 0xFFFF)
         tl.store(changed_rows + at, rows, mask=changed)
         tl.store(changed_old + at, old, mask=changed)
-        tl.store(doubts + (first >> 32) + (before >> 16), rows, mask=doubt)
+        at = (first >> 32) + (before >> 16)
+        tl.store(doubts + at, rows, mask=doubt)
+        if candidates is not None:
+            tl.store(candidates + at * COUNT, new, mask=doubt)
+            tl.store(candidates + at * COUNT + 1, least.to(tl.int32, bitcast=True), mask=doubt)

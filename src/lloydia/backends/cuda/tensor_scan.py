@@ -13,6 +13,7 @@ from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.contest import contest, is_few, is_small
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.grid_least import told
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
@@ -43,7 +44,7 @@ __all__ = ["TensorScan", "tiled_least"]
 
 
 # Rows that a program judges.
-JUDGED = 1024
+JUDGED = 512
 
 
 @triton.jit
@@ -108,11 +109,13 @@ def scan_kernel(
 
 @triton.jit(do_not_specialize=["n", "size"])
 def judge_kernel(
-    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
-    usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old, doubts, flow,
-    ROWS: tl.constexpr,
+    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, center_norm, center_rest,
+    center_lowered, usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old,
+    doubts, candidates, flow, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Give rows that are certified their labels; list the others.
+    """Give rows that are certified their labels; list the others, with what was found of them.
+
+    That is what :func:`grid_least.told` tells of, or, without, a column, its score and the next.
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
@@ -128,17 +131,24 @@ def judge_kernel(
     # Among all members' rows, whose numbers are 32-bit integers.
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
-    new = tl.load(found + rows, mask=mask, other=0)
+    if told_ptr is None:
+        new = tl.load(found + rows, mask=mask, other=0)
+        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
+        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+    else:
+        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0))
     top = limit_of(
-        rows, mask, counts, least_ptr, found, norm_ptr, rest_ptr, center_norm + member * size,
+        rows, mask, counts, least, new, norm_ptr, rest_ptr, center_norm + member * size,
         center_rest + member * size, center_lowered + member * size, usual + member * 2,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
-    sure = tl.load(rival_ptr + rows, mask=mask, other=0.0) > top
+    sure = rival > top
+    if candidates is not None:
+        candidates += first * COUNT
     divide(
-        rows, old, new, counts, sure, labels, changed_rows + first, changed_old + first,
-        doubts + first, flow,
+        rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
+        doubts + first, candidates, flow, COUNT,
     )  # fmt: skip
 
 
@@ -175,6 +185,10 @@ class TensorScan:
     ----------
     resident : bool
         Whether :mod:`resident_scan` is the first stage.
+    scores : float32 tensor of shape (2, n)
+        The two least scores of each row, or :attr:`told`.
+    found : int32 tensor of shape (n,)
+        The column of the least, unless that is told as well.
     small : bool
         Whether one stage follows, :mod:`contest`; then it has no `doubts2` and no `candidates`.
     few : bool
@@ -197,13 +211,26 @@ class TensorScan:
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
-        self.least, self.rival = torch.empty((2, n), device=device, dtype=torch.float32)
+        self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.doubts = torch.empty((2, n), device=device, dtype=torch.int32)
         if not self.small:
             self.doubts2 = torch.empty_like(self.doubts)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
         if not self.few:
             self.settle = Settle(device, rows.members)
+
+    @property
+    def least(self) -> torch.Tensor:
+        return self.scores[0]
+
+    @property
+    def rival(self) -> torch.Tensor:
+        return self.scores[1]
+
+    @property
+    def told(self) -> torch.Tensor:
+        """What :mod:`resident_scan` finds of each row: int64 of shape (n,)."""
+        return self.scores.view(-1).view(torch.int64)
 
     @property
     def memory(self) -> Scratch:
@@ -269,8 +296,7 @@ class TensorScan:
     def nominate(self, flow: torch.Tensor) -> None:
         """Queue the candidates of the rows in doubt."""
         nominate(
-            self.halves, self.centers, self.least, self.found, self.doubts, self.doubts2,
-            self.candidates, flow,
+            self.halves, self.centers, self.doubts, self.doubts2, self.candidates, flow,
         )  # fmt: skip
 
     def decide(
@@ -301,7 +327,7 @@ class TensorScan:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         if self.resident:
-            resident_scan(halves, packed, self.least, self.rival, self.found, flow)
+            resident_scan(halves, packed, self.told, flow)
             return
         wide = halves.width > RESIDENT
         if wide and not group_of(halves.width):
@@ -334,8 +360,11 @@ class TensorScan:
         halves, centers, n = self.halves, self.centers, self.rows.n_samples
         launch(
             judge_kernel, (ceil_div(n, JUDGED), 1, self.rows.members),
-            self.least, self.rival, self.found, halves.norm, halves.rest,
+            halves.norm, halves.rest,
+            self.told if self.resident else None, self.least, self.rival, self.found,
             centers.norm, centers.rest, centers.lowered, centers.usual, n, centers.size,
             halves.numbers, error_of_sums(halves.width), canonical_error(self.rows.n_features),
-            labels, changed_rows, changed_old, self.doubts, flow, ROWS=JUDGED, num_warps=8,
+            labels, changed_rows, changed_old, self.doubts,
+            None if self.small else self.candidates, flow,
+            ROWS=JUDGED, num_warps=8,
         )  # fmt: skip
