@@ -356,6 +356,27 @@ def test_rows_and_starts_are_given_back(device):
     assert [there() for there in gone] == [None, None]
 
 
+@pytest.mark.parametrize("known", [1, 2, 3])
+def test_what_a_run_needed_is_given_back_before_its_end(known, device, monkeypatch):
+    """Also where its first iterations are known, which is once one before it has begun so."""
+    X = rows_of(0, device, d=12)
+    model = known_form(X, max_iter=3, tol=0.0)
+    for _ in range(known - 1):
+        model.fit(X)
+    left = []
+
+    def inertia(engine):
+        needed = weakref.ref(engine.run), weakref.ref(engine.halves)
+        ending = give_back(engine)
+        left.append([one() for one in needed])
+        return ending
+
+    give_back = again.Again.inertia
+    monkeypatch.setattr(again.Again, "inertia", inertia)
+    assert found_by(model.fit(X))
+    assert left == [[None, None]]
+
+
 def test_nothing_of_the_rows_is_kept(device):
     known_form(rows_of(3, device))
     (known,) = again._known.values()

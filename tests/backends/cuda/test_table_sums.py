@@ -12,7 +12,7 @@ from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
 from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.table_sums import Table, Tiling, has_table, queue_table, table_memory
+from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
 
@@ -114,15 +114,15 @@ def test_a_run_that_has_halted_adds_nothing():
 
 @pytest.mark.skipif(not INTERPRETED, reason="a GPU has several programs")
 @pytest.mark.parametrize(("n", "k", "d", "count"), [
-    (2_000, 3, 9, 3), (1_500, 40, 40, 3), (2_000, 5, 40, 1),
+    (2_000, 3, 9, 3), (1_500, 40, 40, 3), (2_000, 5, 40, 1), (5_000, 40, 32, 5), (5_000, 5, 32, 2),
 ])  # fmt: skip
 def test_programs_share_the_rows(n, k, d, count, monkeypatch):
     """Programs that rows are left for, and programs that none are, add to memory once each.
 
-    In the last case rows are more than programs, of several columns, count at a time.
+    In the third case, and the last, rows are more than programs, of several columns, count at a
+    time.
     """
     monkeypatch.setattr(table_sums, "processors", lambda device: count)
-    monkeypatch.setattr(Tiling, "choose", lambda itemsize: Tiling(256, 3, 80))
     X = rows_of("gauss", n, d, "float32", seed=2)
     rows, lattice = lattice_of(X, 10**6)
     limbs = sums.limbs(X, None, lattice.grid)

@@ -113,7 +113,8 @@ class Again(CUDA):
     def inertia(self) -> SupportsFloat:
         inertia, run, ending = super().inertia(), self.run, self.ending
         self.found = run.labels, run.current
-        # No more is asked of the run, or the rows: both are given back while the device ends it.
+        # No more is asked of the run, but for its ending, or of what was stored of the rows: what
+        # that does not need is given back while the device comes to its end.
         self.forget_run()
         self.ending, self.halves = ending, None
         return inertia

@@ -87,9 +87,10 @@ def all_named(values, unnamed):
 
 @triton.jit
 def of_threads(tiles, unnamed):
-    """Return the least slot and the least cell of each row and thread, and a bound of all others.
+    """Return the least slot and the least cell of each row and thread, and a number for all others.
 
-    The scores are positive, in tiles of whole cells, two or more cells in all.
+    Its three lowest bits cut off, that is a bound.  The scores are positive, in tiles of whole
+    cells, two or more cells in all.
     """
     ROWS: tl.constexpr = tiles[0].shape[0]
     CELLS: tl.constexpr = tiles[0].shape[1] // CELL
@@ -109,7 +110,7 @@ def of_threads(tiles, unnamed):
         above = nearest_above(slots[i], slot, above)
     for i in tl.static_range(len(cells)):
         above = nearest_above(cells[i], cell, above)
-    # The two least differ by no more than a name.
+    # Added to the least slot: the least cell is no more than a name less, or more.
     return slot, cell, above + (slot + (1 - NAME))
 
 

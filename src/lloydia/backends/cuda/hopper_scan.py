@@ -162,6 +162,7 @@ def hopper_scan(
 ) -> None:
     """Queue it: see :func:`resident_scan.resident_scan`; the centres are padded to a power of 2."""
     rows, width, columns = halves.rows, halves.width, centers.size
+    assert rows.n_samples >= ROWS.value  # The last block is a whole one.
     resident, stages = tiling_of(width, columns)
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(

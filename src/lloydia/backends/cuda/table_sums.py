@@ -58,12 +58,13 @@ class Tiling(NamedTuple):
     registers: int
 
     @staticmethod
-    def choose(itemsize: int) -> Tiling:
+    def choose(itemsize: int, d: int) -> Tiling:
         """Return the fastest measured on an H200 whose numbers all stay in registers.
 
-        The more threads share a table, the fewer tables there are to be added to memory.
+        The more threads share a table, the fewer tables there are to be added to memory.  More
+        registers are needed where numbers take two, or Triton knows nothing of where rows begin.
         """
-        return Tiling(256, 3, 80) if itemsize == 8 else Tiling(1024, 1, 64)
+        return Tiling(256, 3, 80) if itemsize == 8 or d % 16 else Tiling(1024, 1, 64)
 
 
 class Table(NamedTuple):
@@ -74,7 +75,8 @@ class Table(NamedTuple):
     held : int
         Limbs: those that are mostly not 0.
     each : int
-        Columns of a row that come to a thread.
+        Columns of a row that come to a thread, where d is a multiple of 16; numbers that it moves
+        together.
     pitch : int
         Words from the sums of one copy to the next, so that copies begin in different banks.
     copies : int
@@ -377,7 +379,8 @@ def queue_table(
         What :func:`table_memory` returned.
     """
     members, n_limbs, k, m = sums.shape
-    n, table, cut = X.shape[-2], Table.of(k, X.element_size()), Tiling.choose(X.element_size())
+    n, itemsize = X.shape[-2], X.element_size()
+    table, cut = Table.of(k, itemsize), Tiling.choose(itemsize, m - 1)
     assert table is not None
     held = min(table.held, n_limbs)
     blocks = ceil_div(m - 1, COLUMNS.value)
