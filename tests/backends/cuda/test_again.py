@@ -133,7 +133,7 @@ def test_rows_whose_sums_have_more_limbs_than_there_is_room_for(device, taken, a
     X = rows_of(3, device)
     model = known_form(X, max_iter=5)
     X[3], X[4] = 1e30, 1e-30
-    assert sums.Grid.choose(sums.Extent.of(X.numpy()), np.float32).n_limbs > low_run.LIMBS
+    assert sums.Grid.choose(sums.Extent.of(X.cpu().numpy()), np.float32).n_limbs > low_run.LIMBS
     expected = anew(model, X)
     assert found_by(model.fit(X)) == expected
     assert taken == [False, False, True]
@@ -219,7 +219,7 @@ def having(model, name, value):
         lambda model, X: model.set_params(stop=Shift(0.1)).fit(X),
         lambda model, X: model.set_callbacks(callbacks.Checkpoint("fit.npz")).fit(X),
         lambda model, X: model.set_params(init="random", random_state=0).fit(X),
-        lambda model, X: model.set_params(init=model.init.numpy()).fit(X),
+        lambda model, X: model.set_params(init=model.init.cpu().numpy()).fit(X),
         lambda model, X: model.set_params(init=model.init.double()).fit(X),
         lambda model, X: model.set_params(max_iter=7).fit(X),
         lambda model, X: model.set_params(tol=0).fit(X),

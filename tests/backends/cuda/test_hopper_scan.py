@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
-import subprocess
-import sys
 
 import pytest
 
+from compiling import compiles, said_by
 from lloydia.backends.cuda.hopper_scan import MEMORY, OWN, RESIDENT, tiling_of
 
 COMPILE = """
@@ -35,24 +32,19 @@ print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_war
 """
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="Triton has its compilers for x86-64")
+@compiles
 @pytest.mark.parametrize(("width", "columns"), [(16, 64), (64, 256)])
 def test_products_are_waited_for_once(width, columns, tmp_path):
     _, stages = tiling_of(width, columns)
     code = f"WIDTH, COLUMNS, STAGES = {width}, {columns}, {stages}\n{COMPILE}"
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
-    environment.pop("TRITON_INTERPRET", None)
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    ptx = said_by(code, tmp_path)
     products = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16"
     # Of 16 features each, and the starts.
-    assert done.stdout.count(products) == width // 16 + 1
-    assert done.stdout.count("wgmma.wait_group.sync.aligned") == 1
+    assert ptx.count(products) == width // 16 + 1
+    assert ptx.count("wgmma.wait_group.sync.aligned") == 1
     # Rows are waited for that the unit reads next, and it sees what threads have copied.
-    assert re.search(rf"cp\.async\.wait_group\s+{stages - 2};", done.stdout)
-    assert "fence.proxy.async" in done.stdout
+    assert re.search(rf"cp\.async\.wait_group\s+{stages - 2};", ptx)
+    assert "fence.proxy.async" in ptx
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])

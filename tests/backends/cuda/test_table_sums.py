@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
+from compiling import compiles, said_by
 from lloydia.backends import choose
 from lloydia.backends.cuda import table_sums
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
@@ -15,6 +18,46 @@ from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from lloydia.backends.cuda.table_sums import options_of, table_kernel
+
+options = options_of(K, D, 8 if KIND == "fp64" else 4, LIMBS)
+names = table_kernel.arg_names
+constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
+types = {"X": f"*{KIND}", "lattice": "*fp64", "sums": "*i64"}
+types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "flow"], "*i32")
+wide = [n for n in types] + ["d"] * (D % 16 == 0)
+source = ASTSource(
+    fn=table_kernel,
+    signature={n: "constexpr" if n in constants else types.get(n, "i32") for n in names},
+    constexprs={(i,): constants[n] for i, n in enumerate(names) if n in constants},
+    attrs={(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n in wide},
+)
+rest = {n: x for n, x in options.items() if n not in names}
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=rest)
+assert compiled.asm["cubin"]
+print(compiled.asm["ptx"])
+"""
+
+
+@compiles
+@pytest.mark.parametrize(("kind", "k", "d", "limbs"), [
+    ("fp32", 256, 64, 2), ("fp32", 256, 40, 3), ("fp32", 10, 64, 1), ("fp64", 64, 16, 3),
+])  # fmt: skip
+def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
+    ptx = said_by(f"KIND, K, D, LIMBS = {kind!r}, {k}, {d}, {limbs}\n{COMPILE}", tmp_path)
+    each, held = (2, 2) if kind == "fp64" else (4, 1)
+    # Of the four numbers of a thread, those that are moved together; in each limb.
+    words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|left|\[place)", ptx)
+    together = ["atom"] * 2 * each + ["red"] * 2 * each
+    assert words == together * (4 // each * held)
+    # What is left of each goes to memory.
+    assert len(re.findall(r"@there red\.relaxed\.gpu", ptx)) == 4 * (limbs - held)
 
 
 def lattice_of(X, n=None):

@@ -9,7 +9,7 @@ anything of float32 rows, is added to memory at once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -359,6 +359,20 @@ def table_kernel(
     flush(table, sums, k, d, first, bits, limb_size, size, EACH, PITCH, COPIES, HELD, THREADS)
 
 
+def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
+    """Return what the kernel is compiled for, where :func:`has_table` allows it."""
+    table, cut = Table.of(k, itemsize), Tiling.choose(itemsize, d)
+    assert table is not None
+    held = min(table.held, n_limbs)
+    return {
+        "THREADS": cut.threads, "LIMBS": n_limbs, "HELD": held, "EACH": table.each,
+        "PITCH": table.pitch, "COPIES": table.copies, "RESERVE": reserve(table.words),
+        "MOVING": moving(table.each), "OPERANDS": operands(6, table.each),
+        "LEAVING": moving_left(n_limbs - held), "num_warps": cut.threads // 32,
+        "maxnreg": cut.registers, **EXACT,
+    }  # fmt: skip
+
+
 def queue_table(
     X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
     changed_old: torch.Tensor, flow: torch.Tensor, sums: torch.Tensor,
@@ -380,19 +394,12 @@ def queue_table(
     """
     members, n_limbs, k, m = sums.shape
     n, itemsize = X.shape[-2], X.element_size()
-    table, cut = Table.of(k, itemsize), Tiling.choose(itemsize, m - 1)
-    assert table is not None
-    held = min(table.held, n_limbs)
     blocks = ceil_div(m - 1, COLUMNS.value)
     # No more than have room at a time: others would begin when all of these have ended.
-    most = max(1, cut.resident * processors(X.device) // blocks)
-    programs = min(programs_each(most, members), ceil_div(n, WORTH.value))
+    resident = Tiling.choose(itemsize, m - 1).resident * processors(X.device)
+    most = programs_each(max(1, resident // blocks), members)
     launch(
-        table_kernel, (programs, blocks, members),
+        table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
         X, n, m - 1, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
-        lattice.grid.bits, memory,
-        THREADS=cut.threads, LIMBS=n_limbs, HELD=held, EACH=table.each, PITCH=table.pitch,
-        COPIES=table.copies, RESERVE=reserve(table.words), MOVING=moving(table.each),
-        OPERANDS=operands(6, table.each), LEAVING=moving_left(n_limbs - held),
-        num_warps=cut.threads // 32, maxnreg=cut.registers, **EXACT,
+        lattice.grid.bits, memory, **options_of(k, m - 1, itemsize, n_limbs),
     )  # fmt: skip
