@@ -27,14 +27,15 @@ Where to look:
   centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
   units (:mod:`half_scores`) by :mod:`two_least` (of few centres :mod:`resident_scan`, by
   :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of many features :mod:`wide_scan`),
-  :mod:`limits` says what the scores prove.  Which centre a row in doubt has, :mod:`contest` decides
-  by D to all, where all take little memory; otherwise :mod:`candidates` names the few that it can
-  have, :mod:`duel` decides between them, and :mod:`settle` is for the rest of many centres;
+  and the :mod:`judge` says, by :mod:`limits`, what the scores prove.  Which centre a row in doubt
+  has, :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
+  names the few that it can have, :mod:`duel` decides between them, and :mod:`settle` is for the
+  rest of many centres;
   :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning` leaves out the rows whose
   labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
 * Their centres, and those of batches: :mod:`moving` has what changed added up, by
-  :mod:`table_sums` in a :mod:`shared_table`; of many clusters or features, or with weights, by
-  :mod:`moves`, when :mod:`entries` has sorted it; :mod:`sums` has the grid;
+  :mod:`table_sums` in a :mod:`shared_table` (:mod:`later_limbs`); of many clusters or features, or
+  with weights, by :mod:`moves`, when :mod:`entries` has sorted it; :mod:`sums` has the grid;
   :mod:`means` divides; :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the

@@ -15,10 +15,10 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import power_of_two
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.lane_sums import shifts_of
-from lloydia.backends.cuda.launching import COMPILED, EXACT, INTERPRETED, ceil_div, processors
+from lloydia.backends.cuda.later_limbs import move_later, moving_later
+from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.shared_table import (
     add,
@@ -157,68 +157,11 @@ def values(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.const
     return to, off, tl.load(X + at, mask=there[:, None] & (f < d)[None, :], other=0.0)
 
 
-def moving_left(limbs: int) -> str:
-    """Return the PTX that moves so many later limbs of a number: of what is left, mostly 0.
-
-    Only where it is not are places looked for, and its limbs.
-    """
-    steps = []
-    for limb in range(limbs):
-        if limb:
-            steps += [
-                "sub.rn.f64 sum, sum, shift;", "sub.rn.f64 left, left, sum;",
-                "add.s64 to, to, $2;", "add.s64 off, off, $2;",
-            ]  # fmt: skip
-        steps += [
-            "mul.rn.f64 shift, shift, finer;", "add.rn.f64 sum, left, shift;",
-            "mov.b64 v, sum;", "mov.b64 bits, shift;", "sub.s64 v, v, bits;",
-            "red.relaxed.gpu.global.add.u64 [to], v;", "neg.s64 v, v;",
-            "@there red.relaxed.gpu.global.add.u64 [off], v;",
-        ]  # fmt: skip
-    return "\n".join([
-        "{", ".reg .pred none, there;", ".reg .b32 number;", ".reg .b64 to, off, v, bits;",
-        ".reg .f64 left, sum, shift, finer;",
-        "setp.eq.f64 none, $7, 0d0000000000000000;", "@none bra DONE;",
-        "mad.lo.s32 number, $3, $5, $6;", "mad.wide.s32 to, number, 8, $1;",
-        "mad.lo.s32 number, $4, $5, $6;", "mad.wide.s32 off, number, 8, $1;",
-        "setp.ge.s32 there, $4, 0;", "mov.f64 left, $7;", "mov.f64 shift, $8;",
-        # Two to the power of minus bits.
-        "sub.s32 number, 1023, $9;", "shl.b32 number, number, 20;", "mov.b64 finer, {0, number};",
-        *steps, "DONE:", "mov.b32 $0, 0;", "}",
-    ])  # fmt: skip
-
-
-@triton.jit
-def move_left(
-    p, to, off, f, shift, bits, sums, m, limb_size, LIMBS: tl.constexpr, LEAVING: tl.constexpr
-):  # fmt: skip
-    """Move the limbs of what is left of numbers, mostly 0, from and to sums in memory.
-
-    Those of columns f, of which clusters have m; `off` is negative where there is none to take
-    from.  `shift` is that of the limb before.
-    """
-    if COMPILED:
-        tl.inline_asm_elementwise(
-            LEAVING, "=r,l,l,r,r,r,r,d,d,r",
-            [sums.to(tl.int64), 8 * limb_size, to, off, m, f, p, shift, bits],
-            dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        for limb in tl.static_range(LIMBS):
-            shift *= power_of_two(-bits.to(tl.int64))
-            shifted = p + shift
-            v = shifted.to(tl.int64, bitcast=True) - shift.to(tl.int64, bitcast=True)
-            tl.atomic_add(sums + limb * limb_size + (to * m + f), v, mask=v != 0)
-            there = (off >= 0) & (v != 0)
-            tl.atomic_add(sums + limb * limb_size + (off * m + f), -v, mask=there)
-            p = p - (shifted - shift)
-
-
 @triton.jit
 def move(
     p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
     APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr, EACH: tl.constexpr,
-    MOVING: tl.constexpr, OPERANDS: tl.constexpr, LEAVING: tl.constexpr,
+    MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
@@ -236,9 +179,9 @@ def move(
         move_long(table, to * APART + at, left * APART + at, size, v, off, EACH, MOVING, OPERANDS)
         p = p - (shifted - shifts[limb])
     if HELD < LIMBS:
-        move_left(
+        move_later(
             p, to, off, f, shifts[HELD - 1], bits, sums + HELD * limb_size, m, limb_size,
-            LIMBS - HELD, LEAVING,
+            LIMBS - HELD, LATER,
         )  # fmt: skip
 
 
@@ -295,7 +238,7 @@ def table_kernel(
     X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
     THREADS: tl.constexpr, LIMBS: tl.constexpr, HELD: tl.constexpr, EACH: tl.constexpr,
     PITCH: tl.constexpr, COPIES: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr,
-    OPERANDS: tl.constexpr, LEAVING: tl.constexpr,
+    OPERANDS: tl.constexpr, LATER: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
 
@@ -354,7 +297,7 @@ def table_kernel(
             p *= scale
         move(
             p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
-            PITCH * COPIES, HELD, LIMBS, EACH, MOVING, OPERANDS, LEAVING,
+            PITCH * COPIES, HELD, LIMBS, EACH, MOVING, OPERANDS, LATER,
         )  # fmt: skip
     flush(table, sums, k, d, first, bits, limb_size, size, EACH, PITCH, COPIES, HELD, THREADS)
 
@@ -368,7 +311,7 @@ def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
         "THREADS": cut.threads, "LIMBS": n_limbs, "HELD": held, "EACH": table.each,
         "PITCH": table.pitch, "COPIES": table.copies, "RESERVE": reserve(table.words),
         "MOVING": moving(table.each), "OPERANDS": operands(6, table.each),
-        "LEAVING": moving_left(n_limbs - held), "num_warps": cut.threads // 32,
+        "LATER": moving_later(n_limbs - held), "num_warps": cut.threads // 32,
         "maxnreg": cut.registers, **EXACT,
     }  # fmt: skip
 

@@ -13,38 +13,30 @@ from lloydia.backends.cuda.candidates import COUNT, nominate
 from lloydia.backends.cuda.contest import contest, is_few, is_small
 from lloydia.backends.cuda.duel import duel
 from lloydia.backends.cuda.flow import HALT, N_DOUBT2, first_row, own_flow
-from lloydia.backends.cuda.grid_least import told
 from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
+from lloydia.backends.cuda.half_frame import NUMBERS
+from lloydia.backends.cuda.half_rows import UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
     RESIDENT,
     START_WIDTH,
-    error_of_sums,
     group_of,
     half_scores,
 )
+from lloydia.backends.cuda.judge import judge
 from lloydia.backends.cuda.launching import ceil_div
-from lloydia.backends.cuda.limits import limit_of
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.plans import Scratch, tensors_of
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.resident_scan import PADDED, is_resident, resident_scan
-from lloydia.backends.cuda.row_lists import divide
 from lloydia.backends.cuda.settle import Settle
 from lloydia.backends.cuda.two_least import add_tile, begin, end
 from lloydia.backends.cuda.wide_scan import wide_kernel
-from lloydia.exact.half_certificate import canonical_error
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.listed import Picked
 
 __all__ = ["TensorScan", "tiled_least"]
-
-
-# Rows that a program judges.
-JUDGED = 512
 
 
 @triton.jit
@@ -105,51 +97,6 @@ def scan_kernel(
     tl.store(least_ptr + at, least, mask=mask)
     tl.store(rival_ptr + at, rival, mask=mask)
     tl.store(found + at, label, mask=mask)
-
-
-@triton.jit(do_not_specialize=["n", "size"])
-def judge_kernel(
-    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, center_norm, center_rest,
-    center_lowered, usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old,
-    doubts, candidates, flow, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Give rows that are certified their labels; list the others, with what was found of them.
-
-    That is what :func:`grid_least.told` tells of, or, without, a column, its score and the next.
-
-    A kernel of its own: what waits for atomics would keep a matrix unit waiting.
-    """
-    flow = own_flow(flow)
-    # Not a return: all else is on its way while this is waited for.
-    n_now = tl.where(tl.load(flow + HALT) != 0, 0, n)
-    member = tl.program_id(2).to(tl.int64)
-    first = first_row(n)
-    numbers += member * NUMBERS
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    mask = rows < n
-    counts = rows < n_now
-    # Among all members' rows, whose numbers are 32-bit integers.
-    rows += first.to(tl.int32)
-    old = tl.load(labels + rows, mask=mask, other=0)
-    if told_ptr is None:
-        new = tl.load(found + rows, mask=mask, other=0)
-        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
-        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
-    else:
-        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0))
-    top = limit_of(
-        rows, mask, counts, least, new, norm_ptr, rest_ptr, center_norm + member * size,
-        center_rest + member * size, center_lowered + member * size, usual + member * 2,
-        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
-        summed, canonical,
-    )  # fmt: skip
-    sure = rival > top
-    if candidates is not None:
-        candidates += first * COUNT
-    divide(
-        rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
-        doubts + first, candidates, flow, COUNT,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -357,14 +304,4 @@ class TensorScan:
         flow: torch.Tensor,
     ) -> None:
         """Queue the verdict on the first stage's labels."""
-        halves, centers, n = self.halves, self.centers, self.rows.n_samples
-        launch(
-            judge_kernel, (ceil_div(n, JUDGED), 1, self.rows.members),
-            halves.norm, halves.rest,
-            self.told if self.resident else None, self.least, self.rival, self.found,
-            centers.norm, centers.rest, centers.lowered, centers.usual, n, centers.size,
-            halves.numbers, error_of_sums(halves.width), canonical_error(self.rows.n_features),
-            labels, changed_rows, changed_old, self.doubts,
-            None if self.small else self.candidates, flow,
-            ROWS=JUDGED, num_warps=8,
-        )  # fmt: skip
+        judge(self, labels, changed_rows, changed_old, flow)

@@ -1,0 +1,94 @@
+"""The verdict on the first stage's labels: certified, or in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.candidates import COUNT
+from lloydia.backends.cuda.flow import HALT, first_row, own_flow
+from lloydia.backends.cuda.grid_least import told
+from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.half_rows import SHIFT
+from lloydia.backends.cuda.half_scores import error_of_sums
+from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.limits import limit_of
+from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.row_lists import divide
+from lloydia.exact.half_certificate import canonical_error
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.tensor_scan import TensorScan
+
+__all__ = ["judge"]
+
+# Rows that a program judges.
+JUDGED = 512
+
+
+@triton.jit(do_not_specialize=["n", "size"])
+def judge_kernel(
+    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, center_norm, center_rest,
+    center_lowered, usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old,
+    doubts, candidates, flow, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Give rows that are certified their labels; list the others, with what was found of them.
+
+    That is what :func:`grid_least.told` tells of, or, without, a column, its score and the next.
+
+    A kernel of its own: what waits for atomics would keep a matrix unit waiting.
+    """
+    flow = own_flow(flow)
+    # Not a return: all else is on its way while this is waited for.
+    n_now = tl.where(tl.load(flow + HALT) != 0, 0, n)
+    member = tl.program_id(2).to(tl.int64)
+    first = first_row(n)
+    numbers += member * NUMBERS
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    counts = rows < n_now
+    # Among all members' rows, whose numbers are 32-bit integers.
+    rows += first.to(tl.int32)
+    old = tl.load(labels + rows, mask=mask, other=0)
+    if told_ptr is None:
+        new = tl.load(found + rows, mask=mask, other=0)
+        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
+        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+    else:
+        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0))
+    top = limit_of(
+        rows, mask, counts, least, new, norm_ptr, rest_ptr, center_norm + member * size,
+        center_rest + member * size, center_lowered + member * size, usual + member * 2,
+        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
+        summed, canonical,
+    )  # fmt: skip
+    sure = rival > top
+    if candidates is not None:
+        candidates += first * COUNT
+    divide(
+        rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
+        doubts + first, candidates, flow, COUNT,
+    )  # fmt: skip
+
+
+def judge(
+    scan: TensorScan,
+    labels: torch.Tensor,
+    changed_rows: torch.Tensor,
+    changed_old: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it: labels of rows, and those in doubt, with what the first stage has found."""
+    halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
+    launch(
+        judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
+        halves.norm, halves.rest,
+        scan.told if scan.resident else None, scan.least, scan.rival, scan.found,
+        centers.norm, centers.rest, centers.lowered, centers.usual, n, centers.size,
+        halves.numbers, error_of_sums(halves.width), canonical_error(scan.rows.n_features),
+        labels, changed_rows, changed_old, scan.doubts,
+        None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=8,
+    )  # fmt: skip
