@@ -3,7 +3,8 @@
 Where to look:
 
 * A fit enters by :func:`again.engine_like`, if one like it was before, or :class:`engine.CUDA`;
-  what is launched is chosen in ``LowRun._queue`` and ``TensorRun.launch``.
+  what is launched is chosen in ``LowRun._queue`` and ``TensorRun.launch``, by ``TensorScan`` and
+  ``Moving.queue``.
 * The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`gridded` (what is known
   of rows), :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`, :mod:`devices`,
   :mod:`own_device`; :mod:`spread` (by which runs may end); :mod:`flow` and :mod:`reports` (what the

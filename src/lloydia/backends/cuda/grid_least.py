@@ -5,10 +5,12 @@ own.  A thread's scores of a row are a table of *cells* by *slots*; its least of
 slot and the least cell, any other score is in another slot or in another cell.  So what is compared
 of each score is two minima, and only those of slots and cells are given names and compared further.
 
-The name overwrites three bits: cut off, such a number is at most the score; with all of them set,
-at least.  So the least comes as an upper bound and the others as a lower one, which is all that
-:mod:`lloydia.exact.half_certificate` asks for.  Where two are one but for those bits, the least
-slot and the least cell may be of both: then no column is named.
+A name overwrites the lowest bits: cut off, such a number is at most the score; with all of them
+set, at least.  So the least comes as an upper bound and the others as a lower one, which is all
+that :mod:`lloydia.exact.half_certificate` asks for.  What threads tell of a row are the least slot,
+with a name of three bits, and the bound of all others, with one of five: the cell and the thread.
+Where two are one but for those bits, the least slot and the least cell may be of both: then no
+column is named.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ import triton.language as tl
 from lloydia.backends.cuda.launching import COMPILED
 from lloydia.backends.cuda.two_least import least_of_three, pieces
 
-__all__ = ["MOST_COLUMNS", "UNNAMED", "least_of", "told"]
+__all__ = [
+    "MOST_COLUMNS",
+    "THREADS",
+    "UNNAMED",
+    "least_of",
+    "of_rows",
+    "of_threads",
+    "told",
+    "with_name",
+]
 
 # Columns of a cell, and of all: names have three bits.
 CELL, MOST_COLUMNS = tl.constexpr(32), 256

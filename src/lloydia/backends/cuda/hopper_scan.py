@@ -3,7 +3,7 @@
 The two kernels share what is done with scores, and find the same.  While the matrix unit adds to
 float32 sums, all other arithmetic runs at half its rate on Hopper; so what counts is that of two
 programs of a multiprocessor one multiplies while the other compares.  Programs of one warpgroup
-that wait for all products of a block at once fall into step like that; what Triton makes of the
+that wait for all products of a block at once come to take such turns; what Triton makes of the
 other kernel waits twice, and compares with its rows spread over more threads.
 """
 
@@ -160,7 +160,7 @@ def hopper_scan(
     found: torch.Tensor,
     flow: torch.Tensor,
 ) -> None:
-    """Queue it: see :func:`resident_scan.resident_scan`; the centres are padded to a power of 2."""
+    """Queue it: see :func:`resident_scan.resident_scan`; with padding, centres are a power of 2."""
     rows, width, columns = halves.rows, halves.width, centers.size
     assert rows.n_samples >= ROWS.value  # The last block is a whole one.
     resident, stages = tiling_of(width, columns)
@@ -170,6 +170,6 @@ def hopper_scan(
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
         found, flow, UNNAMED,
         WIDTH=width, COLUMNS=columns, STAGES=stages, num_warps=WARPS,
-        # All there are, though it takes fewer: two of what is compiled without take no turns.
+        # All there are, though it takes fewer: two of what is compiled without do not take turns.
         maxnreg=255 if resident == 2 else None,
     )  # fmt: skip

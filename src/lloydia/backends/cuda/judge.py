@@ -37,7 +37,8 @@ def judge_kernel(
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
 
-    That is what :func:`grid_least.told` tells of, or, without, a column, its score and the next.
+    The first stage has left what :func:`grid_least.told` tells of; where `told_ptr` is None, the
+    least score, the next and the column of the least.
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from lloydia.exact import half_certificate
 
-__all__ = ["limit"]
+__all__ = ["limit", "limit_of"]
 
 # float32 rounding of what is added to the least score: raised by a part, it needs half of that more
 # (u >= 2 b), and the other half covers its rounding.  Then that of the sum.

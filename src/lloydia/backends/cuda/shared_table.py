@@ -33,7 +33,7 @@ def moving(each: int) -> str:
     All lower words are added to, and taken from, before any carry is asked for: it may come to the
     upper word at any time, and so they are waited for together.
     """
-    # Of operand i: the dummies of the result come first.
+    # Number i of each operand; the dummies of the result come first.
     to, off, lower, upper, size, takes = (
         [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(6)
     )
@@ -123,7 +123,7 @@ def add_any(table, at, values):
 
 @triton.jit
 def add(table, at, values, mask):
-    """Add values, as many as there are threads, to entries of the table."""
+    """Add values, one or several a thread, to entries of the table."""
     if COMPILED:
         tl.inline_asm_elementwise(
             ADD, "=r,r,r,r", [table + 4 * at, values, mask.to(tl.int32)],

@@ -49,8 +49,8 @@ COPIES = 8
 class Tiling(NamedTuple):
     """Threads of a program; programs a multiprocessor, and registers that leave room for as many.
 
-    Nothing is looked at together that there is less of than threads: several would have the same,
-    and each would add it.
+    No less is added together than there are threads: several would have the same, and each would
+    add it.
     """
 
     threads: int
@@ -338,7 +338,7 @@ def queue_table(
     members, n_limbs, k, m = sums.shape
     n, itemsize = X.shape[-2], X.element_size()
     blocks = ceil_div(m - 1, COLUMNS.value)
-    # No more than have room at a time: others would begin when all of these have ended.
+    # Of a data set by itself no more than have room: others would begin when these have ended.
     resident = Tiling.choose(itemsize, m - 1).resident * processors(X.device)
     most = programs_each(max(1, resident // blocks), members)
     launch(

@@ -236,7 +236,7 @@ class TensorScan:
         Also their candidates, unless one stage follows.  The centres are those that are packed.
         """
         self.score(flow)
-        self.judge(labels, changed_rows, changed_old, flow)
+        judge(self, labels, changed_rows, changed_old, flow)
         if not self.small:
             self.nominate(flow)
 
@@ -295,13 +295,3 @@ class TensorScan:
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip
-
-    def judge(
-        self,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        flow: torch.Tensor,
-    ) -> None:
-        """Queue the verdict on the first stage's labels."""
-        judge(self, labels, changed_rows, changed_old, flow)
