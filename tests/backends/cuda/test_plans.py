@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda import plans, series
+from lloydia.backends.cuda import plans, recording, series
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import Launch
 from lloydia.backends.cuda.pieces import ALIGNED
@@ -177,3 +177,12 @@ def test_a_key_holds_no_memory_but_where_it_begins(device):
         assert not any(isinstance(x, torch.Tensor) for x in (part if type(part) is tuple else ()))
     off = (memory[0], torch.zeros(41)[1:], memory[2])
     assert Layout.of("halves", rows.X, HalfRows(rows, off)).key != keys[1]
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_work_that_is_to_be_done_no_time_is_not_done(interpreted, monkeypatch):
+    monkeypatch.setattr(recording, "INTERPRETED", interpreted)
+    done, record = [], recording.Recording()
+    record.do(lambda: done.append(1), torch.device("cpu"), times=0)
+    assert done == []
+    assert record.times == 0

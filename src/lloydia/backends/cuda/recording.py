@@ -67,6 +67,8 @@ class Recording:
                 work()
             self.times += times
             return
+        if times == 0:
+            return
         if self.times == 0:
             # Not before all went well: nothing is launched twice.
             self.did(series_of(noted(work)) if layout is None else planned(work, device, layout()))
