@@ -172,8 +172,8 @@ def test_centers_far_out_spoil_no_bound_but_their_own():
     assert more.mean() < 1.5 * ((s[:, 1:] <= without[:, None]).sum(axis=1) > 1).mean()
 
 
-def test_the_limit_is_the_least_that_is_proved():
-    """The closed form against its equation."""
+def test_the_limit_is_hardly_more_than_is_asked():
+    """The closed form against its equation: one delta serves for both kinds of bounds."""
     least, norm, rest = np.linspace(4.5, 9.0, 50), np.linspace(0.1, 2.0, 50), np.full(50, 1e-2)
     own = np.full(50, 2.0), np.full(50, 3e-2), np.full(50, 0.1)
     terms = {"shift": 4.0, "radius": 8.0, "usual_norm": 3.0, "usual_rest": 2e-2, "summed": 1e-5}
@@ -182,7 +182,8 @@ def test_the_limit_is_the_least_that_is_proved():
     delta = np.sqrt(norm**2 + 2 * (top - 4.0 + nu1 + nu))
     asked = 0.1 + nu1 + nu + np.minimum(rest * 5.0, 2 * rest * delta) + 5e-2 * delta
     asked += 0.5 * (4e-2**2 + 3e-2**2)
-    np.testing.assert_allclose(top - least, asked, rtol=1e-9)
+    assert (top - least >= asked).all()
+    np.testing.assert_allclose(top - least, asked, rtol=0.05)
 
 
 def test_what_is_no_number_has_no_limit():

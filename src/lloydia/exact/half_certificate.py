@@ -56,7 +56,10 @@ Put ``P = T - shift - nu``.  If ``|y|^2 + 2 P`` were below ``4 beta^2``, then
 exceed the usual ones, and ``t_j > P - alpha - beta delta - g r - g^2/2``.
 
 With A for all terms but that of delta, and ``b = beta_1 + beta``, the least such T is
-``s + A + b u``, where ``u = b + sqrt(b^2 + N^2 + 2 (s - shift + nu) + 2 A)`` is its delta.
+``s + A + b u``, where ``u = b + sqrt(b^2 + N^2 + 2 (s - shift + nu) + 2 A)`` is its delta.  Where T
+is more than that, b times its delta is more by at most half of it (``delta >= 2 b``): so any
+``s + A + b u'`` with ``u' >= u`` is right as well.  Here u' has the larger b and the larger A of
+the two kinds of bounds, and serves for both.
 
 Canonical D is itself rounded, to a relative ``(d + 4) 2**-53``, and may underflow;
 ``E = (d + 4) 2**-52 (delta + r + g_1 + g)^2 + 2**-60`` covers it while ``s <= 2**500``.  T is
@@ -197,15 +200,14 @@ def limit(
     """
     both_norms, both_rests = own_norm + usual_norm, own_rest + usual_rest
     errors = sum(score_error(norm, B, shift, summed) for B in (own_norm, usual_norm))
-    # Both nu serve for the usual one here: more is as right.
-    square = np.maximum(norm * norm + 2.0 * (least - shift + errors), 0.0)
     quadratic = 0.5 * ((rest + own_rest) ** 2 + (rest + usual_rest) ** 2)
-    above = np.inf
-    for alpha, beta in ((rest * both_norms, both_rests), (0.0, 2.0 * rest + both_rests)):
-        fixed = own_lowered + errors + alpha + quadratic
-        delta = beta + np.sqrt(beta * beta + square + 2.0 * fixed)
-        rounded = canonical * (delta + rest + both_rests) ** 2 + 2.0**-60
-        above = np.minimum(above, fixed + beta * delta + 2.0 * rounded)
+    fixed = own_lowered + errors + quadratic
+    # Both nu serve for the usual one here, and all of A: more is as right.
+    square = np.maximum(norm * norm + 2.0 * (least - shift + fixed), 0.0)
+    most = 2.0 * rest + both_rests
+    delta = most + np.sqrt(most * most + square + 2.0 * (fixed + rest * both_norms))
+    rounded = canonical * (delta + rest + both_rests) ** 2 + 2.0**-60
+    above = fixed + both_rests * delta + rest * np.minimum(both_norms, 2.0 * delta) + 2.0 * rounded
     known = (norm + rest <= radius) & (least >= 0.0) & (least - shift + above <= radius * radius)
     return np.where(known, least + above, np.inf)
 

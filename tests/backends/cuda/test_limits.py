@@ -7,9 +7,10 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import limits
-from lloydia.backends.cuda.launching import place
-from lloydia.exact.half_certificate import canonical_error, limit, summation
+from lloydia.backends.cuda.launching import EXACT, place
+from lloydia.backends.cuda.limits import limit_of
+from lloydia.backends.cuda.packing import terms_of
+from lloydia.exact.half_certificate import LAST_STEP, canonical_error, limit, summation
 
 SHIFT, RADIUS, SUMMED, CANONICAL = 40.0, 8.0, summation(64), canonical_error(64)
 USUAL_NORM, USUAL_REST = 6.0, 2.0**-9
@@ -18,15 +19,33 @@ USUAL_NORM, USUAL_REST = 6.0, 2.0**-9
 @triton.jit
 def kernel(
     least, norm, rest, own_norm, own_rest, own_lowered, out, shift, radius, usual_norm, usual_rest,
-    summed, canonical, N: tl.constexpr,
+    summed, canonical, words, N: tl.constexpr,
 ):  # fmt: skip
     i = tl.arange(0, N)
-    top = limits.limit(
-        tl.load(least + i), tl.load(norm + i), tl.load(rest + i), tl.load(own_norm + i),
-        tl.load(own_rest + i), tl.load(own_lowered + i), shift, radius, usual_norm, usual_rest,
-        summed, canonical,
+    terms = terms_of(
+        tl.load(own_norm + i), tl.load(own_rest + i), usual_norm, usual_rest,
+        tl.load(own_lowered + i), shift,
+    )  # fmt: skip
+    tl.store(words + i, terms)
+    # What other threads have stored is loaded.
+    tl.debug_barrier()
+    found = tl.where(i == 9, -1, i)
+    top = limit_of(
+        found, i >= 0, tl.load(least + i), tl.load(norm + i), tl.load(rest + i), words,
+        shift, radius, summed, canonical,
     )  # fmt: skip
     tl.store(out + i, top)
+
+
+def limits_of(values, n):
+    """Return the limits of rows and centres, and what is kept of the centres."""
+    device = place("cuda")
+    there = [torch.as_tensor(v).to(device) for v in values]
+    out = torch.empty(n, dtype=torch.float32, device=device)
+    words = torch.empty(n, dtype=torch.int64, device=device)
+    terms = SHIFT, RADIUS, USUAL_NORM, USUAL_REST, SUMMED, CANONICAL
+    kernel[(1,)](*there, out, *terms, words, N=n, **EXACT)
+    return out.cpu().numpy().astype(np.float64), words.cpu().numpy()
 
 
 def test_float32_is_the_stricter_but_hardly():
@@ -39,19 +58,15 @@ def test_float32_is_the_stricter_but_hardly():
     values = [v.astype(np.float32) for v in (least, norm, rest, *own)]
     values[2][:5] = np.inf
     values[0][5:9] = np.nan
-    device = place("cuda")
-    there = [torch.as_tensor(v).to(device) for v in values]
-    out = torch.empty(n, dtype=torch.float32, device=device)
-    terms = SHIFT, RADIUS, USUAL_NORM, USUAL_REST, SUMMED, CANONICAL
-    kernel[(1,)](*there, out, *terms, N=n)
-    top = out.cpu().numpy().astype(np.float64)
+    top, _ = limits_of(values, n)
     with np.errstate(all="ignore"):
         expected = limit(
             *(v.astype(np.float64) for v in values), shift=SHIFT, radius=RADIUS,
             usual_norm=USUAL_NORM, usual_rest=USUAL_REST, summed=SUMMED, canonical=CANONICAL,
         )  # fmt: skip
     assert (top >= expected).all()
-    assert np.isinf(top[:9]).all()
+    # The last of them is of no centre.
+    assert np.isinf(top[:10]).all()
     known = np.isfinite(expected)
     assert known.mean() > 0.1
     assert np.isfinite(top[known]).mean() > 0.99
@@ -60,3 +75,23 @@ def test_float32_is_the_stricter_but_hardly():
     slack = (top[both] - expected[both]) / (expected[both] - least + 1e-6 * expected[both])
     assert slack.max() < 1.0
     assert np.median(slack) < 0.01
+
+
+def test_terms_are_upper_bounds_and_hardly_more():
+    rng = np.random.default_rng(1)
+    n = 1 << 10
+    own = rng.uniform(0, 9, n), 2.0 ** rng.uniform(-20, 3, n), 2.0 ** rng.uniform(-20, 3, n)
+    B, g, e = (v.astype(np.float32) for v in own)
+    zeros = np.zeros(n, np.float32)
+    _, words = limits_of((zeros, zeros, zeros, B, g, e), n)
+    halves = words.view(np.uint64) >> np.uint64(32)
+    norms = (halves & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    rests = ((halves & np.uint64(0xFFFF)) << np.uint64(16)).astype(np.uint32).view(np.float32)
+    fixed = (words.view(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
+    B, g, e = (v.astype(np.float64) for v in (B, g, e))
+    exact = e + LAST_STEP * (0.5 * (B * B + USUAL_NORM**2) + 2 * SHIFT)
+    exact += 0.5 * (g * g + USUAL_REST**2)
+    wanted = (norms, B + USUAL_NORM, 2.0**-7), (rests, g + USUAL_REST, 2.0**-7)
+    for bound, least, part in (*wanted, (fixed, exact, 2.0**-19)):
+        assert (bound >= least).all()
+        assert (bound <= least * (1 + part)).all()

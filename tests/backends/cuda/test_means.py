@@ -92,7 +92,7 @@ def test_nothing_happens_after_a_halt():
     assert flow.tolist() == [1] + [0] * (SIZE - 1)
 
 
-PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "usual"
+PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
 
 
 @pytest.mark.parametrize("halted", [False, True])

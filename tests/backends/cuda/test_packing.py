@@ -23,7 +23,7 @@ from lloydia.loop import minimise
 from lloydia.stopping import Shift
 
 N, D, K = 30, 12, 4
-PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "usual"
+PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def record_at(candidates, n, position):
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def candidates_kernel(
     y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
-    center_norm, center_rest, center_lowered, usual, summed, canonical,
+    terms, summed, canonical,
     doubts, doubts2, candidates, flow,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
@@ -140,11 +140,11 @@ def candidates_kernel(
         )
         slot = (slot1, slot2, slot3)
         cell = (cell1, cell2, cell3)
+        norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+        rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
         top = limit_of(
-            rows, mask, mask, score, found, norm_ptr, rest_ptr, center_norm + size,
-            center_rest + size, center_lowered + size, usual + tl.program_id(2) * 2,
-            shift, radius, summed, canonical,
-        )  # fmt: skip
+            found, mask, score, norm, rest, terms + size, shift, radius, summed, canonical
+        )
         known = others > top
         # Rows may be fewer than threads: all have loaded what one overwrites.
         tl.debug_barrier()
@@ -187,8 +187,7 @@ def nominate(
         halves.high, rows.n_samples, halves.width,
         centers.high, centers.start, centers.size // columns,
         halves.numbers, halves.norm, halves.rest,
-        centers.norm, centers.rest, centers.lowered, centers.usual,
-        error_of_sums(halves.width), canonical_error(rows.n_features),
+        centers.terms, error_of_sums(halves.width), canonical_error(rows.n_features),
         doubts, doubts2, candidates, flow,
         WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
         ROWS=cut.rows, COLUMNS=columns, SLOTS=SLOTS, STAGES=cut.stages, num_warps=cut.warps,

@@ -77,7 +77,7 @@ def due_kernel(
 @triton.jit(do_not_specialize=["n"])
 def judge_due_kernel(
     least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
-    usual, n, numbers, summed, canonical, short, labels, changed_rows, changed_old, doubts,
+    usual, terms, n, numbers, summed, canonical, short, labels, changed_rows, changed_old, doubts,
     candidates, bounds, due, flow, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels and bounds; list the others, which have none."""
@@ -96,14 +96,11 @@ def judge_due_kernel(
         old = tl.load(labels + rows, mask=mask, other=0)
         new = tl.load(found + rows, mask=mask, other=0)
         least = tl.load(least_ptr + rows, mask=mask, other=0.0)
-        top = limit_of(
-            rows, mask, mask, least, new, norm_ptr, rest_ptr, center_norm, center_rest,
-            center_lowered, usual, shift, radius, summed, canonical,
-        )  # fmt: skip
-        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
-        sure = rival > top
         norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
         rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+        top = limit_of(new, mask, least, norm, rest, terms, shift, radius, summed, canonical)
+        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+        sure = rival > top
         own = tl.maximum(new, 0)
         upper = above(
             least, norm, rest, tl.load(center_norm + own, mask=mask, other=0.0),
@@ -142,7 +139,8 @@ def judge_due(
     launch(
         judge_due_kernel, (min(ceil_div(n, JUDGED), JUDGING * processors(due.device)), 1, 1),
         scan.least, scan.rival, scan.found, halves.norm, halves.rest,
-        centers.norm, centers.rest, centers.lowered, centers.usual, n, halves.numbers,
+        centers.norm, centers.rest, centers.lowered, centers.usual, centers.terms, n,
+        halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         shortfall(halves.width), labels, changed_rows, changed_old, scan.doubts, scan.candidates,
         bounds, due, flow, ROWS=JUDGED, num_warps=4,

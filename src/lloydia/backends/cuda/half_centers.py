@@ -105,7 +105,7 @@ def centers_kernel(
 @triton.jit(do_not_specialize=["size"])
 def starts_kernel(
     square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
-    single_ptr, flow, GROUP: tl.constexpr,
+    single_ptr, terms_ptr, flow, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Store by how much scores are lowered, and their starts.
 
@@ -117,12 +117,14 @@ def starts_kernel(
     numbers += tl.program_id(2) * NUMBERS
     # Among the centres of all members.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
-    lowered, start = start_of(
+    lowered, start, terms = start_of(
         tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(rest_ptr + j),
         tl.load(usual), tl.load(usual + 1), numbers, summed,
     )  # fmt: skip
     every = tl.full((GROUP,), True, tl.int1)
-    word = store_starts(j, every, lowered, start, numbers, lowered_ptr, single_ptr)
+    word = store_starts(
+        j, every, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr
+    )
     column = tl.arange(0, WORDS)[None, :]
     tl.store(start_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
 
@@ -147,6 +149,8 @@ class HalfCenters:
         ``|high|^2``; -1 for centres that are too far, and for none.
     norm, rest, lowered : torch.Tensor of shape (padded k,), float32
         B_j, g_j and e_j; 0 for those.
+    terms : torch.Tensor of shape (padded k,), int64
+        What limits take of them: :func:`lloydia.backends.cuda.packing.terms_of`; 0 for those.
     columns : torch.Tensor of shape (members, d, padded k)
         The centres themselves, a feature after the other.
     usual : torch.Tensor of shape (members, 2), float32
@@ -164,6 +168,7 @@ class HalfCenters:
         self.start = torch.empty((total, START_WIDTH.value), **new)
         self.square = torch.empty(total, device=device, dtype=torch.float64)
         self.norm, self.rest, self.lowered, self.single = torch.empty((4, total), **single)
+        self.terms = torch.empty(total, device=device, dtype=torch.int64)
         self.columns = torch.empty(
             (self.members, halves.rows.n_features, self.size),
             device=device,
@@ -189,7 +194,7 @@ class HalfCenters:
             starts_kernel, (self.size // STARTED, 1, self.members),
             self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
             error_of_sums(halves.width), self.lowered, self.start.view(torch.int64), self.single,
-            flow, GROUP=STARTED, **EXACT,
+            self.terms, flow, GROUP=STARTED, **EXACT,
         )  # fmt: skip
 
     def arguments(self, halves: HalfRows) -> tuple:
@@ -197,5 +202,5 @@ class HalfCenters:
         return (
             halves.origin, halves.numbers, self.high, self.square, self.norm, self.rest,
             self.columns, halves.width, self.size, self.usual, error_of_sums(halves.width),
-            self.lowered, self.start.view(torch.int64), self.single,
+            self.lowered, self.start.view(torch.int64), self.single, self.terms,
         )  # fmt: skip

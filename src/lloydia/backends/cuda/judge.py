@@ -31,9 +31,9 @@ JUDGED = 512
 
 @triton.jit(do_not_specialize=["n", "size"])
 def judge_kernel(
-    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, center_norm, center_rest,
-    center_lowered, usual, n, size, numbers, summed, canonical, labels, changed_rows, changed_old,
-    doubts, candidates, flow, ROWS: tl.constexpr,
+    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, numbers,
+    summed, canonical, labels, changed_rows, changed_old, doubts, candidates, flow,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
 
@@ -54,6 +54,8 @@ def judge_kernel(
     # Among all members' rows, whose numbers are 32-bit integers.
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
+    norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
     if told_ptr is None:
         new = tl.load(found + rows, mask=mask, other=0)
         least = tl.load(least_ptr + rows, mask=mask, other=0.0)
@@ -61,8 +63,7 @@ def judge_kernel(
     else:
         new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0))
     top = limit_of(
-        rows, mask, counts, least, new, norm_ptr, rest_ptr, center_norm + member * size,
-        center_rest + member * size, center_lowered + member * size, usual + member * 2,
+        new, counts, least, norm, rest, terms + member * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
@@ -88,8 +89,8 @@ def judge(
         judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
         halves.norm, halves.rest,
         scan.told if scan.resident else None, scan.least, scan.rival, scan.found,
-        centers.norm, centers.rest, centers.lowered, centers.usual, n, centers.size,
-        halves.numbers, error_of_sums(halves.width), canonical_error(scan.rows.n_features),
+        centers.terms, n, centers.size, halves.numbers,
+        error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         labels, changed_rows, changed_old, scan.doubts,
-        None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=8,
+        None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=4,
     )  # fmt: skip

@@ -17,32 +17,19 @@ LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit
-def limit(
-    least, norm, rest, own_norm, own_rest, own_lowered,
-    shift, radius, usual_norm, usual_rest, summed, canonical,
-):  # fmt: skip
+def limit(least, norm, rest, norms, rests, fixed, shift, radius, summed, canonical):
     """As :func:`lloydia.exact.half_certificate.limit`, in float32, rounded up."""
-    both_norms = own_norm + usual_norm
-    both_rests = own_rest + usual_rest
-    starts = 0.5 * (own_norm * own_norm + usual_norm * usual_norm) + 2.0 * shift
-    errors = (summed + LAST_STEP) * norm * both_norms + LAST_STEP * starts
+    fixed += (summed + LAST_STEP) * norm * norms + rest * (rest + rests)
     square = norm * norm
     # The subtraction of shift is rounded relative to its operands, and so is the square.
-    square = tl.maximum(square + 2.0 * (least - shift + errors), 0.0) + (square + least + shift) * (
+    square = tl.maximum(square + 2.0 * (least - shift + fixed), 0.0) + (square + least + shift) * (
         8 * UNIT
     )
-    quadratic = 0.5 * (
-        (rest + own_rest) * (rest + own_rest) + (rest + usual_rest) * (rest + usual_rest)
-    )
-    above = tl.full(least.shape, float("inf"), tl.float32)
-    for option in tl.static_range(2):
-        alpha = rest * both_norms if option == 0 else tl.zeros_like(rest)
-        beta = both_rests if option == 0 else 2.0 * rest + both_rests
-        fixed = own_lowered + errors + alpha + quadratic
-        delta = beta + tl.sqrt(beta * beta + square + 2.0 * fixed)
-        away = delta + rest + both_rests
-        rounded = canonical * away * away + 2.0**-60
-        above = tl.minimum(above, (fixed + beta * delta + 2.0 * rounded) * GROW)
+    most = 2.0 * rest + rests
+    delta = most + tl.sqrt(most * most + square + 2.0 * (fixed + rest * norms))
+    away = delta + rest + rests
+    rounded = canonical * away * away + 2.0**-60
+    above = (fixed + rests * delta + rest * tl.minimum(norms, 2.0 * delta) + 2.0 * rounded) * GROW
     known = ((norm + rest) * GROW <= radius) & (least >= 0.0)
     known = known & ((least - shift + above) * GROW <= radius * radius)
     return tl.where(known, (least + above) * GROW_SUM, float("inf"))
@@ -50,22 +37,19 @@ def limit(
 
 @triton.jit
 def limit_of(
-    rows, mask, wanted, score, found, norm_ptr, rest_ptr, center_norm, center_rest,
-    center_lowered, usual, shift, radius, summed, canonical,
+    found, wanted, score, norm, rest, terms_ptr, shift, radius, summed, canonical
 ):  # fmt: skip
     """Return the limits of some rows, given a score of each and whose it is (or -1).
 
-    All that is of rows in `mask` is loaded; what is of their centres, of those in `wanted` only,
+    The terms (:func:`packing.terms_of`) of their centres are loaded for those in `wanted` only,
     whose limits are meant.
     """
-    at = tl.maximum(found, 0)
+    terms = tl.load(terms_ptr + tl.maximum(found, 0), mask=wanted, other=0)
+    both = (terms >> 32).to(tl.int32)
+    norms, rests = (both & -65536).to(tl.float32, bitcast=True), both << 16
+    fixed = terms.to(tl.int32).to(tl.float32, bitcast=True)
     top = limit(
-        score,
-        tl.load(norm_ptr + rows, mask=mask, other=0.0),
-        tl.load(rest_ptr + rows, mask=mask, other=0.0),
-        tl.load(center_norm + at, mask=wanted, other=0.0),
-        tl.load(center_rest + at, mask=wanted, other=0.0),
-        tl.load(center_lowered + at, mask=wanted, other=0.0),
-        shift, radius, tl.load(usual), tl.load(usual + 1), summed, canonical,
+        score, norm, rest, norms, rests.to(tl.float32, bitcast=True), fixed,
+        shift, radius, summed, canonical,
     )  # fmt: skip
     return tl.where(found >= 0, top, float("inf"))

@@ -64,7 +64,7 @@ RESIDENT, MOST_COLUMNS = 16, 128
 # Centres whose movements may halt a run.
 MOST_LIMITED = 1_000_000
 # What finish_kernel packs centres by where it does not.
-NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 3)
+NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
 
 
 @triton.jit
@@ -260,7 +260,7 @@ def finish(
 def finish_kernel(
     sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
-    usual, summed, lowered_ptr, start_ptr, single_ptr,
+    usual, summed, lowered_ptr, start_ptr, single_ptr, terms_ptr,
     LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own, for each member of a batch.
@@ -283,7 +283,7 @@ def finish_kernel(
         if origin is not None and last:
             begin_scores(
                 k, numbers, square_ptr, norm_ptr, rest_ptr, usual, summed,
-                lowered_ptr, start_ptr, single_ptr, ALL,
+                lowered_ptr, start_ptr, single_ptr, terms_ptr, ALL,
             )  # fmt: skip
 
 

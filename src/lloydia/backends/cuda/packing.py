@@ -98,26 +98,56 @@ def usual_of(total, count):
 
 
 @triton.jit
-def start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed):
-    """Return by how much scores are lowered (exact.half_certificate.lowered), and their starts."""
-    radius = tl.load(numbers + RADIUS)
-    largest_rest = tl.load(numbers + LARGEST_REST)
-    norm, rest = norm.to(tl.float64), rest.to(tl.float64)
-    usual_norm, usual_rest = usual_norm.to(tl.float64), usual_rest.to(tl.float64)
-    more = tl.maximum(norm - usual_norm, 0.0)
-    more_rest = tl.maximum(rest - usual_rest, 0.0)
-    excess = more * (largest_rest + radius * (LAST_STEP + summed))
-    excess += more_rest * (radius + norm + largest_rest + rest + usual_rest)
-    excess += 0.5 * LAST_STEP * more * (norm + usual_norm)
-    lowered = 2.0 * GROW * excess
-    start = tl.where(square >= 0.0, 0.5 * square - lowered, FAR_START * radius * radius)
-    return (lowered * GROW).to(tl.float32), start + tl.load(numbers + SHIFT)
+def terms_of(norm, rest, usual_norm, usual_rest, lowered, shift):
+    """Return what limits take of a centre and the usual one, in a word: upper bounds.
+
+    The lower half is, in float32, all that is of centres alone; of the upper half, each in as many
+    bits as bfloat16 has, ``B_1 + B`` is the first and ``g_1 + g`` the last.
+    """
+    norms, rests = (norm + usual_norm) * GROW, (rest + usual_rest) * GROW
+    squares = norm * norm + usual_norm * usual_norm
+    fixed = lowered + LAST_STEP * (0.5 * squares + 2.0 * shift)
+    # No more than eight roundings of positive numbers.
+    fixed = (fixed + 0.5 * (rest * rest + usual_rest * usual_rest)) * GROW
+    both = (norms.to(tl.int32, bitcast=True) + 0xFFFF) & -0x10000
+    both |= (rests.to(tl.int32, bitcast=True) + 0xFFFF) >> 16
+    word = fixed.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    return (both.to(tl.int64) << 32) | word
 
 
 @triton.jit
-def store_starts(j, mask, lowered, start, numbers, lowered_ptr, single_ptr):
+def start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed):
+    """Return by how much scores are lowered, their starts, and :func:`terms_of` limits.
+
+    The first as :func:`lloydia.exact.half_certificate.lowered` has it.
+    """
+    radius = tl.load(numbers + RADIUS)
+    largest_rest = tl.load(numbers + LARGEST_REST)
+    shift = tl.load(numbers + SHIFT)
+    B, g, usual_B, usual_g = (
+        norm.to(tl.float64),
+        rest.to(tl.float64),
+        usual_norm.to(tl.float64),
+        usual_rest.to(tl.float64),
+    )
+    more = tl.maximum(B - usual_B, 0.0)
+    more_rest = tl.maximum(g - usual_g, 0.0)
+    excess = more * (largest_rest + radius * (LAST_STEP + summed))
+    excess += more_rest * (radius + B + largest_rest + g + usual_g)
+    excess += 0.5 * LAST_STEP * more * (B + usual_B)
+    lowered = 2.0 * GROW * excess
+    start = tl.where(square >= 0.0, 0.5 * square - lowered, FAR_START * radius * radius)
+    lowered = (lowered * GROW).to(tl.float32)
+    terms = terms_of(norm, rest, usual_norm, usual_rest, lowered, shift.to(tl.float32))
+    # Of what is no near centre none are asked for: its score is beyond all limits.
+    return lowered, start + shift, tl.where(square >= 0.0, terms, 0)
+
+
+@triton.jit
+def store_starts(j, mask, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr):
     """Store what :func:`start_of` returns; return starts as three float16 numbers, in a word."""
     tl.store(lowered_ptr + j, lowered, mask=mask)
+    tl.store(terms_ptr + j, terms, mask=mask)
     tl.store(single_ptr + j, start.to(tl.float32), mask=mask)
     # A power of two.
     left = start * (1.0 / tl.load(numbers + UNIT))
@@ -132,7 +162,7 @@ def store_starts(j, mask, lowered, start, numbers, lowered_ptr, single_ptr):
 @triton.jit
 def begin_scores(
     k, numbers, square_ptr, norm_ptr, rest_ptr, usual, summed, lowered_ptr, start_ptr, single_ptr,
-    ALL: tl.constexpr,
+    terms_ptr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Store what is left of packing, when all programs have stored their centres: at most ALL.
 
@@ -148,6 +178,6 @@ def begin_scores(
     usual_rest = usual_of(tl.sum(in_fixed_point(rest), 0), count)
     tl.store(usual, usual_norm)
     tl.store(usual + 1, usual_rest)
-    lowered, start = start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed)
-    word = store_starts(j, mask, lowered, start, numbers, lowered_ptr, single_ptr)
+    lowered, start, terms = start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed)
+    word = store_starts(j, mask, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr)
     tl.store(start_ptr + j * WORDS, word, mask=mask)

@@ -45,6 +45,18 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
 
 
 @triton.jit
+def total_and_before(counts):
+    """Return the sum of some counts, and of each, of those before it; in some order."""
+    HALF: tl.constexpr = counts.shape[0] // 2
+    # A thread has some of either half: what it has of both is added up first.
+    one, other = tl.split(tl.permute(tl.reshape(counts, (2, HALF)), (1, 0)))
+    both = one + other
+    before = tl.cumsum(both, 0) - both
+    before = tl.permute(tl.join(before, before + one), (1, 0))
+    return tl.sum(both, 0), tl.reshape(before, counts.shape)
+
+
+@triton.jit
 def divide(
     rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates, flow,
     COUNT: tl.constexpr,
@@ -62,13 +74,12 @@ def divide(
     changed = mask & sure & (new != old)
     doubt = mask & ~sure
     both = changed.to(tl.int32) + (doubt.to(tl.int32) << 16)
-    total = tl.sum(both, 0)
+    total, before = total_and_before(both)
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
         counters = (flow + N_CHANGED).to(tl.pointer_type(tl.int64))
         counts = (total & 0xFFFF) + ((total >> 16).to(tl.int64) << 32)
         first = tl.atomic_add(counters, counts, sem="relaxed")
-        before = tl.cumsum(both, 0) - both
         at = (first & 0xFFFFFFFF) + (before & 0xFFFF)
         tl.store(changed_rows + at, rows, mask=changed)
         tl.store(changed_old + at, old, mask=changed)
