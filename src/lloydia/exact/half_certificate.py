@@ -19,7 +19,7 @@ or ``(0, r + g_j)``: the first is sharp for centres near the origin, the second 
 inequality) for rows near their centre.
 
 **Computed scores** ``s_j = S_j + shift +- nu``, where ``shift`` makes the scores that matter
-positive, so that they order like their bits:
+positive, so that they order like their bits ("Range" says more):
 
 1. Products of float16 numbers are exact in float32.  A matrix unit adds at least 8 of them to its
    sum at a time; it cuts each addend off, and the result, at the last bit of the largest addend
@@ -73,6 +73,12 @@ other row the limit leaves few candidates.
 stands for it (and for the columns that fill the last tile).  It is no rival where
 ``T - shift <= R^2``, for then ``t_1 <= R^2 + N r <= 1.25 R^2``.
 Rows outside R, rows whose nearest centre may be far, and rows with a score below 0 have no limit.
+
+**Range.**  With ``shift = R^2 / 2 + R^2 / 32 + 4`` no lowered score of a row within R is below 4 or
+above ``8.1 R^2 + 4``.  For S_j is at least ``-|y|^2 / 2``.  What rounding to float16 leaves out is
+at most a part ``2**-11`` of a norm, and ``2**-22`` more of up to 64 features, near 0; B_j is at
+most 3 R.  So e_j, twice ``B_j r + g_j (R + B_j + r + 2 g_j)`` and hardly more, is below
+``2 (3 + 12.1) 2**-11 R^2``, and with nu below ``R^2 / 64``.  (R is at least 1.)
 
 **Distances.**  Of a row within R, from the same scores: ``|x - c_1| <= delta_1 + r + g_1``, where
 ``delta_1^2 <= N^2 + 2 (s - shift + e_1 + nu_1)``.  Where the lowered scores of some centres are at

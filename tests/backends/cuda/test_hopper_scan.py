@@ -7,7 +7,8 @@ import re
 import pytest
 
 from compiling import compiles, said_by
-from lloydia.backends.cuda.hopper_scan import MEMORY, OWN, RESIDENT, tiling_of
+from lloydia.backends.cuda.grid_least import slots_of
+from lloydia.backends.cuda.hopper_scan import MEMORY, OWN, RESIDENT, Tiling
 
 COMPILE = """
 import triton
@@ -16,9 +17,12 @@ from triton.experimental.gluon._runtime import GluonASTSource
 
 from lloydia.backends.cuda.hopper_scan import hopper_kernel
 
-constants = {"WIDTH": WIDTH, "COLUMNS": COLUMNS, "STAGES": STAGES}
+constants = {
+    "WIDTH": WIDTH, "COLUMNS": COLUMNS, "SLOTS": SLOTS, "STAGES": STAGES, "GROUPS": GROUPS,
+    "REGISTERS": REGISTERS,
+}
 types = {
-    "n": "i32", "unnamed": "i32", "numbers": "*fp64", "found": "*i64", "flow": "*i32",
+    "n": "i32", "raised": "i32", "numbers": "*fp64", "found": "*i64", "flow": "*i32",
 }
 names = hopper_kernel.arg_names
 POINTERS = {n for n in names if n not in constants and types.get(n) != "i32"}
@@ -28,29 +32,41 @@ source = GluonASTSource(
     constexprs={(i,): constants[n] for i, n in enumerate(names) if n in constants},
     attrs={(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n in POINTERS},
 )
-print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4}).asm["ptx"])
+options = {"num_warps": 4, "maxnreg": REGISTERS}
+print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"])
 """
 
 
 @compiles
 @pytest.mark.parametrize(("width", "columns"), [(16, 64), (64, 256)])
 def test_products_are_waited_for_once(width, columns, tmp_path):
-    _, stages = tiling_of(width, columns)
-    code = f"WIDTH, COLUMNS, STAGES = {width}, {columns}, {stages}\n{COMPILE}"
+    cut = Tiling.of(width, columns)
+    code = f"WIDTH, COLUMNS, SLOTS, STAGES, GROUPS, REGISTERS = {width}, {columns}, "
+    code += f"{slots_of(columns)}, {cut.stages}, {cut.groups}, {cut.registers}\n{COMPILE}"
     ptx = said_by(code, tmp_path)
     products = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16"
     # Of 16 features each, and the starts.
-    assert ptx.count(products) == width // 16 + 1
-    assert ptx.count("wgmma.wait_group.sync.aligned") == 1
+    assert ptx.count(products) == cut.groups * (width // 16 + 1)
+    assert ptx.count("wgmma.wait_group.sync.aligned") == cut.groups
+    # Each group hands its turn on between asking for its products and waiting for them.
+    events = r"wgmma\.mma_async|mbarrier\.arrive\.|mbarrier\.try_wait|wgmma\.wait_group"
+    once = {"wgmma.mma_async": "m", "mbarrier.arrive.": "a", "mbarrier.try_wait": "t"}
+    order = "".join(once.get(event, "w") for event in re.findall(events, ptx))
+    turns = ("t", "a") if cut.groups > 1 else ("", "")
+    alone = turns[0] + "m" * (width // 16 + 1) + turns[1] + "w"
+    assert alone * cut.groups in order
     # Rows are waited for that the unit reads next, and it sees what threads have copied.
-    assert re.search(rf"cp\.async\.wait_group\s+{stages - 2};", ptx)
+    assert re.search(rf"cp\.async\.wait_group\s+{cut.stages - 3};", ptx)
     assert "fence.proxy.async" in ptx
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
 @pytest.mark.parametrize("columns", [64, 128, 256])
 def test_no_more_programs_have_room_than_share_a_multiprocessor(width, columns):
-    resident, stages = tiling_of(width, columns)
-    taken = OWN + 2 * columns * (width + 16) + 2 * 64 * width * stages
-    assert resident * taken <= MEMORY
-    assert (resident + 1) * taken > MEMORY or resident == RESIDENT[columns]
+    cut = Tiling.of(width, columns)
+    taken = OWN + 2 * columns * (width + 16) + cut.groups * 64 * (2 * width * cut.stages + 32)
+    assert cut.resident * taken <= MEMORY
+    if cut.groups > 1:  # Registers leave room for one program.
+        assert 65536 // (cut.groups * 128 * cut.registers) == cut.resident == 1
+    else:
+        assert (cut.resident + 1) * taken > MEMORY or cut.resident == RESIDENT[columns]

@@ -11,16 +11,20 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.flow import HALT
+from lloydia.backends.cuda.flow import HALT, SIZE
+from lloydia.backends.cuda.grid_least import LEAST_SCORE
 from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_frame import MOST_RADIUS
+from lloydia.backends.cuda.half_frame import MOST_RADIUS, RADIUS
+from lloydia.backends.cuda.half_rows import UNIT, HalfRows
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.packing import FAR, in_fixed_point, usual_of
+from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.tensor_scan import TensorScan
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise
 from lloydia.stopping import Shift
+from nasty import FLAVOURS, rows_of
 
 N, D, K = 30, 12, 4
 PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
@@ -99,3 +103,31 @@ def test_sums_of_bounds_do_not_overflow():
     out = torch.zeros(1, device=device)
     mean_kernel[(1,)](most, count, out)
     assert float(out) == pytest.approx(float(most), rel=2.0**-20)
+
+
+@pytest.mark.parametrize("kind", FLAVOURS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_are_in_the_range_that_names_need(kind, dtype):
+    """Of rows within R, to centres among them and just near enough, with unusual bounds."""
+    rng, d = np.random.default_rng(5), 20
+    X = rows_of(kind, 150, d, dtype, seed=4)
+    with np.errstate(all="ignore"):
+        rows = Placed(X, None, "cuda")
+        halves = HalfRows(rows)
+        numbers, origin = halves.numbers.cpu().numpy()[0], halves.origin.cpu().numpy()[0]
+        toward = rng.normal(size=(10, d))
+        toward *= np.linspace(0.5, 2.99, 10)[:, None] / np.linalg.norm(toward, axis=1)[:, None]
+        edge = origin + toward * numbers[RADIUS.value] / numbers[0]
+        starts = np.vstack([X[rng.integers(len(X), size=30)], edge]).astype(X.dtype)
+        centers = HalfCenters(halves, len(starts), 64)
+        flow = torch.zeros(SIZE, dtype=torch.int32, device=rows.device)
+        centers.pack(halves, torch.from_numpy(starts).to(rows.device), flow)
+    y, b = (x.high.cpu().numpy().astype(np.float64) for x in (halves, centers))
+    start = centers.start.cpu().numpy().astype(np.float64).sum(axis=1) * numbers[UNIT.value]
+    scores = start + y @ b.T
+    bounds = (halves.norm + halves.rest).cpu().numpy()
+    within = scores[bounds <= numbers[RADIUS.value]]
+    assert len(within) > 0
+    assert (centers.square[: len(starts)] >= 0).sum() > 0
+    assert within.min() >= LEAST_SCORE
+    assert within.max() < 2.0**33

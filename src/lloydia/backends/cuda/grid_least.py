@@ -1,16 +1,16 @@
 r"""The least score of each row, its column, and a bound of all others, of few scores.
 
-As in :mod:`two_least`, but with names in the lowest bits of numbers instead of registers of their
-own.  A thread's scores of a row are a table of *cells* by *slots*; its least of all is in the least
-slot and the least cell, any other score is in another slot or in another cell.  So what is compared
-of each score is two minima, and only those of slots and cells are given names and compared further.
+As in :mod:`two_least`, but with names in numbers instead of registers of their own.  A thread's
+scores of a row are a table of *cells* by *slots*; its least of all is in the least slot and the
+least cell, any other score is in another slot or in another cell.  So what is compared of each
+score is two minima, and only those of slots and cells are given names and compared further.
 
-A name overwrites the lowest bits: cut off, such a number is at most the score; with all of them
-set, at least.  So the least comes as an upper bound and the others as a lower one, which is all
-that :mod:`lloydia.exact.half_certificate` asks for.  What threads tell of a row are the least slot,
-with a name of three bits, and the bound of all others, with one of five: the cell and the thread.
-Where two are one but for those bits, the least slot and the least cell may be of both: then no
-column is named.
+Scores are at least LEAST_SCORE and less than 2**33: of such numbers the four highest bits are the
+same.  So a name of four bits is added to 16 times the bits, as unsigned integers of 32 bits, and
+nothing is lost.  What threads tell of a row are the least slot, with its name, and a bound of all
+others, in which the five lowest bits are a name, too: the cell and the thread.  Where two scores
+are one but for those bits, the least slot and the least cell may be of both: then no column is
+named.  A row with other scores may be told anything, if only a column that there is.
 """
 
 from __future__ import annotations
@@ -19,56 +19,81 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import COMPILED
-from lloydia.backends.cuda.two_least import least_of_three, pieces
+from lloydia.backends.cuda.two_least import pieces
 
 __all__ = [
+    "LEAST_SCORE",
     "MOST_COLUMNS",
+    "RAISED",
     "THREADS",
-    "UNNAMED",
     "least_of",
     "of_rows",
     "of_threads",
+    "packed",
+    "slots_of",
     "told",
     "with_name",
 ]
 
-# Columns of a cell, and of all: names have three bits.
-CELL, MOST_COLUMNS = tl.constexpr(32), 256
-NAME = tl.constexpr(7)
-# Threads that share a row, and the bits that name a cell and one of them.
+# Columns of all centres.
+MOST_COLUMNS = 256
+# What the bits of a score are multiplied by to make room for a name.  Kernels take it as an
+# argument: a multiplication runs beside comparisons, what compilers make of a constant does not.
+RAISED = 16
+SHARE = tl.constexpr(RAISED)
+# Threads that share a row, and how many names a cell and one of them have.
 THREADS = tl.constexpr(4)
-NAMES = tl.constexpr(31)
-# What names are cut off by.  Kernels take it as an argument: of two constants, one is loaded anew
-# for every number that is named.
-UNNAMED = -8
+NAMES = tl.constexpr(32)
+# The highest bits of all scores, and what they are at least: bounds that are some bits lower have
+# the same.
+HIGHEST, LEAST_SCORE = tl.constexpr(0x40000000), 2.5
+
+
+def slots_of(columns: int) -> int:
+    """Return how many slots a thread has: three numbers are compared at a time.
+
+    So slots and cells of odd numbers of scores take the fewest comparisons.
+    """
+    return 5 if columns <= 128 else 7 if columns <= 192 else 9
 
 
 @triton.jit
-def named(values, name: tl.constexpr, unnamed):
-    """Return numbers of one row and thread each, by a name."""
-    return (values & unnamed) | name
+def least_of_three(a, b, c):
+    """Return the least of three: one instruction, if compilers do not take it apart."""
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "min.u32 $0, $1, $2; min.u32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
+            dtype=tl.uint32, is_pure=True, pack=1,
+        )  # fmt: skip
+    return tl.minimum(tl.minimum(a, b), c)
 
 
 @triton.jit
-def eight_of(cell):
-    """Return the eight numbers of each row and thread of a cell."""
-    # A thread holds two neighbouring columns of every eight.
-    eights = pieces(tl.reshape(cell, (cell.shape[0], 4, 8)), 4)
+def numbers_of(tiles):
+    """Return the bits of the scores of each row and thread, in the order of their columns."""
+    ROWS: tl.constexpr = tiles[0].shape[0]
+    EIGHTS: tl.constexpr = tiles[0].shape[1] // 8
     found = ()
-    for i in tl.static_range(4):
-        even, odd = tl.split(tl.reshape(eights[i], (cell.shape[0], 4, 2)))
-        found = found + (even, odd)
+    for t in tl.static_range(len(tiles)):
+        # A thread holds two neighbouring columns of every eight.
+        bits = tl.reshape(tiles[t].to(tl.uint32, bitcast=True), (ROWS, EIGHTS, 8))
+        eights = pieces(bits, EIGHTS)
+        for i in tl.static_range(EIGHTS):
+            even, odd = tl.split(tl.reshape(eights[i], (ROWS, 4, 2)))
+            found = found + (even, odd)
     return found
 
 
 @triton.jit
-def least_of_all(values):
-    """Return the least of several."""
-    least = values[0]
-    for i in tl.static_range(1, len(values) - 1, 2):
-        least = least_of_three(least, values[i], values[i + 1])
-    if len(values) % 2 == 0:
-        least = tl.minimum(least, values[len(values) - 1])
+def least_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
+    """Return the least of values from a first one on, in steps, as far as there are any."""
+    LAST: tl.constexpr = END if END < len(values) else len(values)
+    COUNT: tl.constexpr = (LAST - FIRST + STEP - 1) // STEP
+    least = values[FIRST]
+    for i in tl.static_range(1, COUNT - 1, 2):
+        least = least_of_three(least, values[FIRST + i * STEP], values[FIRST + (i + 1) * STEP])
+    if COUNT % 2 == 0:
+        least = tl.minimum(least, values[FIRST + (COUNT - 1) * STEP])
     return least
 
 
@@ -76,53 +101,45 @@ def least_of_all(values):
 def nearest_above(value, bound, nearest):
     """Return the lesser of `nearest` and how far a value is above a bound: on Hopper one operation.
 
-    Both are numbers without a sign, less one: what equals the bound is far above it.
+    Less one: what equals the bound is far above it.
     """
     if COMPILED:
         return tl.inline_asm_elementwise(
             "{ .reg .u32 above; add.u32 above, $1, $2; min.u32 $0, above, $3; }", "=r,r,r,r",
-            [value, -1 - bound, nearest], dtype=tl.int32, is_pure=True, pack=1,
+            [value, ~bound, nearest], dtype=tl.uint32, is_pure=True, pack=1,
         )  # fmt: skip
-    above = (value - bound - 1).to(tl.uint32, bitcast=True)
-    return tl.minimum(above, nearest.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)
+    return tl.minimum(value + ~bound, nearest)
 
 
 @triton.jit
-def all_named(values, unnamed):
-    """Return numbers by their names, in turn."""
-    found = ()
-    for i in tl.static_range(len(values)):
-        found = found + (named(values[i], i, unnamed),)
-    return found
+def nearest_of(values, bound):
+    """Return by how much the nearest of values that are above a bound is so, less one."""
+    nearest = values[0] + ~bound
+    for i in tl.static_range(1, len(values)):
+        nearest = nearest_above(values[i], bound, nearest)
+    return nearest
 
 
 @triton.jit
-def of_threads(tiles, unnamed):
+def of_threads(tiles, raised, SLOTS: tl.constexpr):
     """Return the least slot and the least cell of each row and thread, and a number for all others.
 
-    Its three lowest bits cut off, that is a bound.  The scores are positive, in tiles of whole
-    cells, two or more cells in all.
+    Its four lowest bits cut off, that is a bound.
     """
-    ROWS: tl.constexpr = tiles[0].shape[0]
-    CELLS: tl.constexpr = tiles[0].shape[1] // CELL
+    values = numbers_of(tiles)
+    COUNT: tl.constexpr = len(values)
+    CELLS: tl.constexpr = (COUNT + SLOTS - 1) // SLOTS
+    slots = ()
+    for i in tl.static_range(SLOTS):
+        slots = slots + (least_of_some(values, i, COUNT, SLOTS) * raised + i,)
     cells = ()
-    for t in tl.static_range(len(tiles)):
-        bits = tl.reshape(tiles[t].to(tl.int32, bitcast=True), (ROWS, CELLS, CELL))
-        cells = cells + pieces(bits, CELLS)
-    least = ()
-    for i in tl.static_range(len(cells)):
-        least = least + (least_of_all(eight_of(cells[i])),)
-    slots = all_named(eight_of(least_of_all(cells)), unnamed)
-    cells = all_named(least, unnamed)
-    slot, cell = least_of_all(slots), least_of_all(cells)
-    # By how much another slot is above the least one, or another cell above its least.
-    above = slots[0] - slot - 1
-    for i in tl.static_range(1, len(slots)):
-        above = nearest_above(slots[i], slot, above)
-    for i in tl.static_range(len(cells)):
-        above = nearest_above(cells[i], cell, above)
-    # Added to the least slot: the least cell is no more than a name less, or more.
-    return slot, cell, above + (slot + (1 - NAME))
+    for i in tl.static_range(CELLS):
+        cells = cells + (least_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,)
+    slot, cell = least_of_some(slots, 0, SLOTS, 1), least_of_some(cells, 0, CELLS, 1)
+    # Another slot than the least, or another cell; added to the least slot. The least cell is less
+    # than a name above it, or below.
+    above = tl.minimum(nearest_of(slots, slot), nearest_of(cells, cell))
+    return slot, cell, above + slot - (SHARE - 2)
 
 
 @triton.jit
@@ -131,9 +148,9 @@ def with_name(bound, name):
     if COMPILED:
         return tl.inline_asm_elementwise(
             "lop3.b32 $0, $1, $2, -32, 0xE4;", "=r,r,r", [bound, name],
-            dtype=tl.int32, is_pure=True, pack=1,
+            dtype=tl.uint32, is_pure=True, pack=1,
         )  # fmt: skip
-    return (bound & ~NAMES) | (name & NAMES)
+    return bound // NAMES * NAMES + name % NAMES
 
 
 @triton.jit
@@ -146,9 +163,8 @@ def least_of_both(slot, others, slot2, others2):
 
 
 @triton.jit
-def of_rows(slot, others):
-    """Return what all threads of a row have found, as one integer; `others` with names."""
-    slot, others = tl.reduce((slot, others), 1, least_of_both)
+def packed(slot, others):
+    """Return two numbers as one."""
     if COMPILED:
         return tl.inline_asm_elementwise(
             "mov.b64 $0, {$1, $2};", "=l,r,r", [slot, others], dtype=tl.int64, is_pure=True, pack=1
@@ -157,22 +173,32 @@ def of_rows(slot, others):
 
 
 @triton.jit
-def least_of(tiles, unnamed):
+def of_rows(slot, others):
+    """Return what all threads of a row have found, as one integer; `others` with names."""
+    slot, others = tl.reduce((slot, others), 1, least_of_both)
+    return packed(slot, others)
+
+
+@triton.jit
+def least_of(tiles, raised, SLOTS: tl.constexpr):
     """Return what :func:`told` tells of."""
-    slot, cell, others = of_threads(tiles, unnamed)
-    thread = tl.arange(0, THREADS)[None, :]
+    slot, cell, others = of_threads(tiles, raised, SLOTS)
+    thread = tl.arange(0, THREADS)[None, :].to(tl.uint32)
     return of_rows(slot, with_name(others, cell * THREADS + thread))
 
 
 @triton.jit
-def told(found):
-    """Return a column of each row, an upper bound of its score and a lower bound of all others.
+def told(found, slots, columns):
+    """Return a column of each row, its score, and a lower bound of all others.
 
     The column may be -1 where the least are hardly different; then the bounds are of all scores.
     """
-    slot, others = found.to(tl.int32), (found >> 32).to(tl.int32)
-    cell, thread = (others & NAMES) // THREADS, others & (THREADS - 1)
-    column = cell * CELL + (slot & 6) * 4 + thread * 2 + (slot & 1)
-    least, others = slot | NAME, others & ~NAMES
-    column = tl.where(others <= least, -1, column)
+    slot, others = found.to(tl.uint32), (found >> 32).to(tl.uint32)
+    name = (others % NAMES).to(tl.int32)
+    cell, thread = name // THREADS, name % THREADS
+    number = cell * slots + (slot % SHARE).to(tl.int32)
+    column = number // 2 * 8 + thread * 2 + number % 2
+    least, others = slot // SHARE, others // NAMES * (NAMES // SHARE)
+    column = tl.where((others > least) & (column < columns), column, -1)
+    least, others = least | HIGHEST, others | HIGHEST
     return column, least.to(tl.float32, bitcast=True), others.to(tl.float32, bitcast=True)

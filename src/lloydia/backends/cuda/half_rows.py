@@ -174,10 +174,11 @@ def reach_kernel(numbers):
     # All are float32 numbers: kernels take them as such, too.
     radius = radius.to(tl.float32).to(tl.float64)
     tl.store(numbers + RADIUS, radius)
-    # A little more than |y|^2 / 2: no score of a row within the radius is below 0.
-    shift = 0.5 * radius * radius * (1.0 + 2.0**-8)
+    # No score of a row within the radius is below 4: exact.half_certificate, "Range".
+    shift = 0.5 * radius * radius * (1.0 + 2.0**-4) + 4.0
     tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
-    # Starts are at most 5 R^2: float16 holds them in the next power of two, which it holds as well.
+    # Starts are at most 5.1 R^2 + 4: float16 holds them in the next power of two above R, which it
+    # holds as well.
     above = (radius.to(tl.int64, bitcast=True) >> 52) + 1
     tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
 

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.candidates import COUNT
 from lloydia.backends.cuda.flow import HALT, first_row, own_flow
-from lloydia.backends.cuda.grid_least import told
+from lloydia.backends.cuda.grid_least import slots_of, told
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT
 from lloydia.backends.cuda.half_scores import error_of_sums
@@ -29,9 +29,9 @@ __all__ = ["judge"]
 JUDGED = 512
 
 
-@triton.jit(do_not_specialize=["n", "size"])
+@triton.jit(do_not_specialize=["n", "size", "slots"])
 def judge_kernel(
-    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, numbers,
+    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
     summed, canonical, labels, changed_rows, changed_old, doubts, candidates, flow,
     ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -61,7 +61,7 @@ def judge_kernel(
         least = tl.load(least_ptr + rows, mask=mask, other=0.0)
         rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
     else:
-        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0))
+        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0), slots, size)
     top = limit_of(
         new, counts, least, norm, rest, terms + member * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
@@ -89,7 +89,7 @@ def judge(
         judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
         halves.norm, halves.rest,
         scan.told if scan.resident else None, scan.least, scan.rival, scan.found,
-        centers.terms, n, centers.size, halves.numbers,
+        centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         labels, changed_rows, changed_old, scan.doubts,
         None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=4,

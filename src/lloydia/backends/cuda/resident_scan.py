@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, first_row, own_flow, programs_each
-from lloydia.backends.cuda.grid_least import MOST_COLUMNS, UNNAMED, least_of
+from lloydia.backends.cuda.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
 from lloydia.backends.cuda.half_centers import HalfCenters
 from lloydia.backends.cuda.half_frame import NUMBERS
 from lloydia.backends.cuda.half_rows import UNIT, HalfRows
@@ -61,11 +61,11 @@ def tiles_of(
     return centers, starts
 
 
-@triton.jit(do_not_specialize=["n", "unnamed"])
+@triton.jit(do_not_specialize=["n", "raised"])
 def resident_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, unnamed,
+    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, raised,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
-    STAGES: tl.constexpr,
+    SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write what :func:`grid_least.told` tells of each row."""
     # Not a return: centres are on their way while this is waited for.
@@ -89,7 +89,7 @@ def resident_kernel(
         tiles = ()
         for t in tl.static_range(TILES):
             tiles = tiles + (tl.dot(units, starts[t], tl.dot(y, centers[t])),)
-        tl.store(found + rows, least_of(tiles, unnamed), mask=mask)
+        tl.store(found + rows, least_of(tiles, raised, SLOTS), mask=mask)
 
 
 def resident_scan(
@@ -113,7 +113,7 @@ def resident_scan(
     launch(
         resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        found, flow, UNNAMED,
+        found, flow, RAISED,
         WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
-        STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
+        SLOTS=slots_of(size), STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
     )  # fmt: skip
