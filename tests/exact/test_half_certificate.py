@@ -130,7 +130,7 @@ def scan(X, C, rng):
     b, residual, c = halved(C, middle, scale)
     norm = length(y)
     radius = max(1.0, min((norm + rest).max(), 4.0 * np.median(norm)))
-    shift = 0.5 * radius**2 * (1 + 2.0**-8)
+    shift = 0.5 * radius**2 * (1 + 2.0**-4) + 4.0
     near = length(c) <= FAR_CENTER * radius
     grow = 1 + 2.0**-20
     norms, rests = np.where(near, length(b), 0.0) * grow, np.where(near, residual, 0.0)
@@ -143,6 +143,7 @@ def scan(X, C, rng):
     errors = (terms["summed"] + LAST_STEP) * norm[:, None] * norms
     errors += LAST_STEP * (0.5 * norms**2 + shift)
     s = s + np.where(near, errors * rng.choice([-0.99, 0.0, 0.99], size=s.shape), 0.0)
+    assert s[norm + rest <= radius].min(initial=4.0) >= 4.0
     own = s.argmin(axis=1)
     top = limit(
         s.min(axis=1), norm, rest, norms[own], rests[own], e[own],

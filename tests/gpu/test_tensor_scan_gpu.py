@@ -104,3 +104,23 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
         found.append(torch.stack([column, least, others]))
     assert bool((found[0] == found[1]).all())
     assert int(found[0][0].min()) >= -1
+
+
+@pytest.mark.parametrize("halted", [False, True])
+@pytest.mark.parametrize("n", [64, 65, 129, 300_001])
+@pytest.mark.parametrize("k", [64, 256])
+def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, halted):
+    if not resident_scan.has_hopper(torch.device("cuda", 0)):
+        pytest.skip("needs a Hopper GPU")
+    rows = Placed(uniform(n, 20), None, "cuda")
+    scan = TensorScan(rows, k)
+    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    scan.pack(uniform(k, 20), flow)
+    flow[state.HALT.value] = int(halted)
+    # More than all programs have in a round.
+    margin = 1 << 17
+    found = torch.full((n + 2 * margin,), -7, dtype=torch.int64, device="cuda")
+    resident_scan.resident_scan(scan.halves, scan.centers, found[margin : margin + n], flow)
+    assert bool((found[:margin] == -7).all())
+    assert bool((found[margin + n :] == -7).all())
+    assert bool((found[margin : margin + n] == -7).all()) == halted

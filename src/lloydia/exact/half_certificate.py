@@ -73,12 +73,14 @@ other row the limit leaves few candidates.
 stands for it (and for the columns that fill the last tile).  It is no rival where
 ``T - shift <= R^2``, for then ``t_1 <= R^2 + N r <= 1.25 R^2``.
 Rows outside R, rows whose nearest centre may be far, and rows with a score below 0 have no limit.
+(Where names are added to scores nobody sees such a score: "Range" says that there is none.)
 
 **Range.**  With ``shift = R^2 / 2 + R^2 / 32 + 4`` no lowered score of a row within R is below 4 or
 above ``8.1 R^2 + 4``.  For S_j is at least ``-|y|^2 / 2``.  What rounding to float16 leaves out is
 at most a part ``2**-11`` of a norm, and ``2**-22`` more of up to 64 features, near 0; B_j is at
-most 3 R.  So e_j, twice ``B_j r + g_j (R + B_j + r + 2 g_j)`` and hardly more, is below
-``2 (3 + 12.1) 2**-11 R^2``, and with nu below ``R^2 / 64``.  (R is at least 1.)
+most 3 R, and R at least 1.  So e_j, twice the sum of ``B_j r + g_j (R + B_j + r + 2 g_j)`` and what
+the difference of two nu is, is below ``2 (3 + 12.2) 2**-11 R^2``; with nu it is below ``R^2 / 64``,
+half of what there is for it.
 
 **Distances.**  Of a row within R, from the same scores: ``|x - c_1| <= delta_1 + r + g_1``, where
 ``delta_1^2 <= N^2 + 2 (s - shift + e_1 + nu_1)``.  Where the lowered scores of some centres are at

@@ -55,9 +55,15 @@ def test_products_are_waited_for_once(width, columns, tmp_path):
     turns = ("t", "a") if cut.groups > 1 else ("", "")
     alone = turns[0] + "m" * (width // 16 + 1) + turns[1] + "w"
     assert alone * cut.groups in order
-    # Rows are waited for that the unit reads next, and it sees what threads have copied.
-    assert re.search(rf"cp\.async\.wait_group\s+{cut.stages - 3};", ptx)
-    assert "fence.proxy.async" in ptx
+    # All threads see to it that the unit sees the rows it reads next, and wait for each other: of
+    # the first block before its products, of any next one before those of the one before are done.
+    events = r"cp\.async\.wait_group\s+\d+|fence\.proxy\.async|bar\.sync|mma_async|wgmma\.wait"
+    order = " ".join(re.findall(events, ptx))
+    ready = r"cp\.async\.wait_group\s+{} (bar\.sync )*fence\.proxy\.async (bar\.sync )+"
+    first, coming = ready.format(cut.stages - 2), ready.format(cut.stages - 3)
+    products = r"((fence\.proxy\.async |bar\.sync )*mma_async )+"
+    loop = rf"{first}{products}{coming}(bar\.sync )*wgmma\.wait"
+    assert len(re.findall(loop, order)) == cut.groups
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])

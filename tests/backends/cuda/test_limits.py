@@ -48,6 +48,28 @@ def limits_of(values, n):
     return out.cpu().numpy().astype(np.float64), words.cpu().numpy()
 
 
+def parts_of(words):
+    """Return the norms, the rests and what depends on no row."""
+    halves = words.view(np.uint64) >> np.uint64(32)
+    norms = (halves & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    rests = ((halves & np.uint64(0xFFFF)) << np.uint64(16)).astype(np.uint32).view(np.float32)
+    fixed = (words.view(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
+    return tuple(x.astype(np.float64) for x in (norms, rests, fixed))
+
+
+def limit_by(least, norm, rest, norms, rests, fixed):
+    """Return the certificate's limit by these parts, in long double; no row is too far."""
+    least, norm, rest, norms, rests, fixed = (
+        x.astype(np.longdouble) for x in (least, norm, rest, norms, rests, fixed)
+    )
+    fixed = fixed + (SUMMED + LAST_STEP) * norm * norms + rest * (rest + rests)
+    square = np.maximum(norm * norm + 2 * (least - SHIFT + fixed), 0)
+    most = 2 * rest + rests
+    delta = most + np.sqrt(most * most + square + 2 * (fixed + rest * norms))
+    rounded = CANONICAL * (delta + rest + rests) ** 2 + np.longdouble(2.0) ** -60
+    return least + fixed + rests * delta + rest * np.minimum(norms, 2 * delta) + 2 * rounded
+
+
 def test_float32_is_the_stricter_but_hardly():
     rng = np.random.default_rng(0)
     n = 1 << 14
@@ -58,12 +80,13 @@ def test_float32_is_the_stricter_but_hardly():
     values = [v.astype(np.float32) for v in (least, norm, rest, *own)]
     values[2][:5] = np.inf
     values[0][5:9] = np.nan
-    top, _ = limits_of(values, n)
+    top, words = limits_of(values, n)
     with np.errstate(all="ignore"):
         expected = limit(
             *(v.astype(np.float64) for v in values), shift=SHIFT, radius=RADIUS,
             usual_norm=USUAL_NORM, usual_rest=USUAL_REST, summed=SUMMED, canonical=CANONICAL,
         )  # fmt: skip
+        by_parts = limit_by(*(v.astype(np.float64) for v in values[:3]), *parts_of(words))
     assert (top >= expected).all()
     # The last of them is of no centre.
     assert np.isinf(top[:10]).all()
@@ -71,6 +94,8 @@ def test_float32_is_the_stricter_but_hardly():
     assert known.mean() > 0.1
     assert np.isfinite(top[known]).mean() > 0.99
     both = known & np.isfinite(top)
+    # Parts are rounded up by far more than float32 rounds.
+    assert (top[both] >= by_parts[both]).all()
     least = values[0][both].astype(np.float64)
     slack = (top[both] - expected[both]) / (expected[both] - least + 1e-6 * expected[both])
     assert slack.max() < 1.0
@@ -82,12 +107,12 @@ def test_terms_are_upper_bounds_and_hardly_more():
     n = 1 << 10
     own = rng.uniform(0, 9, n), 2.0 ** rng.uniform(-20, 3, n), 2.0 ** rng.uniform(-20, 3, n)
     B, g, e = (v.astype(np.float32) for v in own)
+    # With the usual one this is rounded down to what the upper half of the bits can hold.
+    B[0] = 2 + 2.0**-22
+    assert np.float32(B[0] + np.float32(USUAL_NORM)) == 8.0
     zeros = np.zeros(n, np.float32)
     _, words = limits_of((zeros, zeros, zeros, B, g, e), n)
-    halves = words.view(np.uint64) >> np.uint64(32)
-    norms = (halves & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
-    rests = ((halves & np.uint64(0xFFFF)) << np.uint64(16)).astype(np.uint32).view(np.float32)
-    fixed = (words.view(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
+    norms, rests, fixed = parts_of(words)
     B, g, e = (v.astype(np.float64) for v in (B, g, e))
     exact = e + LAST_STEP * (0.5 * (B * B + USUAL_NORM**2) + 2 * SHIFT)
     exact += 0.5 * (g * g + USUAL_REST**2)

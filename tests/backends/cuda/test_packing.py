@@ -105,29 +105,40 @@ def test_sums_of_bounds_do_not_overflow():
     assert float(out) == pytest.approx(float(most), rel=2.0**-20)
 
 
-@pytest.mark.parametrize("kind", FLAVOURS)
+def unfavourable():
+    """Return rows, and centres among them, whose rounding to float16 leaves out the most."""
+    one = np.random.default_rng(2).choice([-1.0, 1.0], size=(32, 64))
+    one *= 1 + 2.0**-11 * (1 - 2.0**-10)
+    one[-3:] *= 2
+    X = np.stack([one, one, -one, -one], axis=1).reshape(-1, 64)
+    return X, np.vstack([np.zeros((57, 64)), one[-3:]])
+
+
+@pytest.mark.parametrize("kind", ["unfavourable", *FLAVOURS])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_scores_are_in_the_range_that_names_need(kind, dtype):
     """Of rows within R, to centres among them and just near enough, with unusual bounds."""
     rng, d = np.random.default_rng(5), 20
-    X = rows_of(kind, 150, d, dtype, seed=4)
+    X, chosen = unfavourable() if kind == "unfavourable" else (None, None)
+    X = rows_of(kind, 150, d, dtype, seed=4) if X is None else X.astype(dtype)
     with np.errstate(all="ignore"):
         rows = Placed(X, None, "cuda")
         halves = HalfRows(rows)
         numbers, origin = halves.numbers.cpu().numpy()[0], halves.origin.cpu().numpy()[0]
-        toward = rng.normal(size=(10, d))
-        toward *= np.linspace(0.5, 2.99, 10)[:, None] / np.linalg.norm(toward, axis=1)[:, None]
-        edge = origin + toward * numbers[RADIUS.value] / numbers[0]
-        starts = np.vstack([X[rng.integers(len(X), size=30)], edge]).astype(X.dtype)
+        if chosen is None:
+            toward = rng.normal(size=(10, d))
+            toward *= np.linspace(0.5, 2.99, 10)[:, None] / np.linalg.norm(toward, axis=1)[:, None]
+            edge = origin + toward * numbers[RADIUS.value] / numbers[0]
+            chosen = np.vstack([X[rng.integers(len(X), size=30)], edge])
+        starts = chosen.astype(X.dtype)
         centers = HalfCenters(halves, len(starts), 64)
         flow = torch.zeros(SIZE, dtype=torch.int32, device=rows.device)
         centers.pack(halves, torch.from_numpy(starts).to(rows.device), flow)
     y, b = (x.high.cpu().numpy().astype(np.float64) for x in (halves, centers))
     start = centers.start.cpu().numpy().astype(np.float64).sum(axis=1) * numbers[UNIT.value]
-    scores = start + y @ b.T
-    bounds = (halves.norm + halves.rest).cpu().numpy()
-    within = scores[bounds <= numbers[RADIUS.value]]
+    scores, radius = start + y @ b.T, numbers[RADIUS.value]
+    within = scores[(halves.norm + halves.rest).cpu().numpy() <= radius]
     assert len(within) > 0
     assert (centers.square[: len(starts)] >= 0).sum() > 0
-    assert within.min() >= LEAST_SCORE
-    assert within.max() < 2.0**33
+    assert within.min() >= 4.0 > LEAST_SCORE
+    assert within.max() <= 8.1 * radius**2 + 4.0 < 2.0**33

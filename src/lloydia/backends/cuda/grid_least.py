@@ -44,8 +44,8 @@ SHARE = tl.constexpr(RAISED)
 # Threads that share a row, and how many names a cell and one of them have.
 THREADS = tl.constexpr(4)
 NAMES = tl.constexpr(32)
-# The highest bits of all scores, and what they are at least: bounds that are some bits lower have
-# the same.
+# The highest bits of all scores, and what they are at least: those of 2, and room for bounds that
+# are some bits lower.  (They begin at 4: :mod:`lloydia.exact.half_certificate`, "Range".)
 HIGHEST, LEAST_SCORE = tl.constexpr(0x40000000), 2.5
 
 
@@ -192,6 +192,7 @@ def told(found, slots, columns):
     """Return a column of each row, its score, and a lower bound of all others.
 
     The column may be -1 where the least are hardly different; then the bounds are of all scores.
+    Scores out of range come back as others that are in it: nothing sees them here.
     """
     slot, others = found.to(tl.uint32), (found >> 32).to(tl.uint32)
     name = (others % NAMES).to(tl.int32)

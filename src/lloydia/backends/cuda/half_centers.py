@@ -107,7 +107,7 @@ def starts_kernel(
     square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
     single_ptr, terms_ptr, flow, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Store by how much scores are lowered, and their starts.
+    """Store by how much scores are lowered, their starts, and the terms of limits.
 
     A start is the sum of three float16 numbers, times a unit, and zeros after them.
     """

@@ -212,7 +212,7 @@ class HalfRows:
     ----------
     origin : torch.Tensor of shape (members, d), float64
     numbers : torch.Tensor of shape (members, NUMBERS), float64
-        s; what makes scores positive; R, in the frame's units; what starts are stored in; the
+        s; what makes scores at least 4; R, in the frame's units; what starts are stored in; the
         largest of the rows' bounds added up, and the largest rest of a row within R.
     width : int
         Features of a stored row, the last ones 0.

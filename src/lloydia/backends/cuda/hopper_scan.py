@@ -134,8 +134,9 @@ def scan_blocks(
     """Scan every so many blocks of rows: all that a group does.
 
     Groups that take turns do so from the first on, which does not wait at first: WAITS is 0 for it,
-    1 for the others, and None for a group by itself.  A group has as many blocks as the one after
-    it, or one more: no turn is waited for that nobody hands on.
+    1 for the others, and None for a group by itself.  Blocks go to groups in turn: before one of
+    the first group's comes the last group's of before, before any other's the same one of the group
+    before.  So no turn is waited for that nobody hands on, and none is handed on twice before.
     """
     STAGES: gl.constexpr = y.shape[0]
     WIDTH: gl.constexpr = y.shape[2]
@@ -174,7 +175,7 @@ def scan_blocks(
         desk.store(packed(slot, with_name(others, cell * THREADS + thread)))
         here = gl.where(here + 1 == STAGES, 0, here + 1)
         coming = gl.where(coming + 1 == STAGES, 0, coming + 1)
-    barrier()
+    arrived(0)
     last = first + (gl.cdiv(end - first, step) - 1) * step
     tell(found, n, last, desk, first < end)
 

@@ -18,7 +18,11 @@ LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 @triton.jit
 def limit(least, norm, rest, norms, rests, fixed, shift, radius, summed, canonical):
-    """As :func:`lloydia.exact.half_certificate.limit`, in float32, rounded up."""
+    """As :func:`lloydia.exact.half_certificate.limit`, in float32, rounded up.
+
+    Of the centre and the usual one together: `norms` are ``B_1 + B``, `rests` ``g_1 + g``, `fixed`
+    all that depends on no row (:func:`packing.terms_of`).
+    """
     fixed += (summed + LAST_STEP) * norm * norms + rest * (rest + rests)
     square = norm * norm
     # The subtraction of shift is rounded relative to its operands, and so is the square.

@@ -101,7 +101,7 @@ def usual_of(total, count):
 def terms_of(norm, rest, usual_norm, usual_rest, lowered, shift):
     """Return what limits take of a centre and the usual one, in a word: upper bounds.
 
-    The lower half is, in float32, all that is of centres alone; of the upper half, each in as many
+    The lower half is, in float32, all that depends on no row; of the upper half, each in as many
     bits as bfloat16 has, ``B_1 + B`` is the first and ``g_1 + g`` the last.
     """
     norms, rests = (norm + usual_norm) * GROW, (rest + usual_rest) * GROW
