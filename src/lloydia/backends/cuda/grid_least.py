@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.launching import COMPILED
-from lloydia.backends.cuda.two_least import pieces
+from lloydia.backends.cuda.two_least import least_of_three, pieces
 
 __all__ = [
     "LEAST_SCORE",
@@ -55,17 +55,6 @@ def slots_of(columns: int) -> int:
     So slots and cells of odd numbers of scores take the fewest comparisons.
     """
     return 5 if columns <= 128 else 7 if columns <= 192 else 9
-
-
-@triton.jit
-def least_of_three(a, b, c):
-    """Return the least of three: one instruction, if compilers do not take it apart."""
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "min.u32 $0, $1, $2; min.u32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
-            dtype=tl.uint32, is_pure=True, pack=1,
-        )  # fmt: skip
-    return tl.minimum(tl.minimum(a, b), c)
 
 
 @triton.jit

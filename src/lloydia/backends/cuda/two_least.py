@@ -27,6 +27,8 @@ __all__ = [
     "crossed",
     "crossing",
     "end",
+    "least_of_three",
+    "pieces",
 ]
 
 LAST = tl.constexpr(2147483647)
@@ -45,11 +47,16 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 
 @triton.jit
 def least_of_three(a, b, c):
-    """Return the least of three: one instruction, if compilers do not take it apart."""
+    """Return the least of three: one instruction, if compilers do not take it apart.
+
+    Integers of 32 bits, with a sign or without.
+    """
+    UNSIGNED: tl.constexpr = a.dtype == tl.uint32
     if COMPILED:
         return tl.inline_asm_elementwise(
-            "min.s32 $0, $1, $2; min.s32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
-            dtype=tl.int32, is_pure=True, pack=1,
+            "min.u32 $0, $1, $2; min.u32 $0, $0, $3;" if UNSIGNED
+            else "min.s32 $0, $1, $2; min.s32 $0, $0, $3;",
+            "=&r,r,r,r", [a, b, c], dtype=a.dtype, is_pure=True, pack=1,
         )  # fmt: skip
     return tl.minimum(tl.minimum(a, b), c)
 
