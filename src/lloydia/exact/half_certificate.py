@@ -129,7 +129,10 @@ def summation(n_features: int, group: int | None = None) -> float:
 
 
 def canonical_error(n_features: int) -> float:
-    """Return the error of a difference of two canonical D, halved, relative to the larger."""
+    """Return a bound of the error of half the difference of two canonical D.
+
+    Relative to the larger; twice what is needed.
+    """
     return (n_features + 4) * 2.0**-52
 
 

@@ -24,16 +24,16 @@ Where to look:
   limit, which a tolerance sets, these first launches are then one (:mod:`low_whole`).
 * A run over more features: :mod:`tensor_run`, in its :mod:`tensor_memory`, from a :mod:`starting`
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
-  centres in half precision, in a frame that :mod:`half_frame` chooses (:mod:`packing`: of few
-  centres the end of an iteration does it for the next), :mod:`tensor_scan` scores them on matrix
-  units (:mod:`half_scores`) by :mod:`two_least` (of few centres :mod:`resident_scan`, by
-  :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of many features :mod:`wide_scan`),
-  and the :mod:`judge` says, by :mod:`limits`, what the scores prove.  Which centre a row in doubt
-  has, :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
-  names the few that it can have, :mod:`duel` decides between them, and :mod:`settle` is for the
-  rest of many centres;
-  :mod:`row_lists`, :mod:`ranks`.  Late in a long run :mod:`pruning` leaves out the rows whose
-  labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
+  centres in half precision, in a frame that :mod:`half_frame` chooses (by :mod:`packing`: of few
+  centres :mod:`means` does it at the end of an iteration, for the next), :mod:`tensor_scan` scores
+  them on matrix units (:mod:`half_scores`) by :mod:`two_least` (of few centres
+  :mod:`resident_scan`, by :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of many
+  features :mod:`wide_scan`), and the :mod:`judge` says, by :mod:`limits`, what the scores prove
+  (why: :mod:`lloydia.exact.half_certificate`). Which centre a row in doubt has, :mod:`contest`
+  decides by D to all, where all take little memory; otherwise :mod:`candidates` names the few that
+  it can have, :mod:`duel` decides between them, and :mod:`settle` is for the rest of many centres;
+  :mod:`row_lists`, :mod:`ranks`. Late in a long run :mod:`pruning` leaves out the rows whose labels
+  their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
 * Their centres, and those of batches: :mod:`moving` has what changed added up, by
   :mod:`table_sums` in a :mod:`shared_table` (:mod:`later_limbs`); of many clusters or features, or
   with weights, by :mod:`moves`, when :mod:`entries` has sorted it; :mod:`sums` has the grid;
@@ -66,15 +66,22 @@ Words:
   scores.
 * *flow*: the few integers by which the kernels of a run steer each other; *halted*: what is queued
   does nothing until the host has looked.
-* *told*: what kernels have written for the host; *desk*: where the programs of one launch meet.
+* *told*: what kernels have written for the host; of a scan, what it has found of each row, for the
+  judge.  *desk*: where the programs of one launch meet; in :mod:`hopper_scan`, where the threads of
+  a group leave what they have found.
 * *member*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
-  iteration's centres and report are kept.
+  iteration's centres and report are kept; of scores, with *cell*, a class of columns
+  (:mod:`two_least`).
+* *start*: what a centre's scores begin with; *norm*, *rest*: bounds of what is stored in half
+  precision, and of what that leaves out; *limit*: the score above which no centre is the nearest;
+  *in doubt*: a row that has a second score which is not above it.
 * *lag*: how many iterations the host may be behind; *together*: how many are launched at once;
   *unchecked*: of a run, what it found of its rows has not been looked at by the host.
 * *plan*: the launches of some work, for any memory; *series*: the same as numbers; *layout*: what
   they depend on; *form*: what the decisions of a fit depend on.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, five recorded kernels for few clusters, up to a dozen for many.
-A flag on the device turns what is queued past the end, or past an empty cluster, into nothing.
+persistent kernel; of more features, five recorded kernels where all centres take little memory, up
+to a dozen for many.  A flag on the device turns what is queued past the end, or past an empty
+cluster, into nothing.
 """

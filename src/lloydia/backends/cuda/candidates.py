@@ -1,4 +1,4 @@
-"""The second stage of many centres: the few centres that can be nearest to a row in doubt.
+"""The second stage where :mod:`contest` is not: the few centres that a row in doubt can have.
 
 The scores of the rows in doubt are computed once more, and four columns are named that the least
 are among (:func:`lloydia.backends.cuda.two_least.crossed`).  Where all other scores are above a

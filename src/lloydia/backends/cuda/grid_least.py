@@ -125,8 +125,8 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
     for i in tl.static_range(CELLS):
         cells = cells + (least_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,)
     slot, cell = least_of_some(slots, 0, SLOTS, 1), least_of_some(cells, 0, CELLS, 1)
-    # Another slot than the least, or another cell; added to the least slot. The least cell is less
-    # than a name above it, or below.
+    # Of another slot than the least, or another cell, less one.  The least cell is at most 15 below
+    # the least slot, by their names: so what is above it is at least slot + above + 1 - 15.
     above = tl.minimum(nearest_of(slots, slot), nearest_of(cells, cell))
     return slot, cell, above + slot - (SHARE - 2)
 

@@ -99,7 +99,10 @@ def copy_rows(source, target, first, n, layout: gl.constexpr):
 
 @gluon.jit
 def arrived(PENDING: gl.constexpr):
-    """Wait for all copies but the latest few, of all threads: the unit may read what they wrote."""
+    """Wait for all copies but the latest PENDING, by all threads, which meet here.
+
+    Then the matrix unit may read what they have copied.
+    """
     async_copy.wait_group(PENDING)
     fence_async_shared()
     barrier()
@@ -128,15 +131,16 @@ def memory_of_group(WIDTH: gl.constexpr, STAGES: gl.constexpr):
 
 @gluon.jit
 def scan_blocks(
-    y_ptr, found, n, end, step, unit, raised, centers, starts, first, y, desk, turn, next_turn,
-    WAITS: gl.constexpr, SLOTS: gl.constexpr,
+    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+    first, y, desk, turn, next_turn, WAITS: gl.constexpr, SLOTS: gl.constexpr,
 ):  # fmt: skip
     """Scan every so many blocks of rows: all that a group does.
 
     Groups that take turns do so from the first on, which does not wait at first: WAITS is 0 for it,
-    1 for the others, and None for a group by itself.  Blocks go to groups in turn: before one of
-    the first group's comes the last group's of before, before any other's the same one of the group
-    before.  So no turn is waited for that nobody hands on, and none is handed on twice before.
+    1 for the others, and None for a group by itself.  Block i of a group comes
+    after block i of the group before it, and of the first group after block i - 1 of the last;
+    groups run out of blocks in that order.  So every turn that is waited for is handed on, and none
+    is handed on again before it was taken.
     """
     STAGES: gl.constexpr = y.shape[0]
     WIDTH: gl.constexpr = y.shape[2]
@@ -146,7 +150,7 @@ def scan_blocks(
     # Of each thread 16 bytes.
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
     part = gl.arange(0, START, gl.SliceLayout(0, operand))[None, :]
-    units = gl.where(part < 3, unit, gl.zeros((ROWS, START), gl.float16, operand))
+    units = gl.where(part < 3, start_unit, gl.zeros((ROWS, START), gl.float16, operand))
     none = gl.zeros((ROWS, COLUMNS), gl.float32, sums)
     thread = gl.arange(0, THREADS, gl.SliceLayout(0, BOTH_ROWS))[None, :].to(gl.uint32)
     for stage in gl.static_range(STAGES - 1):
@@ -155,17 +159,19 @@ def scan_blocks(
     arrived(STAGES - 2)
     for skip in range(first, end, step):
         if WAITS is not None:
+            # The phase of this block; where nobody has arrived yet, the first group passes.
             mbarrier.wait(turn, (turns + WAITS + 1) & 1)
             turns += 1
         scores = warpgroup_mma(
             y.index(here), centers.permute((1, 0)), none, use_acc=False, is_async=True
         )
         scores = warpgroup_mma(units, starts.permute((1, 0)), scores, is_async=True)
-        # By now all threads have read what is overwritten next.
+        # All threads meet in it: they have waited for the product of the block before, whose rows
+        # the copy overwrites, and have left what is told of it.
         arrived(STAGES - 3)
         copy_rows(y_ptr, y.index(coming), skip + (STAGES - 1) * step, n, of_wide)
         if WAITS is not None:
-            # What is asked of the unit now comes after what was.
+            # What others ask of the matrix unit from now on comes after this.
             mbarrier.arrive(next_turn)
         tell(found, n, skip - step, desk, skip != first)
         scores = warpgroup_mma_wait(0, deps=[scores])
@@ -200,14 +206,14 @@ def hopper_kernel(
     copy_table(high_ptr + member * COLUMNS * WIDTH, centers, of_wide)
     copy_table(start_ptr + member * COLUMNS * START, starts, of_narrow)
     async_copy.commit_group()
-    unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
+    start_unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
     end = gl.where(halted, 0, n)
     first, step = gl.program_id(0) * (GROUPS * ROWS), gl.num_programs(0) * (GROUPS * ROWS)
     y, desk, turn = memory_of_group(WIDTH, STAGES)
     if GROUPS == 1:
         scan_blocks(
-            y_ptr, found, n, end, step, unit, raised, centers, starts, first, y, desk, turn, turn,
-            None, SLOTS,
+            y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+            first, y, desk, turn, turn, None, SLOTS,
         )  # fmt: skip
     else:
         gl.static_assert(GROUPS == 3)
@@ -218,15 +224,15 @@ def hopper_kernel(
         gl.warp_specialize(
             [
                 (scan_blocks, (
-                    y_ptr, found, n, end, step, unit, raised, centers, starts,
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
                     first, y, desk, turn, turn1, 0, SLOTS,
                 )),
                 (scan_blocks, (
-                    y_ptr, found, n, end, step, unit, raised, centers, starts,
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
                     first + ROWS, y1, desk1, turn1, turn2, 1, SLOTS,
                 )),
                 (scan_blocks, (
-                    y_ptr, found, n, end, step, unit, raised, centers, starts,
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
                     first + 2 * ROWS, y2, desk2, turn2, turn, 1, SLOTS,
                 )),
             ],
@@ -247,7 +253,8 @@ class Tiling:
     def of(width: int, columns: int) -> Tiling:
         """Return that of a width of rows and so many columns: the fastest measured on an H200.
 
-        No more programs may have room: some multiprocessors would get more of them than others.
+        RESIDENT is as many as memory or registers, of what compilers take, leave room for: were
+        there room for more, some multiprocessors would get more of them than others.
         """
         if columns not in RESIDENT:
             return Tiling(1, GROUPS, GROUP_STAGES, GROUP_REGISTERS)

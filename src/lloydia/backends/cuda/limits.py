@@ -12,7 +12,8 @@ __all__ = ["limit", "limit_of"]
 # float32 rounding of what is added to the least score: raised by a part, it needs half of that more
 # (u >= 2 b), and the other half covers its rounding.  Then that of the sum.
 GROW, GROW_SUM = tl.constexpr(1.0 + 2.0**-16), tl.constexpr(1.0 + 2.0**-22)
-UNIT = tl.constexpr(2.0**-24)
+# A rounding of float32.
+ROUNDING = tl.constexpr(2.0**-24)
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
@@ -27,7 +28,7 @@ def limit(least, norm, rest, norms, rests, fixed, shift, radius, summed, canonic
     square = norm * norm
     # The subtraction of shift is rounded relative to its operands, and so is the square.
     square = tl.maximum(square + 2.0 * (least - shift + fixed), 0.0) + (square + least + shift) * (
-        8 * UNIT
+        8 * ROUNDING
     )
     most = 2.0 * rest + rests
     delta = most + tl.sqrt(most * most + square + 2.0 * (fixed + rest * norms))
