@@ -27,8 +27,8 @@ def rows_of(kind, n, d, dtype):
             X = np.full((n, d), 2 - 2.0**-23)
         X[1] = -1.0
     elif kind == "vanishing":
-        X = np.rint(rng.normal(scale=50, size=(n, d))) * 2.0**115
-        X[7000] = 2.0**-60
+        X = np.rint(rng.normal(scale=50, size=(n, d))) * 2.0 ** (115 if dtype == "float32" else 480)
+        X[n // 9] = 2.0 ** (-60 if dtype == "float32" else -700)
     else:
         X = rng.normal(scale=50, size=(n, d))
         X[X == 0] = 1
@@ -38,7 +38,8 @@ def rows_of(kind, n, d, dtype):
 @pytest.mark.parametrize(("kind", "d", "k", "dtype", "n", "there"), [
     ("some left", 3, 2, "float64", 3000, True), ("some left", 1, 2, "float32", MANY, True),
     ("largest", 1, 2, "float64", 3000, True),
-    ("vanishing", 1, 2, "float32", MANY, True), ("normal", 5, 20, "float64", 3000, True),
+    ("vanishing", 1, 2, "float32", MANY, True), ("vanishing", 1, 2, "float64", 3000, True),
+    ("normal", 5, 20, "float64", 3000, True),
     ("some left", 7, 3, "float64", 3000, True), ("some left", 2, 20, "float32", 3000, False),
     ("some left", 3, 5, "float64", 3000, False),
 ])  # fmt: skip

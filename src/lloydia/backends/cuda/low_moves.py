@@ -121,7 +121,7 @@ def move_rows(
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
     if COPIES > 0:
         tl.static_assert(STEP % AHEAD == 0)
-        scales = scales_of(lattice, bits, d)
+        scales = scales_of(X, lattice, bits, d)
         most = most_steps(bits, COPIES)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
@@ -154,7 +154,7 @@ def move_rows(
             left, some = (), tl.zeros((LANES,), tl.int32)
             for e in tl.static_range(AHEAD):
                 more = sum_rows(
-                    x[e], mask[e], old[e], new[e], own_sums, scales, lattice, bits,
+                    x[e], mask[e], old[e], new[e], own_sums, scales, bits,
                     d, HELD, ENTRIES, COPIES, True,
                 )  # fmt: skip
                 left = left + (mask[e] & beyond(more, n_limbs, HELD),)

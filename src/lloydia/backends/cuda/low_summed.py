@@ -39,8 +39,9 @@ from lloydia.backends.cuda.prefetch import prefetch
 __all__ = ["label_and_sum"]
 
 LANES = tl.constexpr(THREADS)
-# Listed rows that a thread loads ahead.
-AHEAD = tl.constexpr(2)
+# Listed rows that a thread loads ahead: divisors of low_sums.STEP.  Those that are looked up are
+# scattered, and take longer to come.
+AHEAD, AHEAD_SCATTERED = tl.constexpr(2), tl.constexpr(4)
 
 
 @triton.jit
@@ -129,7 +130,7 @@ def label_blocks(
                     own = own + (tl.where(listed, here[e][f], 0.0),)
                 left = sum_rows(
                     own, listed, before[e], tl.where(listed, found[e], 0), own_sums, scales,
-                    lattice, bits, d, HELD, ENTRIES, COPIES, False,
+                    bits, d, HELD, ENTRIES, COPIES, False,
                 )  # fmt: skip
                 listed = listed & beyond(left, n_limbs, HELD)
             changed = changed + (listed,)
@@ -171,31 +172,32 @@ def sum_listed(
 
     Those of which something is left are listed anew; returns how long the warps' lists are then.
     """
+    ahead: tl.constexpr = AHEAD if stored is None else AHEAD_SCATTERED
     n_left = tl.zeros((LANES,), tl.int32)
     coming, following = (), ()
-    for e in tl.static_range(AHEAD):
+    for e in tl.static_range(ahead):
         found = listed_at(lists, e, n_listed, stored, d)
         coming = coming + (listed_row(X, found, stored, d),)
         if stored is not None:
-            following = following + (listed_at(lists, AHEAD + e, n_listed, stored, d),)
-    for i in tl.range(0, steps, AHEAD, num_stages=1):
+            following = following + (listed_at(lists, ahead + e, n_listed, stored, d),)
+    for i in tl.range(0, steps, ahead, num_stages=1):
         # The next rows are on their way while these are added; and the numbers of those after them.
         here, coming = coming, ()
-        for e in tl.static_range(AHEAD):
+        for e in tl.static_range(ahead):
             if stored is None:
-                found = listed_at(lists, i + AHEAD + e, n_listed, stored, d)
+                found = listed_at(lists, i + ahead + e, n_listed, stored, d)
             else:
                 found = following[e]
             coming = coming + (listed_row(X, found, stored, d),)
         if stored is not None:
             following = ()
-            for e in tl.static_range(AHEAD):
-                found = listed_at(lists, i + 2 * AHEAD + e, n_listed, stored, d)
+            for e in tl.static_range(ahead):
+                found = listed_at(lists, i + 2 * ahead + e, n_listed, stored, d)
                 following = following + (found,)
-        for e in tl.static_range(AHEAD):
+        for e in tl.static_range(ahead):
             x, rows, old, new, there = here[e]
             left = sum_rows(
-                x, there, old, new, own_sums, scales, lattice, bits,
+                x, there, old, new, own_sums, scales, bits,
                 d, HELD, ENTRIES, COPIES, True,
             )  # fmt: skip
             left = there & beyond(left, n_limbs, HELD)
@@ -262,7 +264,7 @@ def label_and_sum(
     has ENTRIES a cluster, COPIES times.  n is a block's rows, or more.
     """
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - tl.program_id(0), tl.num_programs(0))
-    scales = scales_of(lattice, bits, d)
+    scales = scales_of(X, lattice, bits, d)
     # Rows of a thread: those that the table takes, that a list holds, and that are labelled until
     # the next look at both, a multiple of EACH as the others are.
     most = most_steps(bits, COPIES)

@@ -49,9 +49,9 @@ LEAST_ROWS = 1 << 14
 # Of more clusters lists of features are no faster than low_moves; of more features they take long
 # to compile.
 MOST_CLUSTERS, MOST_FEATURES = 32, 5
-# Of up to so many limbs, y (single_parts) of a number not 0 is at least 2**-90, which float32 does
-# not lose.
-MOST_SPANNED = tl.constexpr(3)
+# Of up to so many limbs, no number loses bits when it is scaled (scales_of): of float32 it is at
+# least 2**-90 then, and of float64 its last bit is at least 2**-720.
+MOST_SPANNED, MOST_SPANNED_DOUBLE = tl.constexpr(3), tl.constexpr(16)
 # The rows of a thread that a table takes are a multiple of: those of a block, and those that it
 # loads ahead to move them.
 STEP = tl.constexpr(4)
@@ -123,8 +123,7 @@ def add_parts(
 def single_parts(x, scale, bits):
     """Return the parts of float32 numbers' first limb, and whether they leave anything.
 
-    All is exact: products by powers of two, and rounding by the shift, up to ``2**22``.  `scale` is
-    ``2**-w`` times the limb's unit, as two factors that float32 holds.
+    All is exact: products by powers of two, and rounding by the shift, up to ``2**22``.
     """
     base = tl.full((), SHIFT_SINGLE, tl.float32).to(tl.int32, bitcast=True)
     back = ((127 + lower_bits(bits)) << 23).to(tl.float32, bitcast=True)
@@ -137,23 +136,30 @@ def single_parts(x, scale, bits):
 
 
 @triton.jit
-def scales_of(lattice, bits, d: tl.constexpr):
-    """Return the scales of :func:`single_parts`, feature by feature."""
-    down = ((1023 - lower_bits(bits).to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+def scales_of(X, lattice, bits, d: tl.constexpr):
+    """Return what brings each feature to units of its first limb: two powers of two.
+
+    Of rows that are not float64, to units of that limb's upper part, by factors that float32 holds.
+    """
     scales = ()
-    for f in tl.static_range(d):
-        scale = tl.load(lattice + f) * tl.load(lattice + 2 * (d + 1) + f) * down
-        first = tl.minimum(scale, 2.0**100)
-        scales = scales + ((first.to(tl.float32), (scale / first).to(tl.float32)),)
+    if X.dtype.element_ty == tl.float64:
+        for f in tl.static_range(d):
+            scales = scales + ((tl.load(lattice + f), tl.load(lattice + 2 * (d + 1) + f)),)
+    else:
+        down = ((1023 - lower_bits(bits).to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+        for f in tl.static_range(d):
+            scale = tl.load(lattice + f) * tl.load(lattice + 2 * (d + 1) + f) * down
+            first = tl.minimum(scale, 2.0**100)
+            scales = scales + ((first.to(tl.float32), (scale / first).to(tl.float32)),)
     return scales
 
 
 @triton.jit
-def sum_product(
-    table, to, off, p, quantum, inverse, bits, mask, taken,
+def sum_doubles(
+    table, to, off, x, scale, bits, mask, taken,
     HELD: tl.constexpr, COPIES: tl.constexpr, TAKES: tl.constexpr,
 ):  # fmt: skip
-    """Add HELD limbs of float64 products to entries; return whether they leave anything.
+    """Add HELD limbs of float64 numbers to entries; return whether they leave anything.
 
     Sums of float64 rows have that many, at least.
     """
@@ -161,19 +167,21 @@ def sum_product(
     # The last bits of a sum with the shift are those of the integer.
     zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
     w = lower_bits(bits).to(tl.int64)
+    y = x * scale[0] * scale[1]
     for limb in tl.static_range(HELD):
-        raised = p * inverse + SHIFT
+        raised = y + SHIFT
         v = raised.to(tl.int64, bitcast=True) - zero
         low, high = (v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32)
         at = 2 * limb * COPIES
         add_parts(table, to + at, off + at, low, high, mask, taken, COPIES, TAKES)
-        p = (p - (raised - SHIFT) * quantum) * step
-    return p != 0
+        left = y - (raised - SHIFT)
+        y = left * step
+    return left != 0
 
 
 @triton.jit
 def sum_rows(
-    x, mask, old, new, table, scales, lattice, bits,
+    x, mask, old, new, table, scales, bits,
     d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
     TAKES: tl.constexpr,
 ):  # fmt: skip
@@ -183,7 +191,6 @@ def sum_rows(
     whether the limbs of the table leave anything of a row.  If no row TAKES anything from an old
     cluster, features outside the mask are 0.
     """
-    m: tl.constexpr = d + 1
     taken = mask & (old >= 0)
     copy = tl.arange(0, LANES) % COPIES
     to, off = new * (ENTRIES * COPIES) + copy, old * (ENTRIES * COPIES) + copy
@@ -191,9 +198,8 @@ def sum_rows(
     for f in tl.static_range(d):
         at = 2 * f * HELD * COPIES
         if x[0].dtype == tl.float64:
-            more = sum_product(
-                table, to + at, off + at, x[f] * tl.load(lattice + f), tl.load(lattice + m + f),
-                tl.load(lattice + 2 * m + f), bits, mask, taken, HELD, COPIES, TAKES,
+            more = sum_doubles(
+                table, to + at, off + at, x[f], scales[f], bits, mask, taken, HELD, COPIES, TAKES,
             )  # fmt: skip
         else:
             low, high, more = single_parts(x[f].to(tl.float32), scales[f], bits)
@@ -212,9 +218,9 @@ def sum_rows(
 @triton.jit
 def beyond(left, n_limbs, HELD: tl.constexpr):
     """Return which rows have something left beyond the table's limbs, or may have."""
-    if HELD == 1:
-        # Numbers that span so many limbs may vanish in float32's parts.
-        left = left | (tl.full((LANES,), MOST_SPANNED, tl.int32) < n_limbs)
+    # Numbers that span more limbs may vanish when rows are scaled.
+    spanned: tl.constexpr = MOST_SPANNED if HELD == 1 else MOST_SPANNED_DOUBLE
+    left = left | (tl.full((LANES,), spanned, tl.int32) < n_limbs)
     return left & (tl.full((LANES,), HELD, tl.int32) < n_limbs)
 
 
