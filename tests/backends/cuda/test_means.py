@@ -56,7 +56,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     finish_kernel[(2,)](
         torch.from_numpy(totals).to(device), bits,
         torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report, flow, 1,
-        None, *NOT_PACKED, LIMBS=n_limbs, COLUMNS=4, LEVELS=2, ALL=1, **EXACT,
+        None, *NOT_PACKED, LIMBS=n_limbs, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -85,7 +85,7 @@ def test_nothing_happens_after_a_halt():
     finish_kernel[(1,)](
         torch.from_numpy(totals).to(device), 39, torch.from_numpy(grid.exponents).to(device),
         K, D, current, history, SLOTS, report, flow, 1, None, *NOT_PACKED,
-        LIMBS=2, COLUMNS=4, LEVELS=2, ALL=1, **EXACT,
+        LIMBS=2, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()
@@ -122,7 +122,7 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
         torch.from_numpy(totals).to(device), 30,
         torch.zeros(d + 1, dtype=torch.int64, device=device), k, d, current, history, SLOTS,
         report, flow, 0, None, *centers.arguments(halves), LIMBS=1,
-        COLUMNS=min(128, next_power(d)), LEVELS=2, ALL=next_power(k), num_warps=1, **EXACT,
+        LEVELS=min(7, next_power(d).bit_length() - 1), ALL=next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip
     assert halted == np.array_equal(current.cpu().numpy(), old)
     expected.pack(halves, current, torch.zeros_like(flow))

@@ -18,6 +18,7 @@ from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.totals import raise_to
 
 __all__ = [
+    "add_in_order",
     "closest",
     "distances",
     "levels",
@@ -73,6 +74,15 @@ def columns_of(tile, LEVELS: tl.constexpr):
 
 
 @triton.jit
+def add_in_order(totals, tile, LEVELS: tl.constexpr):
+    """Return totals and the ``2**LEVELS`` columns of a tile, added one after the other."""
+    columns = columns_of(tile, LEVELS)
+    for i in tl.static_range(2**LEVELS):
+        totals += tl.reshape(columns[i], totals.shape)
+    return totals
+
+
+@triton.jit
 def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
     """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
 
@@ -88,9 +98,7 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
         there = inside[:, None] & (f + step < d)[None, :]
         x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
-        squares_in_order = columns_of(gap * gap, LEVELS)
-        for s in tl.static_range(CHUNK):
-            total += tl.reshape(squares_in_order[s], total.shape)
+        total = add_in_order(total, gap * gap, LEVELS)
         x_at += CHUNK
         c_at += CHUNK
     return total

@@ -18,6 +18,7 @@ from lloydia.backends.cuda.packing import (
     WORDS,
     add_halves,
     in_fixed_point,
+    of_frame,
     start_of,
     store_bounds,
     store_starts,
@@ -117,14 +118,13 @@ def starts_kernel(
     numbers += tl.program_id(2) * NUMBERS
     # Among the centres of all members.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
+    frame = of_frame(numbers)
     lowered, start, terms = start_of(
         tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(rest_ptr + j),
-        tl.load(usual), tl.load(usual + 1), numbers, summed,
+        tl.load(usual), tl.load(usual + 1), frame, summed,
     )  # fmt: skip
     every = tl.full((GROUP,), True, tl.int1)
-    word = store_starts(
-        j, every, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr
-    )
+    word = store_starts(j, every, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr)
     column = tl.arange(0, WORDS)[None, :]
     tl.store(start_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
 

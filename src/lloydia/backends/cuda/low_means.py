@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
+from lloydia.backends.cuda.exact_numbers import divide, ldexp
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
 from lloydia.backends.cuda.means import (
     CHANGED,
@@ -17,51 +17,11 @@ from lloydia.backends.cuda.means import (
     HEAD,
     MOVE,
     RECHECKED,
-    limb_sum,
     significand,
     within,
 )
 
 __all__ = ["conclude", "low_means", "read_tally", "ready_tally", "tally_of"]
-
-# Sums of ordinary rows have no more limbs.
-FEW_LIMBS = tl.constexpr(2)
-
-
-@triton.jit
-def few_significands(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Return what significand does, of at most FEW_LIMBS: all are on their way together."""
-    half = tl.full((), 1, tl.int64) << (bits - 1)
-    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    none = tl.zeros_like(offset).to(tl.int64)
-    # Those that are not there are 0, which changes nothing.
-    totals = ()
-    for limb in tl.static_range(FEW_LIMBS):
-        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
-        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
-    place = none
-    over = none
-    digits = ()
-    for i in tl.static_range(FEW_LIMBS):
-        total = totals[FEW_LIMBS - 1 - i] + over
-        over = (total + half) >> bits
-        digit = total if i == FEW_LIMBS - 1 else total - (over << bits)
-        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
-        digits = digits + (digit,)
-    last = place + (119 + bits) // bits
-    high = none.to(tl.float64)
-    low = high
-    for i in tl.static_range(FEW_LIMBS):
-        top = digits[i].to(tl.float64)
-        rest = (digits[i] - top.to(tl.int64)).to(tl.float64)
-        sum_high, error = two_sum(top, high * small)
-        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
-        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
-        high = tl.where(used, sum_high, high)
-        low = tl.where(used, sum_low, low)
-    return high, low, place
 
 
 @triton.jit
@@ -92,14 +52,9 @@ def low_means(
         at = j.to(tl.int64)[:, None] * d + f[None, :]
         old = tl.load(current + at, mask=mask, other=0.0)
         offset = j.to(tl.int64)[:, None] * (d + 1) + f[None, :]
-        if n_limbs <= FEW_LIMBS:
-            a, a_low, a_place = few_significands(
-                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
-            )
-        else:
-            a, a_low, a_place = significand(
-                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
-            )
+        a, a_low, a_place = significand(
+            sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
+        )
         # Threads that hold the same have all read it, so that all find the same movement.
         tl.debug_barrier()
         # Column d is the weight; the other terms of these sums are 0.

@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.distances import levels, pair_distances
+from lloydia.backends.cuda.distances import add_in_order
 from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
 from lloydia.backends.cuda.flow import (
     HALT,
@@ -26,7 +26,7 @@ from lloydia.backends.cuda.flow import (
 )
 from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
-from lloydia.backends.cuda.packing import add_halves, begin_scores, store_bounds
+from lloydia.backends.cuda.packing import add_halves, begin_scores, of_frame, store_bounds
 from lloydia.backends.cuda.recording import launch
 
 if TYPE_CHECKING:
@@ -59,10 +59,12 @@ __all__ = [
 # the old and the new place of each centre (bits of float64).
 CHANGED, EMPTY, MOVE, RECHECKED, HALTED, SPARED = (tl.constexpr(i) for i in range(6))
 HEAD = tl.constexpr(8)
-# Programs a multiprocessor, and features of a cluster that one looks at together.
-RESIDENT, MOST_COLUMNS = 16, 128
+# Programs a multiprocessor; each looks at 2**MOST_LEVELS features of a cluster together, or fewer.
+RESIDENT, MOST_LEVELS = 16, 7
 # Centres whose movements may halt a run.
 MOST_LIMITED = 1_000_000
+# Sums of ordinary rows have no more limbs.
+FEW_LIMBS = tl.constexpr(2)
 # What finish_kernel packs centres by where it does not.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
 
@@ -78,10 +80,10 @@ def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.con
 
 
 @triton.jit
-def significand(
+def significand_of_many(
     sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
 ):  # fmt: skip
-    """Return (high, low, place) of sums after the carry, as exact.means.significand does."""
+    """Return what :func:`significand` does, of any number of limbs."""
     one = tl.full((), 1, tl.int64)
     half = one << (bits - 1)
     small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
@@ -114,6 +116,58 @@ def significand(
 
 
 @triton.jit
+def significand_of_few(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return what :func:`significand` does, of at most FEW_LIMBS: all are on their way together."""
+    half = tl.full((), 1, tl.int64) << (bits - 1)
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    none = tl.zeros_like(offset).to(tl.int64)
+    # Those that are not there are 0, which changes nothing.
+    totals = ()
+    for limb in tl.static_range(FEW_LIMBS):
+        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
+        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
+    place = none
+    over = none
+    digits = ()
+    for i in tl.static_range(FEW_LIMBS):
+        total = totals[FEW_LIMBS - 1 - i] + over
+        over = (total + half) >> bits
+        digit = total if i == FEW_LIMBS - 1 else total - (over << bits)
+        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
+        digits = digits + (digit,)
+    last = place + (119 + bits) // bits
+    high = none.to(tl.float64)
+    low = high
+    for i in tl.static_range(FEW_LIMBS):
+        top = digits[i].to(tl.float64)
+        rest = (digits[i] - top.to(tl.int64)).to(tl.float64)
+        sum_high, error = two_sum(top, high * small)
+        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
+        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
+        high = tl.where(used, sum_high, high)
+        low = tl.where(used, sum_low, low)
+    return high, low, place
+
+
+@triton.jit
+def significand(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return (high, low, place) of sums after the carry, as exact.means.significand does."""
+    if n_limbs <= FEW_LIMBS:
+        high, low, place = significand_of_few(
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+        )
+    else:
+        high, low, place = significand_of_many(
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+        )
+    return high, low, place
+
+
+@triton.jit
 def within(shift, limit):
     """Return whether a sum of squares of movements is at most a limit, in whatever order it adds.
 
@@ -134,24 +188,25 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, lim
     tl.debug_barrier()
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
-        n_changed = tl.load(flow + N_CHANGED)
-        # From where all programs have counted.
+        # All that is read is on its way together; from where all programs have counted.
+        n_changed, n_rechecked = tl.load(flow + N_CHANGED), tl.load(flow + N_RECHECKED)
+        n_spared = tl.load(flow + N_SPARED)
         n_empty = tl.load(flow + N_EMPTY, volatile=True)
-        tl.store(said + CHANGED, n_changed.to(tl.int64))
-        tl.store(said + EMPTY, n_empty.to(tl.int64))
-        tl.store(said + RECHECKED, tl.load(flow + N_RECHECKED).to(tl.int64))
-        # The next iteration's maximum starts at 0.
-        following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
-        tl.store(report + following + MOVE, tl.zeros((), tl.int64))
         halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
         if limit is not None:
             moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
             halts = halts | within(tl.load(moved, volatile=True), limit)
             tl.store(moved, 0.0)
+        tl.store(said + CHANGED, n_changed.to(tl.int64))
+        tl.store(said + EMPTY, n_empty.to(tl.int64))
+        tl.store(said + RECHECKED, n_rechecked.to(tl.int64))
         tl.store(said + HALTED, halts.to(tl.int64))
+        tl.store(said + SPARED, n_spared.to(tl.int64))
+        # The next iteration's maximum starts at 0.
+        following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
+        tl.store(report + following + MOVE, tl.zeros((), tl.int64))
         tl.store(flow + HALT, halts.to(tl.int32))
         tl.store(flow + ITERATION, iteration + 1)
-        tl.store(said + SPARED, tl.load(flow + N_SPARED).to(tl.int64))
         for counter in tl.static_range(N_CHANGED, N_SPARED + 1):
             tl.store(flow + counter, 0)
     return ticket == n_programs - 1
@@ -162,7 +217,7 @@ def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
     current, history, iteration, n_slots, report, flow, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
-    COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+    LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
 
@@ -175,8 +230,7 @@ def finish(
     current : (k, d)
         The centres of the assignment; overwritten by the new ones, but for empty clusters.
     history : (n_slots, k, d)
-        The centres after iteration i are in slot i modulo n_slots; `current` is in that of the
-        iteration before.
+        The centres after iteration i are in slot i modulo n_slots.
     iteration : int
         Those that are complete.
     report : int64 (n_slots, HEAD + k)
@@ -186,66 +240,68 @@ def finish(
         So do movements whose squares have at most this sum; k is at most MOST_LIMITED.
     origin : (d,), or None
         Of the frame that the centres are packed in, too: what follows says where, `width` is a
-        multiple of COLUMNS less than d + COLUMNS, and a feature of `columns` takes `pitch` numbers.
+        multiple of 2**LEVELS less than d + 2**LEVELS, and a feature of `columns` takes `pitch`
+        numbers.
     """
+    COLUMNS: tl.constexpr = 2**LEVELS
     PACKS: tl.constexpr = origin is not None
     if PACKS:
         scale, radius = tl.load(numbers), tl.load(numbers + RADIUS)
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
-    old_slot = (iteration % n_slots) * size
     new_slot = ((iteration + 1) % n_slots) * size
     said = report + ((iteration + 1) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
     limb_size = k.to(tl.int64) * (d + 1)
     for cluster in range(program, k, n_programs):
         # One, as what is done for several wants it.
         j = (cluster + tl.arange(0, 1)).to(tl.int64)
-        row = sums + j[:, None] * (d + 1)
         one = j < k
-        b, b_low, b_place = significand(
-            row, d + tl.zeros((1, 1), tl.int64), one[:, None], n_limbs, bits, limb_size, 0, 1
-        )
-        empty = b == 0.0
-        b = tl.where(empty, 1.0, b)
+        row = j[:, None] * (d + 1)
+        empty = tl.zeros((1, 1), tl.int1)
         move = tl.zeros((1,), tl.float64)
+        square = tl.zeros((1,), tl.float64)
         reach = tl.zeros((1,), tl.float64)
         squares = tl.zeros((1,), tl.float64)
         errors = tl.zeros((1,), tl.float64)
         for first in range(0, d, COLUMNS):
-            f = first + tl.arange(0, COLUMNS)[None, :]
-            mask = f < d
+            f = first + tl.arange(0, COLUMNS)
+            mask = one[:, None] & (f < d)[None, :]
+            at = j[:, None] * d + f[None, :]
+            # All that is read is on its way together: divisions are branches.
+            e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
+            old = tl.load(current + at, mask=mask, other=0.0)
+            if PACKS:
+                m = tl.load(origin + f, mask=f < d, other=0.0)
             a, a_low, a_place = significand(
-                row, f.to(tl.int64), mask, n_limbs, bits, limb_size, 0, 1
+                sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
             )
+            b, b_low, b_place = significand(
+                sums, row + d, one[:, None], n_limbs, bits, limb_size, 0, 1
+            )
+            empty = b == 0.0
+            b = tl.where(empty, 1.0, b)
             if current.dtype.element_ty == tl.float64:
                 q = divide(a, a_low, b, b_low)
             else:
                 q = a / b
-            e = tl.load(exponents + f, mask=mask, other=0)
             mean = ldexp(q, e - bits * (a_place - b_place))
-            at = j[:, None] * d + f
-            old = tl.load(current + at, mask=mask, other=0.0)
             new = tl.where(empty, old, mean.to(old.dtype))
             tl.store(current + at, new, mask=mask)
             tl.store(history + new_slot + at, new, mask=mask)
-            step = tl.where(mask, tl.abs(new.to(tl.float64) - old.to(tl.float64)), 0.0)
-            move = tl.maximum(move, tl.max(step, 1))
+            gap = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)
+            move = tl.maximum(move, tl.max(tl.abs(gap), 1))
+            square = add_in_order(square, gap * gap, LEVELS)
             if PACKS:
-                tl.store(columns + f * pitch + j[:, None], new, mask=mask)
-                feature = first + tl.arange(0, COLUMNS)
-                m = tl.load(origin + feature, mask=feature < d, other=0.0)
+                tl.store(columns + f[None, :] * pitch + j[:, None], new, mask=mask)
+                high_at = high_ptr + j[:, None] * width + f[None, :]
                 reach, squares, errors = add_halves(
-                    new, m, scale, mask, high_ptr + j[:, None] * width + f, reach, squares, errors
+                    new, m, scale, mask, high_at, reach, squares, errors
                 )
         if PACKS:
             store_bounds(
                 j, one, reach, squares, errors, radius, high_ptr, width,
                 square_ptr, norm_ptr, rest_ptr, COLUMNS,
             )  # fmt: skip
-        # What other threads of this program have stored is read below, from the cache.
-        tl.debug_barrier()
-        at_new, at_old = history + new_slot + j * d, history + old_slot + j * d
-        square = pair_distances(at_new, at_old, one, d, LEVELS)
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
         if limit is not None:
@@ -261,7 +317,7 @@ def finish_kernel(
     sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     usual, summed, lowered_ptr, start_ptr, single_ptr, terms_ptr,
-    LIMBS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
+    LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own, for each member of a batch.
 
@@ -272,17 +328,20 @@ def finish_kernel(
     halted, iteration = tl.load(flow + HALT), tl.load(flow + ITERATION)
     if halted == 0:
         member = tl.program_id(2).to(tl.int64)
+        if origin is not None:
+            # Read here, it is not waited for by the last program.
+            frame = of_frame(numbers)
         last = finish(
             tl.program_id(0), tl.num_programs(0),
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
             current + member * k * d, history + member * k * d, iteration, n_slots,
             report + member * (HEAD + k), flow, settles, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
-            COLUMNS, LEVELS,
+            LEVELS,
         )  # fmt: skip
         if origin is not None and last:
             begin_scores(
-                k, numbers, square_ptr, norm_ptr, rest_ptr, usual, summed,
+                k, frame, square_ptr, norm_ptr, rest_ptr, usual, summed,
                 lowered_ptr, start_ptr, single_ptr, terms_ptr, ALL,
             )  # fmt: skip
 
@@ -318,6 +377,6 @@ def queue_finish(
         sums, lattice.grid.bits, lattice.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.flow, run.settles, limit,
         *packing,
-        LIMBS=n_limbs, COLUMNS=min(MOST_COLUMNS, next_power(m - 1)), LEVELS=levels(run.current),
+        LIMBS=n_limbs, LEVELS=min(MOST_LEVELS, next_power(m - 1).bit_length() - 1),
         ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip

@@ -23,6 +23,7 @@ __all__ = [
     "add_halves",
     "begin_scores",
     "in_fixed_point",
+    "of_frame",
     "start_of",
     "store_bounds",
     "store_starts",
@@ -116,14 +117,24 @@ def terms_of(norm, rest, usual_norm, usual_rest, lowered, shift):
 
 
 @triton.jit
-def start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed):
+def of_frame(numbers):
+    """Return what starts take of the numbers of a frame: R, the largest r, the shift, the unit."""
+    largest_rest = tl.load(numbers + LARGEST_REST)
+    return (
+        tl.load(numbers + RADIUS),
+        largest_rest,
+        tl.load(numbers + SHIFT),
+        tl.load(numbers + UNIT),
+    )
+
+
+@triton.jit
+def start_of(square, norm, rest, usual_norm, usual_rest, frame, summed):
     """Return by how much scores are lowered, their starts, and :func:`terms_of` limits.
 
     The first as :func:`lloydia.exact.half_certificate.lowered` has it.
     """
-    radius = tl.load(numbers + RADIUS)
-    largest_rest = tl.load(numbers + LARGEST_REST)
-    shift = tl.load(numbers + SHIFT)
+    radius, largest_rest, shift, _ = frame
     B, g, usual_B, usual_g = (
         norm.to(tl.float64),
         rest.to(tl.float64),
@@ -144,13 +155,13 @@ def start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed):
 
 
 @triton.jit
-def store_starts(j, mask, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr):
+def store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr):
     """Store what :func:`start_of` returns; return starts as three float16 numbers, in a word."""
     tl.store(lowered_ptr + j, lowered, mask=mask)
     tl.store(terms_ptr + j, terms, mask=mask)
     tl.store(single_ptr + j, start.to(tl.float32), mask=mask)
     # A power of two.
-    left = start * (1.0 / tl.load(numbers + UNIT))
+    left = start * (1.0 / frame[3])
     word = tl.zeros(left.shape, tl.int64)
     for part in tl.static_range(3):
         half = to_half(left)
@@ -161,7 +172,7 @@ def store_starts(j, mask, lowered, start, terms, numbers, lowered_ptr, single_pt
 
 @triton.jit
 def begin_scores(
-    k, numbers, square_ptr, norm_ptr, rest_ptr, usual, summed, lowered_ptr, start_ptr, single_ptr,
+    k, frame, square_ptr, norm_ptr, rest_ptr, usual, summed, lowered_ptr, start_ptr, single_ptr,
     terms_ptr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Store what is left of packing, when all programs have stored their centres: at most ALL.
@@ -178,6 +189,6 @@ def begin_scores(
     usual_rest = usual_of(tl.sum(in_fixed_point(rest), 0), count)
     tl.store(usual, usual_norm)
     tl.store(usual + 1, usual_rest)
-    lowered, start, terms = start_of(square, norm, rest, usual_norm, usual_rest, numbers, summed)
-    word = store_starts(j, mask, lowered, start, terms, numbers, lowered_ptr, single_ptr, terms_ptr)
+    lowered, start, terms = start_of(square, norm, rest, usual_norm, usual_rest, frame, summed)
+    word = store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr)
     tl.store(start_ptr + j * WORDS, word, mask=mask)
