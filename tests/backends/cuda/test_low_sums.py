@@ -55,10 +55,10 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
     before = np.full(n, -1)
     for iteration in range(2 if n < MANY else 1):
         engine.iterate(False).result()
-        labels = engine.labels().numpy().copy()
+        labels = engine.labels().cpu().numpy().copy()
         expected = np.zeros((len(limbs), k, d + 1), dtype=np.int64)
         np.add.at(expected, (slice(None), labels), limbs)
-        assert (engine.run.sums.numpy().sum(axis=0) == expected).all()
+        assert (engine.run.sums.cpu().numpy().sum(axis=0) == expected).all()
         if iteration and k > 2 and there:
             # Rows are taken from the table, too.
             assert np.count_nonzero(labels != before) > low_sums.THREADS
