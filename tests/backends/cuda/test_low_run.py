@@ -34,12 +34,12 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     run = engine.run
     assert run.lattice is None
     grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
-    floats = run.numbers.numpy().view(np.float64)
+    floats = run.numbers.cpu().numpy().view(np.float64)
     m = d + 1
     assert (floats[:m] == grid.scale).all()
     assert (floats[m : 2 * m] == grid.quantum).all()
     assert (floats[2 * m : 3 * m] == 1.0 / grid.quantum).all()
-    assert (run.numbers.numpy()[4 * m : 5 * m] == grid.exponents).all()
+    assert (run.numbers.cpu().numpy()[4 * m : 5 * m] == grid.exponents).all()
     assert run.needs() == grid.n_limbs
 
 
@@ -99,8 +99,8 @@ def test_the_end_is_queued_with_the_last_iteration(d, monkeypatch):
     monkeypatch.setattr(type(engine.run), "end", None)
     engine.rewind(2)
     engine.assign()
-    labels, inertia = assign(X, engine.centers().numpy(), device="reference")
-    assert (engine.labels().numpy() == labels).all()
+    labels, inertia = assign(X, engine.centers().cpu().numpy(), device="reference")
+    assert (engine.labels().cpu().numpy() == labels).all()
     assert float(engine.inertia()) == inertia
     assert engine.full == (len(np.unique(labels)) == 4)
 
@@ -114,8 +114,8 @@ def test_what_was_queued_for_the_end_is_forgotten_where_a_rule_ends_a_run_before
     waiting[0].result()
     engine.rewind(1)
     engine.assign()
-    labels, inertia = assign(X, engine.centers().numpy(), device="reference")
-    assert (engine.labels().numpy() == labels).all()
+    labels, inertia = assign(X, engine.centers().cpu().numpy(), device="reference")
+    assert (engine.labels().cpu().numpy() == labels).all()
     assert float(engine.inertia()) == inertia
 
 

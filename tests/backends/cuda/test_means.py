@@ -48,8 +48,7 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     empty = (totals[:, :, -1] == 0).all(axis=0)
     expected = np.where(empty[:, None], old, means(totals, grid, dtype))
     current = torch.from_numpy(old.copy()).to(device)
-    history = torch.zeros((SLOTS, K, D), dtype=current.dtype, device=device)
-    history[3] = current
+    history = torch.full((SLOTS, K, D), torch.nan, dtype=current.dtype, device=device)
     report = torch.zeros((SLOTS, HEAD.value + K), dtype=torch.int64, device=device)
     flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
     flow[ITERATION.value], flow[N_CHANGED.value] = 7, 9
@@ -112,8 +111,7 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
     totals[0, 4] = 0
     flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
     current = torch.from_numpy(old.copy()).to(device)
-    history = torch.zeros((SLOTS, k, d), dtype=current.dtype, device=device)
-    history[0] = current
+    history = torch.full((SLOTS, k, d), torch.nan, dtype=current.dtype, device=device)
     report = torch.zeros((SLOTS, HEAD.value + k), dtype=torch.int64, device=device)
     centers, expected = (HalfCenters(halves, k, 64) for _ in range(2))
     centers.pack(halves, current, flow)
@@ -124,7 +122,11 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
         report, flow, 0, None, *centers.arguments(halves), LIMBS=1,
         LEVELS=min(7, next_power(d).bit_length() - 1), ALL=next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip
-    assert halted == np.array_equal(current.cpu().numpy(), old)
+    new, told = current.cpu().numpy(), report[1].cpu().numpy()
+    assert halted == np.array_equal(new, old)
+    shift, move = (0.0, 0.0) if halted else distance.movement(old, new)
+    assert distance.in_order(told[HEAD.value :].view(np.float64)) == shift
+    assert told[MOVE.value : MOVE.value + 1].view(np.float64)[0] == move
     expected.pack(halves, current, torch.zeros_like(flow))
     for name in PACKED:
         assert torch.equal(getattr(centers, name), getattr(expected, name)), name

@@ -1,6 +1,6 @@
 """The end of an iteration over rows of few features: a cluster's columns are looked at together.
 
-As :func:`lloydia.backends.cuda.means.finish`, with less waiting: every number is read once.
+As :func:`lloydia.backends.cuda.means.finish`, of several clusters, whose weights are a column.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ from lloydia.backends.cuda.prefetch import prefetch
 __all__ = ["label_and_sum"]
 
 LANES = tl.constexpr(THREADS)
-# Listed rows that a thread loads ahead: divisors of low_sums.STEP.  Those that are looked up are
-# scattered, and take longer to come.
+# Listed rows that a thread loads ahead.  Those that are looked up are scattered, and take longer to
+# come.
 AHEAD, AHEAD_SCATTERED = tl.constexpr(2), tl.constexpr(4)
 
 

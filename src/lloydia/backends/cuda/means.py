@@ -188,9 +188,10 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, lim
     tl.debug_barrier()
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
-        # All that is read is on its way together; from where all programs have counted.
+        # All that is read is on its way together.
         n_changed, n_rechecked = tl.load(flow + N_CHANGED), tl.load(flow + N_RECHECKED)
         n_spared = tl.load(flow + N_SPARED)
+        # From where all programs have counted.
         n_empty = tl.load(flow + N_EMPTY, volatile=True)
         halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
         if limit is not None:
@@ -272,6 +273,8 @@ def finish(
             old = tl.load(current + at, mask=mask, other=0.0)
             if PACKS:
                 m = tl.load(origin + f, mask=f < d, other=0.0)
+            # Threads that hold the same have all read it before one of them overwrites it.
+            tl.debug_barrier()
             a, a_low, a_place = significand(
                 sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
             )
