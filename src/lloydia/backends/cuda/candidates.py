@@ -34,8 +34,8 @@ from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
-    RESIDENT,
     START_WIDTH,
+    WIDEST_KEPT,
     error_of_sums,
     group_of,
     half_scores,
@@ -178,7 +178,7 @@ def nominate(
 
     They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
     """
-    wide, rows = halves.width > RESIDENT, halves.rows
+    wide, rows = halves.width > WIDEST_KEPT, halves.rows
     cut = Tiling.choose(wide)
     columns = min(centers.tile, cut.most_columns)
     programs = programs_each(cut.programs * processors(rows.device), rows.members)

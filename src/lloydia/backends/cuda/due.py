@@ -15,8 +15,8 @@ from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.half_rows import SHIFT, UNIT
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
-    RESIDENT,
     START_WIDTH,
+    WIDEST_KEPT,
     error_of_sums,
 )
 from lloydia.backends.cuda.launching import ceil_div, processors
@@ -119,7 +119,7 @@ def judge_due_kernel(
 def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
     """Queue the scores of the rows in `due`, as many as ``flow[N_DUE]`` says."""
     halves, packed, cut = scan.halves, scan.centers, scan.tiling
-    wide, n = halves.width > RESIDENT, scan.rows.n_samples
+    wide, n = halves.width > WIDEST_KEPT, scan.rows.n_samples
     launch(
         due_kernel, (min(ceil_div(n, cut.rows), SCORING * processors(due.device)), 1, 1),
         halves.high, halves.width, packed.high, packed.start, packed.single,

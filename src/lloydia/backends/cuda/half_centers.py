@@ -12,7 +12,7 @@ import triton.language as tl
 from lloydia.backends.cuda.flow import HALT, own_flow
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.half_rows import HalfRows
-from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT, START_WIDTH, error_of_sums
+from lloydia.backends.cuda.half_scores import CHUNK, START_WIDTH, WIDEST_KEPT, error_of_sums
 from lloydia.backends.cuda.launching import EXACT, ceil_div
 from lloydia.backends.cuda.packing import (
     WORDS,
@@ -131,7 +131,7 @@ def starts_kernel(
 
 def packs_ahead(k: int, width: int) -> bool:
     """Return whether the end of an iteration packs its centres, of this width in half precision."""
-    return k <= MOST_AHEAD and width <= RESIDENT
+    return k <= MOST_AHEAD and width <= WIDEST_KEPT
 
 
 class HalfCenters:

@@ -23,7 +23,7 @@ from lloydia.backends.cuda.extent import (
 from lloydia.backends.cuda.flow import first_row, programs_each
 from lloydia.backends.cuda.found_grid import found_lattice, queue_grid
 from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
-from lloydia.backends.cuda.half_scores import CHUNK, RESIDENT
+from lloydia.backends.cuda.half_scores import CHUNK, WIDEST_KEPT
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.plans import Layout, planned
@@ -56,7 +56,7 @@ ROUNDING, ROUNDING_DOUBLE = tl.constexpr(2.0**-23), tl.constexpr(2.0**-52)
 # Numbers that a program stores at a time, blocks of rows on their way, and programs a
 # multiprocessor, of float64 rows and of others.
 TILE, STAGES = 2048, 3
-DOUBLE_RESIDENT, RESIDENT_PROGRAMS = 2, 4
+DOUBLE_RESIDENT, RESIDENT = 2, 4
 # All that is of the rows.
 PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
 # What `numbers` has where, beside the scale and R.
@@ -65,7 +65,7 @@ SHIFT, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
 def padded(n_features: int) -> int:
     """Return the width of a stored row."""
-    if n_features <= RESIDENT:
+    if n_features <= WIDEST_KEPT:
         return next_power(n_features, 16)
     return ceil_div(n_features, CHUNK) * CHUNK
 
@@ -312,10 +312,10 @@ class HalfRows:
     def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
         rows, n = self.rows, self.rows.n_samples
-        wide = self.width > RESIDENT
+        wide = self.width > WIDEST_KEPT
         block = CHUNK if wide else self.width
         many = TILE // block
-        resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT_PROGRAMS
+        resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT
         programs = programs_each(resident * processors(rows.device), rows.members)
         launch(
             rows_kernel, (min(ceil_div(n, many), programs), 1, rows.members),

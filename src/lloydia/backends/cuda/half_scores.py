@@ -7,10 +7,18 @@ import triton.language as tl
 
 from lloydia.exact.half_certificate import summation
 
-__all__ = ["CHUNK", "GROUP", "RESIDENT", "START_WIDTH", "error_of_sums", "group_of", "half_scores"]
+__all__ = [
+    "CHUNK",
+    "GROUP",
+    "START_WIDTH",
+    "WIDEST_KEPT",
+    "error_of_sums",
+    "group_of",
+    "half_scores",
+]
 
-# Features that are worked on at a time where there are more than RESIDENT.
-CHUNK, RESIDENT = 64, 256
+# Features that are worked on at a time, and of the widest rows that programs keep: all are, then.
+CHUNK, WIDEST_KEPT = 64, 256
 # Where there are more than UNGROUPED, the sums of so many are added to each other in float32: that
 # takes as many registers again, and loses less.
 UNGROUPED, GROUP = 2048, 512

@@ -18,8 +18,8 @@ from lloydia.backends.cuda.half_frame import NUMBERS
 from lloydia.backends.cuda.half_rows import UNIT, HalfRows
 from lloydia.backends.cuda.half_scores import (
     CHUNK,
-    RESIDENT,
     START_WIDTH,
+    WIDEST_KEPT,
     group_of,
     half_scores,
 )
@@ -115,7 +115,7 @@ class Tiling:
         """Return the fastest measured on an H200 for a width of rows."""
         if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
-        if width <= RESIDENT:
+        if width <= WIDEST_KEPT:
             return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
         return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
 
@@ -276,7 +276,7 @@ class TensorScan:
         if self.resident:
             resident_scan(halves, packed, self.told, flow)
             return
-        wide = halves.width > RESIDENT
+        wide = halves.width > WIDEST_KEPT
         if wide and not group_of(halves.width):
             launch(
                 wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
