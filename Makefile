@@ -22,8 +22,8 @@ demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
 test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --pdb": one by one)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
 
-gpu-tests: $(KERNELS) ## run the tests that need a GPU
-	$(BIN)/python -m pytest tests/gpu $(ARGS)
+gpu-tests: $(KERNELS) ## run the tests that need a GPU, a few at a time: most of it is compiling kernels
+	$(BIN)/python -m pytest tests/gpu -n auto --maxprocesses 8 $(ARGS)
 
 lint: $(STAMP) ## check style, format and types
 	$(BIN)/ruff check .
