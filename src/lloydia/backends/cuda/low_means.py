@@ -1,6 +1,7 @@
 """The end of an iteration over rows of few features: a cluster's columns are looked at together.
 
-As :func:`lloydia.backends.cuda.means.finish`, of several clusters, whose weights are a column.
+As :func:`lloydia.backends.cuda.means.finish`, with less waiting: weights are a column of the
+sums, so that one read is for several clusters and all that is theirs.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import divide, ldexp
 from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
 from lloydia.backends.cuda.means import (
     CHANGED,
@@ -17,9 +17,10 @@ from lloydia.backends.cuda.means import (
     HEAD,
     MOVE,
     RECHECKED,
-    significand,
+    mean_of,
     within,
 )
+from lloydia.backends.cuda.significands import significand
 
 __all__ = ["conclude", "low_means", "read_tally", "ready_tally", "tally_of"]
 
@@ -62,14 +63,7 @@ def low_means(
         b = tl.sum(tl.where(weight, a, 0.0), 1)[:, None]
         b_low = tl.sum(tl.where(weight, a_low, 0.0), 1)[:, None]
         b_place = tl.sum(tl.where(weight, a_place, 0), 1)[:, None]
-        empty = b == 0.0
-        b = tl.where(empty, 1.0, b)
-        if current.dtype.element_ty == tl.float64:
-            q = divide(a, a_low, b, b_low)
-        else:
-            q = a / b
-        mean = ldexp(q, e - bits * (a_place - b_place))
-        new = tl.where(empty, old, mean.to(old.dtype))
+        new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
         tl.store(current + at, new, mask=mask)
         tl.store(history + new_slot + at, new, mask=mask)
         if iteration == 0:

@@ -49,8 +49,8 @@ LEAST_ROWS = 1 << 14
 # Of more clusters lists of features are no faster than low_moves; of more features they take long
 # to compile.
 MOST_CLUSTERS, MOST_FEATURES = 32, 5
-# Of up to so many limbs, no number loses bits when it is scaled (scales_of): but for 0, it is at
-# least 2**-90 then if it is float32, and the last bit of float64 ones at least 2**-720.
+# Of up to so many limbs, no number loses bits when it is scaled (scales_of): its last is at least
+# 2**-110 then if it is float32, whose least is 2**-149, and 2**-720 if float64, whose is 2**-1074.
 MOST_SPANNED, MOST_SPANNED_DOUBLE = tl.constexpr(3), tl.constexpr(16)
 # The rows of a thread that a table takes are a multiple of: those of a block, and those that it
 # loads ahead to move them.

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.distances import add_in_order
-from lloydia.backends.cuda.exact_numbers import divide, ldexp, two_sum
+from lloydia.backends.cuda.exact_numbers import divide, ldexp
 from lloydia.backends.cuda.flow import (
     HALT,
     ITERATION,
@@ -28,6 +28,7 @@ from lloydia.backends.cuda.half_frame import RADIUS
 from lloydia.backends.cuda.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.packing import add_halves, begin_scores, of_frame, store_bounds
 from lloydia.backends.cuda.recording import launch
+from lloydia.backends.cuda.significands import significand
 
 if TYPE_CHECKING:
     from lloydia.backends.cuda.batch_run import BatchRun
@@ -48,9 +49,8 @@ __all__ = [
     "SPARED",
     "conclude",
     "finish_kernel",
-    "limb_sum",
+    "mean_of",
     "queue_finish",
-    "significand",
     "within",
 ]
 
@@ -63,108 +63,24 @@ HEAD = tl.constexpr(8)
 RESIDENT, MOST_LEVELS = 16, 7
 # Centres whose movements may halt a run.
 MOST_LIMITED = 1_000_000
-# Sums of ordinary rows have no more limbs.
-FEW_LIMBS = tl.constexpr(2)
 # What finish_kernel packs centres by where it does not.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
 
 
 @triton.jit
-def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
-    """Return one limb of some sums, the replicas added; `offset` has two dimensions."""
-    at = sums + offset + limb * limb_size
-    if REPLICAS == 1:
-        return tl.load(at, mask=mask, other=0)
-    replica = tl.arange(0, REPLICAS) * replica_size
-    return tl.sum(tl.load(at[:, :, None] + replica, mask=mask[:, :, None], other=0), 2)
+def mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old):
+    """Return the new centre, and whether its cluster is empty, so that it is the old one.
 
-
-@triton.jit
-def significand_of_many(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Return what :func:`significand` does, of any number of limbs."""
-    one = tl.full((), 1, tl.int64)
-    half = one << (bits - 1)
-    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    none = tl.zeros_like(offset).to(tl.int64)
-    place = none
-    over = none
-    for i in range(n_limbs):
-        limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
-        over = (total + half) >> bits
-        digit = tl.where(limb > 0, total - (over << bits), total)
-        place = tl.where(digit != 0, none + limb, place)
-    last = place + (119 + bits) // bits
-    high = none.to(tl.float64)
-    low = high
-    over = none
-    for i in range(n_limbs):
-        limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
-        over = (total + half) >> bits
-        digit = tl.where(limb > 0, total - (over << bits), total)
-        top = digit.to(tl.float64)
-        rest = (digit - top.to(tl.int64)).to(tl.float64)
-        sum_high, error = two_sum(top, high * small)
-        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
-        used = (limb >= place) & (limb <= last)
-        high = tl.where(used, sum_high, high)
-        low = tl.where(used, sum_low, low)
-    return high, low, place
-
-
-@triton.jit
-def significand_of_few(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Return what :func:`significand` does, of at most FEW_LIMBS: all are on their way together."""
-    half = tl.full((), 1, tl.int64) << (bits - 1)
-    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
-    none = tl.zeros_like(offset).to(tl.int64)
-    # Those that are not there are 0, which changes nothing.
-    totals = ()
-    for limb in tl.static_range(FEW_LIMBS):
-        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
-        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
-    place = none
-    over = none
-    digits = ()
-    for i in tl.static_range(FEW_LIMBS):
-        total = totals[FEW_LIMBS - 1 - i] + over
-        over = (total + half) >> bits
-        digit = total if i == FEW_LIMBS - 1 else total - (over << bits)
-        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
-        digits = digits + (digit,)
-    last = place + (119 + bits) // bits
-    high = none.to(tl.float64)
-    low = high
-    for i in tl.static_range(FEW_LIMBS):
-        top = digits[i].to(tl.float64)
-        rest = (digits[i] - top.to(tl.int64)).to(tl.float64)
-        sum_high, error = two_sum(top, high * small)
-        sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
-        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
-        high = tl.where(used, sum_high, high)
-        low = tl.where(used, sum_low, low)
-    return high, low, place
-
-
-@triton.jit
-def significand(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
-):  # fmt: skip
-    """Return (high, low, place) of sums after the carry, as exact.means.significand does."""
-    if n_limbs <= FEW_LIMBS:
-        high, low, place = significand_of_few(
-            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
-        )
+    Of significands of sums and weights (:mod:`significands`), and the exponents of the sums.
+    """
+    empty = b == 0.0
+    b = tl.where(empty, 1.0, b)
+    if old.dtype == tl.float64:
+        q = divide(a, a_low, b, b_low)
     else:
-        high, low, place = significand_of_many(
-            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
-        )
-    return high, low, place
+        q = a / b
+    mean = ldexp(q, e - bits * (a_place - b_place))
+    return tl.where(empty, old, mean.to(old.dtype)), empty
 
 
 @triton.jit
@@ -188,10 +104,10 @@ def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, lim
     tl.debug_barrier()
     ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
-        # All that is read is on its way together.
+        # What is read is on its way together: nothing is stored in between.
         n_changed, n_rechecked = tl.load(flow + N_CHANGED), tl.load(flow + N_RECHECKED)
         n_spared = tl.load(flow + N_SPARED)
-        # From where all programs have counted.
+        # Volatile: other programs of this launch have counted there.
         n_empty = tl.load(flow + N_EMPTY, volatile=True)
         halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
         if limit is not None:
@@ -268,12 +184,13 @@ def finish(
             f = first + tl.arange(0, COLUMNS)
             mask = one[:, None] & (f < d)[None, :]
             at = j[:, None] * d + f[None, :]
-            # All that is read is on its way together: divisions are branches.
+            # All that is read is on its way together, the weight anew for each of several tiles: no
+            # load is moved over a division, which branches.
             e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
             old = tl.load(current + at, mask=mask, other=0.0)
             if PACKS:
                 m = tl.load(origin + f, mask=f < d, other=0.0)
-            # Threads that hold the same have all read it before one of them overwrites it.
+            # Threads that hold the same old centre have all read it before one overwrites it.
             tl.debug_barrier()
             a, a_low, a_place = significand(
                 sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
@@ -281,14 +198,7 @@ def finish(
             b, b_low, b_place = significand(
                 sums, row + d, one[:, None], n_limbs, bits, limb_size, 0, 1
             )
-            empty = b == 0.0
-            b = tl.where(empty, 1.0, b)
-            if current.dtype.element_ty == tl.float64:
-                q = divide(a, a_low, b, b_low)
-            else:
-                q = a / b
-            mean = ldexp(q, e - bits * (a_place - b_place))
-            new = tl.where(empty, old, mean.to(old.dtype))
+            new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
             tl.store(current + at, new, mask=mask)
             tl.store(history + new_slot + at, new, mask=mask)
             gap = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)

@@ -160,8 +160,9 @@ def store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr,
     tl.store(lowered_ptr + j, lowered, mask=mask)
     tl.store(terms_ptr + j, terms, mask=mask)
     tl.store(single_ptr + j, start.to(tl.float32), mask=mask)
+    _, _, _, unit = frame
     # A power of two.
-    left = start * (1.0 / frame[3])
+    left = start * (1.0 / unit)
     word = tl.zeros(left.shape, tl.int64)
     for part in tl.static_range(3):
         half = to_half(left)
