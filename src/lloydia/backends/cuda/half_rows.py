@@ -48,15 +48,15 @@ __all__ = [
 ]
 
 # Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
-# what float16, float32 and float64 lose near 0; twice a rounding of float32, and of float64.
+# what float16, float32 and float64 lose near 0; twice a rounding of float32.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
-ROUNDING, ROUNDING_DOUBLE = tl.constexpr(2.0**-23), tl.constexpr(2.0**-52)
+ROUNDING = tl.constexpr(2.0**-23)
 # Numbers that a program stores at a time, blocks of rows on their way, and programs a
 # multiprocessor, of float64 rows and of others.
 TILE, STAGES = 2048, 3
-DOUBLE_RESIDENT, RESIDENT = 2, 4
+DOUBLE_RESIDENT, RESIDENT = 3, 4
 # All that is of the rows.
 PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
 # What `numbers` has where, beside the scale and R.
@@ -96,10 +96,11 @@ def rows_kernel(
 ):  # fmt: skip
     """Store rows, and upper bounds of their norms and of what rounding left out.
 
-    In float32 but for float64 rows.  `bounds` are raised to those of the rows, if there are any.
-    Features are taken BLOCK at a time, which are all of them if not WIDE.
+    `bounds` are raised to those of the rows, if there are any.  Features are taken BLOCK at a time,
+    which are all of them if not WIDE.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
+    # In which x' is found: it is rounded to float32 then, in which all the rest is done.
     kind: tl.constexpr = tl.float64 if double else tl.float32
     begin = first_row(n)
     X += begin * d
@@ -112,8 +113,7 @@ def rows_kernel(
         bounds += tl.program_id(2).to(tl.int64) * 2 * d
     scale, radius = tl.load(numbers).to(kind), tl.load(numbers + RADIUS)
     # At most width + 2 roundings of positive numbers; twice that also covers their products.
-    grow = 1.0 + (width + 32).to(kind) * ROUNDING
-    rounding: tl.constexpr = ROUNDING_DOUBLE if double else ROUNDING
+    grow = 1.0 + (width + 32).to(tl.float32) * ROUNDING
     largest, smallest = no_magnitudes(ROWS, BLOCK, double)
     reach = tl.zeros((ROWS,), tl.float32)
     most_rest = tl.zeros((ROWS,), tl.float32)
@@ -125,8 +125,8 @@ def rows_kernel(
         rows = block * ROWS + tl.arange(0, ROWS)
         mask = rows < n
         at = rows.to(tl.int64)[:, None]
-        squares = tl.zeros((ROWS,), kind)
-        errors = tl.zeros((ROWS,), kind)
+        squares = tl.zeros((ROWS,), tl.float32)
+        errors = tl.zeros((ROWS,), tl.float32)
         for first in range(0, width if WIDE else BLOCK, BLOCK):
             if WIDE:
                 f = first + tl.arange(0, BLOCK)
@@ -140,17 +140,17 @@ def rows_kernel(
                     raise_bounds(bounds, most, below, f, d)
                     largest, smallest = no_magnitudes(ROWS, BLOCK, double)
             # 0 where no feature is; what is where no row is goes nowhere.
-            x = x * scale - m[None, :]
+            x = (x * scale - m[None, :]).to(tl.float32)
             high = to_half(x)
             tl.store(high_ptr + at * width + f[None, :], high, mask=mask[:, None])
-            h = high.to(kind)
+            h = high.to(tl.float32)
             squares += tl.sum(h * h, 1)
             errors += tl.sum((x - h) * (x - h), 1)
         squares *= grow
         norm = bound(squares)
         rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
-        # The subtraction was rounded, too, relative to what it gave.
-        rest += (norm + rest) * rounding
+        # x' was rounded, too, relative to what it is.
+        rest += (norm + rest) * ROUNDING
         tl.store(norm_ptr + rows, norm, mask=mask)
         tl.store(rest_ptr + rows, rest, mask=mask)
         reaches = tl.where(mask, norm + rest, 0.0)
