@@ -35,8 +35,8 @@ from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["has_table", "queue_table", "table_memory"]
 
-# Columns of a program, numbers of a tile that come to a thread, and rows that a program is worth.
-COLUMNS, NUMBERS, WORTH = tl.constexpr(16), tl.constexpr(4), tl.constexpr(256)
+# Rows that a program is worth.
+WORTH = tl.constexpr(256)
 # Words of shared memory, of which a program may have 48 KiB, that leave Triton some; tables take
 # multiples of so many, for kernels to be few.
 WORDS, STEP = 11520, 1024
@@ -47,15 +47,25 @@ COPIES = 8
 
 
 class Tiling(NamedTuple):
-    """Threads of a program; programs a multiprocessor, and registers that leave room for as many.
+    """How the rows are cut.
 
     No less is added together than there are threads: several would have the same, and each would
     add it.
+
+    Attributes
+    ----------
+    threads : int
+        Of a program.
+    resident, registers : int
+        Programs a multiprocessor, and registers of a thread that leave room for as many.
+    numbers : int
+        Of a tile, that come to a thread.
     """
 
     threads: int
     resident: int
     registers: int
+    numbers: int
 
     @staticmethod
     def choose(itemsize: int, d: int) -> Tiling:
@@ -64,7 +74,9 @@ class Tiling(NamedTuple):
         The more threads share a table, the fewer tables there are to be added to memory.  More
         registers are needed where numbers take two, or Triton knows nothing of where rows begin.
         """
-        return Tiling(256, 3, 80) if itemsize == 8 or d % 16 else Tiling(1024, 1, 64)
+        if itemsize == 8:
+            return Tiling(256, 3, 80, numbers=2)
+        return Tiling(256, 3, 80, numbers=4) if d % 16 else Tiling(1024, 1, 64, numbers=4)
 
 
 class Table(NamedTuple):
@@ -74,11 +86,14 @@ class Table(NamedTuple):
     ----------
     held : int
         Limbs: those that are mostly not 0.
+    columns : int
+        Of a row: those of a program.
     each : int
         Columns of a row that come to a thread, where d is a multiple of 16; numbers that it moves
         together.
     pitch : int
-        Words from the sums of one copy to the next, so that copies begin in different banks.
+        Words from the sums of one copy to the next: more than columns, so that copies, and
+        clusters, begin in different banks.
     copies : int
         Of the sums of each cluster.
     words : int
@@ -86,6 +101,7 @@ class Table(NamedTuple):
     """
 
     held: int
+    columns: int
     each: int
     pitch: int
     copies: int
@@ -94,15 +110,15 @@ class Table(NamedTuple):
     @staticmethod
     def of(k: int, itemsize: int) -> Table | None:
         """Return that of k clusters of rows of a type, None if there is no room."""
-        held, each = (2, 2) if itemsize == 8 else (1, 4)
-        pitch = COLUMNS.value + COLUMNS.value // each
-        for copies in (COPIES, 1):
+        held, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
+        for copies, beside in ((COPIES, columns // each), (1, columns // each), (1, 2)):
+            pitch = columns + beside
             # Two words for a sum, and one that counts rows.  One more cluster than there are: rows
             # that are not there would all add their zeros to one that is busy.
             words = (k + 1) * (2 * held * pitch * copies + 1)
             if words <= WORDS:
                 reserved = min(WORDS, ceil_div(words, STEP) * STEP)
-                return Table(held, each, pitch, copies, reserved)
+                return Table(held, columns, each, pitch, copies, reserved)
         return None
 
 
@@ -127,7 +143,7 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 
 @triton.jit
-def place_of(column, EACH: tl.constexpr):
+def place_of(column, COLUMNS: tl.constexpr, EACH: tl.constexpr):
     """Return where a column is among a cluster's.
 
     Columns that different threads, of EACH, add at the same moment lie side by side: in different
@@ -209,8 +225,8 @@ def count(
 @triton.jit
 def flush(
     table, sums, k, d, first, bits, limb_size, size,
-    EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr, HELD: tl.constexpr,
-    THREADS: tl.constexpr,
+    COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    HELD: tl.constexpr, THREADS: tl.constexpr,
 ):  # fmt: skip
     """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
     tl.debug_barrier()
@@ -219,7 +235,7 @@ def flush(
         j, column = cell // COLUMNS, cell % COLUMNS
         f = first + column
         real = (cell < k * COLUMNS) & (f < d)
-        at = tl.where(real, j * (PITCH * COPIES) + place_of(column, EACH), 0)
+        at = tl.where(real, j * (PITCH * COPIES) + place_of(column, COLUMNS, EACH), 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
         for limb in tl.static_range(HELD):
             total = tl.zeros((THREADS,), tl.int64)
@@ -236,9 +252,9 @@ def flush(
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
     X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
-    THREADS: tl.constexpr, LIMBS: tl.constexpr, HELD: tl.constexpr, EACH: tl.constexpr,
-    PITCH: tl.constexpr, COPIES: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr,
-    OPERANDS: tl.constexpr, LATER: tl.constexpr,
+    THREADS: tl.constexpr, NUMBERS: tl.constexpr, LIMBS: tl.constexpr, HELD: tl.constexpr,
+    COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
 
@@ -267,7 +283,7 @@ def table_kernel(
     column = tl.arange(0, COLUMNS)
     # The rows of a warp add to different copies.
     copy = tl.arange(0, ROWS)[:, None] % COPIES
-    place = place_of(column, EACH)[None, :] + copy * PITCH
+    place = place_of(column, COLUMNS, EACH)[None, :] + copy * PITCH
     f = first + column
     scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
     quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
@@ -299,7 +315,9 @@ def table_kernel(
             p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
             PITCH * COPIES, HELD, LIMBS, EACH, MOVING, OPERANDS, LATER,
         )  # fmt: skip
-    flush(table, sums, k, d, first, bits, limb_size, size, EACH, PITCH, COPIES, HELD, THREADS)
+    flush(
+        table, sums, k, d, first, bits, limb_size, size, COLUMNS, EACH, PITCH, COPIES, HELD, THREADS
+    )
 
 
 def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
@@ -308,8 +326,9 @@ def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
     assert table is not None
     held = min(table.held, n_limbs)
     return {
-        "THREADS": cut.threads, "LIMBS": n_limbs, "HELD": held, "EACH": table.each,
-        "PITCH": table.pitch, "COPIES": table.copies, "RESERVE": reserve(table.words),
+        "THREADS": cut.threads, "NUMBERS": cut.numbers, "LIMBS": n_limbs, "HELD": held,
+        "COLUMNS": table.columns, "EACH": table.each, "PITCH": table.pitch,
+        "COPIES": table.copies, "RESERVE": reserve(table.words),
         "MOVING": moving(table.each), "OPERANDS": operands(6, table.each),
         "LATER": moving_later(n_limbs - held), "num_warps": cut.threads // 32,
         "maxnreg": cut.registers, **EXACT,
@@ -337,12 +356,13 @@ def queue_table(
     """
     members, n_limbs, k, m = sums.shape
     n, itemsize = X.shape[-2], X.element_size()
-    blocks = ceil_div(m - 1, COLUMNS.value)
+    options = options_of(k, m - 1, itemsize, n_limbs)
+    blocks = ceil_div(m - 1, options["COLUMNS"])
     # Of a data set by itself no more than have room: others would begin when these have ended.
     resident = Tiling.choose(itemsize, m - 1).resident * processors(X.device)
     most = programs_each(max(1, resident // blocks), members)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
         X, n, m - 1, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
-        lattice.grid.bits, memory, **options_of(k, m - 1, itemsize, n_limbs),
+        lattice.grid.bits, memory, **options,
     )  # fmt: skip
