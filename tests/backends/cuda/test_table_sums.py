@@ -12,12 +12,15 @@ from compiling import compiles, said_by
 from lloydia.backends import choose
 from lloydia.backends.cuda import table_sums
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
+from lloydia.backends.cuda.later_limbs import moving_later
 from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.shared_table import moving
 from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.table_sums import Table, has_table, queue_table, table_memory
+from lloydia.backends.cuda.table_sums import Table, Tiling, has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
+from ptx import evaluate
 
 COMPILE = """
 import triton
@@ -52,13 +55,76 @@ print(compiled.asm["ptx"])
 ])  # fmt: skip
 def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
     ptx = said_by(f"KIND, K, D, LIMBS = {kind!r}, {k}, {d}, {limbs}\n{COMPILE}", tmp_path)
-    each, held = (2, 2) if kind == "fp64" else (4, 1)
-    # Of the numbers of a thread, those that are moved together; in each limb.
+    itemsize, held = (8, 2) if kind == "fp64" else (4, 1)
+    cut = Tiling.choose(itemsize, d)
+    # The numbers of a thread are moved together; in each limb, of each tile.
     words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|left|\[place)", ptx)
-    together = ["atom"] * 2 * each + ["red"] * 2 * each
-    assert words == together * held
+    together = ["atom"] * 2 * cut.numbers + ["red"] * 2 * cut.numbers
+    assert words == together * held * cut.ahead
     # What is left of each goes to memory.
-    assert len(re.findall(r"@there red\.relaxed\.gpu", ptx)) == each * (limbs - held)
+    assert (
+        len(re.findall(r"@there red\.relaxed\.gpu", ptx))
+        == cut.numbers * (limbs - held) * cut.ahead
+    )
+
+
+@pytest.mark.parametrize("each", [1, 2, 4])
+def test_what_moves_sums_of_two_words(each):
+    """The PTX that no interpreter runs: sums modulo 2**64, whatever is added and taken."""
+    rng, ptx = np.random.default_rng(each), moving(each)
+    size, shared, expected = 400, {}, dict.fromkeys(range(0, 40, 4), 0)
+    nobody = 36
+    for _ in range(300):
+        to, off = 4 * rng.integers(0, 9, each), 4 * rng.integers(0, 9, each)
+        takes = rng.integers(-1, 2, each)
+        values = rng.integers(-(2**46), 2**46, each) >> rng.integers(0, 46, each)
+        off = np.where(takes < 0, nobody, off)
+        halves = values & 0xFFFFFFFF, (values >> 32) & 0xFFFFFFFF
+        operands = [0] * each
+        for operand in (to, off, *halves, np.full(each, size), takes):
+            operands += [int(x) for x in operand]
+        evaluate(ptx, operands, shared)
+        for i in range(each):
+            expected[to[i]] += int(values[i])
+            expected[off[i]] -= int(values[i])
+    del expected[nobody]
+    for at, total in expected.items():
+        assert shared[at] + (shared[at + size] << 32) == total % 2**64
+
+
+@pytest.mark.parametrize("each", [1, 2, 4])
+@pytest.mark.parametrize("limbs", [1, 3])
+def test_what_moves_later_limbs(each, limbs):
+    """The PTX that no interpreter runs: each limb goes where it belongs, from -1 comes nothing."""
+    rng, ptx = np.random.default_rng(each), moving_later(limbs, each)
+    bits, m, k, sums_at = 42, 5, 6, 8 * 10**9
+    limb_size = k * m
+    memory, expected = {}, np.zeros((limbs, k, m), dtype=np.int64)
+    shift = 1.5 * 2.0**52 * 2.0**-3
+    for _ in range(200):
+        to, off = rng.integers(0, k, each), rng.integers(-1, k, each)
+        column = rng.integers(0, m, each)
+        left = rng.uniform(-(2.0**-4), 2.0**-4, each) * rng.choice([0.0, 1.0], each, p=[0.8, 0.2])
+        left[rng.random(each) < 0.1] = -0.0
+        # Some have a lower word of zeros.
+        left = np.where(rng.random(each) < 0.5, np.rint(left * 2.0**20) * 2.0**-20, left)
+        operands = [0] * each
+        operands += [sums_at] * each + [8 * limb_size] * each
+        operands += [int(x) for x in (*to, *off)] + [m] * each + [int(x) for x in column]
+        operands += [float(x) for x in left] + [shift] * each + [bits] * each
+        evaluate(ptx, operands, memory=memory)
+        quantum, rest = np.full(each, 2.0**-3), left
+        for limb in range(limbs):
+            quantum = quantum * 2.0**-bits
+            whole = np.rint(rest / quantum)
+            rest = rest - whole * quantum
+            np.add.at(expected[limb], (to, column), whole.astype(np.int64))
+            there = off >= 0
+            np.subtract.at(expected[limb], (off[there], column[there]), whole[there].astype(int))
+    found = np.zeros(limbs * limb_size, dtype=np.uint64)
+    for at, total in memory.items():
+        found[(at - sums_at) // 8] = total
+    assert (found.view(np.int64) == expected.ravel()).all()
 
 
 def lattice_of(X, n=None):

@@ -17,7 +17,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.flow import HALT, N_CHANGED, first_row, own_flow, programs_each
 from lloydia.backends.cuda.lane_sums import shifts_of
-from lloydia.backends.cuda.later_limbs import move_later, moving_later
+from lloydia.backends.cuda.later_limbs import move_later, moving_later, operands_later
 from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.shared_table import (
@@ -59,24 +59,30 @@ class Tiling(NamedTuple):
     resident, registers : int
         Programs a multiprocessor, and registers of a thread that leave room for as many.
     numbers : int
-        Of a tile, that come to a thread.
+        Of a tile, that come to a thread, which moves them together.
+    ahead : int
+        Tiles that are on their way.
     """
 
     threads: int
     resident: int
     registers: int
     numbers: int
+    ahead: int
 
     @staticmethod
     def choose(itemsize: int, d: int) -> Tiling:
-        """Return the fastest measured on an H200 whose numbers all stay in registers.
+        """Return the threads and registers that were fastest on an H200, and what has room there.
 
         The more threads share a table, the fewer tables there are to be added to memory.  More
         registers are needed where numbers take two, or Triton knows nothing of where rows begin.
+        Tiles are on their way for as long as the others are added, so more than two should be.
         """
         if itemsize == 8:
-            return Tiling(256, 3, 80, numbers=2)
-        return Tiling(256, 3, 80, numbers=4) if d % 16 else Tiling(1024, 1, 64, numbers=4)
+            return Tiling(256, 3, 80, numbers=2, ahead=3)
+        if d % 16:
+            return Tiling(256, 3, 80, numbers=4, ahead=2)
+        return Tiling(1024, 1, 64, numbers=4, ahead=3)
 
 
 class Table(NamedTuple):
@@ -89,8 +95,7 @@ class Table(NamedTuple):
     columns : int
         Of a row: those of a program.
     each : int
-        Columns of a row that come to a thread, where d is a multiple of 16; numbers that it moves
-        together.
+        Columns of a row that come to a thread, where d is a multiple of 16.
     pitch : int
         Words from the sums of one copy to the next: more than columns, so that copies, and
         clusters, begin in different banks.
@@ -144,12 +149,12 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 @triton.jit
 def place_of(column, COLUMNS: tl.constexpr, EACH: tl.constexpr):
-    """Return where a column is among a cluster's.
+    """Return where a column is among a cluster's: the sum of two numbers.
 
     Columns that different threads, of EACH, add at the same moment lie side by side: in different
-    banks.
+    banks.  All of a thread have the first number in common; the second is known beforehand.
     """
-    return column % EACH * (COLUMNS // EACH) + column // EACH
+    return column // EACH, column % EACH * (COLUMNS // EACH)
 
 
 @triton.jit
@@ -175,29 +180,35 @@ def values(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.const
 
 @triton.jit
 def move(
-    p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
-    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr, EACH: tl.constexpr,
+    p, to, off, f, shifts, bits, table, k, start, beside, size, sums, m, limb_size,
+    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr, NUMBERS: tl.constexpr,
     MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
+    LATER_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
-    The table has `size` sums of a limb, APART for each cluster, where `place` is that of a
-    number; `sums` are those in memory, of limb 0, m for each cluster.
+    The table has `size` sums of a limb, APART for each cluster, where a number's is at `start` +
+    `beside`; `sums` are those in memory, of limb 0, m for each cluster.
     """
     # What is taken from no cluster is taken from that which is none.
     left = tl.where(off < 0, k, off)[:, None]
     to, off, f = to[:, None], off[:, None], f[None, :]
+    # Of a thread's numbers, those of a row have addresses of which one is looked for.
+    to_start, left_start = to * APART + start, left * APART + start
     for limb in tl.static_range(HELD):
         # See :mod:`lloydia.backends.cuda.lane_sums`.
         shifted = p + shifts[limb]
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
-        at = place + 2 * limb * size
-        move_long(table, to * APART + at, left * APART + at, size, v, off, EACH, MOVING, OPERANDS)
         p = p - (shifted - shifts[limb])
+        at = 2 * limb * size
+        move_long(
+            table, to_start + at + beside, left_start + at + beside, size, v, off,
+            NUMBERS, MOVING, OPERANDS,
+        )  # fmt: skip
     if HELD < LIMBS:
         move_later(
             p, to, off, f, shifts[HELD - 1], bits, sums + HELD * limb_size, m, limb_size,
-            LIMBS - HELD, LATER,
+            LIMBS - HELD, NUMBERS, LATER, LATER_OPERANDS,
         )  # fmt: skip
 
 
@@ -235,7 +246,8 @@ def flush(
         j, column = cell // COLUMNS, cell % COLUMNS
         f = first + column
         real = (cell < k * COLUMNS) & (f < d)
-        at = tl.where(real, j * (PITCH * COPIES) + place_of(column, COLUMNS, EACH), 0)
+        start, beside = place_of(column, COLUMNS, EACH)
+        at = tl.where(real, j * (PITCH * COPIES) + start + beside, 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
         for limb in tl.static_range(HELD):
             total = tl.zeros((THREADS,), tl.int64)
@@ -252,9 +264,10 @@ def flush(
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
     X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
-    THREADS: tl.constexpr, NUMBERS: tl.constexpr, LIMBS: tl.constexpr, HELD: tl.constexpr,
-    COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
-    RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
+    THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
+    HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr,
+    COPIES: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    LATER: tl.constexpr, LATER_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
 
@@ -283,7 +296,8 @@ def table_kernel(
     column = tl.arange(0, COLUMNS)
     # The rows of a warp add to different copies.
     copy = tl.arange(0, ROWS)[:, None] % COPIES
-    place = place_of(column, COLUMNS, EACH)[None, :] + copy * PITCH
+    start, beside = place_of(column, COLUMNS, EACH)
+    start, beside = start[None, :] + copy * PITCH, beside[None, :]
     f = first + column
     scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
     quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
@@ -293,28 +307,49 @@ def table_kernel(
         # No float32 number is so small that its limbs would underflow.
         quantum = quantum / scale
     shifts = shifts_of(quantum, bits, HELD)
-    # What is loaded is of the next tile, and of the one after it.
-    row = rows_of(program, changed_rows, n_changed, ROWS)
-    coming, leaving, x = values(X, labels, row, program, changed_old, n_changed, d, f, k, ROWS)
-    row = rows_of(program + programs, changed_rows, n_changed, ROWS)
+    # What is loaded of the next tiles stays in its registers until it is added: to move it from one
+    # register to another would be to wait for it.
+    next_rows = ()
+    rows = ()
+    for i in tl.static_range(AHEAD):
+        tile = program + i * programs
+        next_rows = next_rows + (rows_of(tile, changed_rows, n_changed, ROWS),)
+        rows = rows + (rows_of(tile + AHEAD * programs, changed_rows, n_changed, ROWS),)
+    loaded = ()
+    for i in tl.static_range(AHEAD):
+        tile = program + i * programs
+        loaded = loaded + (
+            values(X, labels, next_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
+        )
     # Programs of all columns share this out, while their first rows are on their way.  Two rows a
     # thread are waited for together.
     count(
         table, 2 * HELD * size, labels, changed_rows, changed_old, n_changed,
         tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
     )  # fmt: skip
-    for tile in tl.range(program, tl.cdiv(n_changed, ROWS), programs, num_stages=1):
-        to, off, p = coming, leaving, x.to(kind).to(tl.float64)
-        coming, leaving, x = values(
-            X, labels, row, tile + programs, changed_old, n_changed, d, f, k, ROWS
-        )
-        row = rows_of(tile + 2 * programs, changed_rows, n_changed, ROWS)
-        if double:
-            p *= scale
-        move(
-            p, to, off, f, shifts, bits, table, k, place, size, sums, m, limb_size,
-            PITCH * COPIES, HELD, LIMBS, EACH, MOVING, OPERANDS, LATER,
-        )  # fmt: skip
+    for first_tile in tl.range(program, tl.cdiv(n_changed, ROWS), AHEAD * programs, num_stages=1):
+        coming_rows = ()
+        coming = ()
+        for i in tl.static_range(AHEAD):
+            tile = first_tile + i * programs
+            to, off, x = loaded[i]
+            p = x.to(kind).to(tl.float64)
+            if double:
+                p *= scale
+            if tile * ROWS < n_changed:
+                move(
+                    p, to, off, f, shifts, bits, table, k, start, beside, size, sums, m, limb_size,
+                    PITCH * COPIES, HELD, LIMBS, NUMBERS, MOVING, OPERANDS, LATER, LATER_OPERANDS,
+                )  # fmt: skip
+            # In the registers that are free now.
+            after = tile + AHEAD * programs
+            coming = coming + (
+                values(X, labels, rows[i], after, changed_old, n_changed, d, f, k, ROWS),
+            )
+            coming_rows = coming_rows + (
+                rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
+            )
+        rows, loaded = coming_rows, coming
     flush(
         table, sums, k, d, first, bits, limb_size, size, COLUMNS, EACH, PITCH, COPIES, HELD, THREADS
     )
@@ -326,11 +361,12 @@ def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
     assert table is not None
     held = min(table.held, n_limbs)
     return {
-        "THREADS": cut.threads, "NUMBERS": cut.numbers, "LIMBS": n_limbs, "HELD": held,
-        "COLUMNS": table.columns, "EACH": table.each, "PITCH": table.pitch,
+        "THREADS": cut.threads, "NUMBERS": cut.numbers, "AHEAD": cut.ahead, "LIMBS": n_limbs,
+        "HELD": held, "COLUMNS": table.columns, "EACH": table.each, "PITCH": table.pitch,
         "COPIES": table.copies, "RESERVE": reserve(table.words),
-        "MOVING": moving(table.each), "OPERANDS": operands(6, table.each),
-        "LATER": moving_later(n_limbs - held), "num_warps": cut.threads // 32,
+        "MOVING": moving(cut.numbers), "OPERANDS": operands(6, cut.numbers),
+        "LATER": moving_later(n_limbs - held, cut.numbers),
+        "LATER_OPERANDS": operands_later(cut.numbers), "num_warps": cut.threads // 32,
         "maxnreg": cut.registers, **EXACT,
     }  # fmt: skip
 
