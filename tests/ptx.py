@@ -1,6 +1,7 @@
 """PTX that kernels have inline, evaluated for one thread: a few instructions of it.
 
-PTX ISA, "Instruction Set".  Registers hold bits; memory is a dict from addresses to integers.
+PTX ISA, "Instruction Set".  Registers hold bits; memory is a dict from addresses to integers.  What
+is declared is for compilers to check, as is the scope of names.
 """
 
 from __future__ import annotations

@@ -23,7 +23,11 @@ from nasty import rows_of
 from ptx import evaluate
 
 COMPILE = """
+import subprocess
+from pathlib import Path
+
 import triton
+import triton.backends.nvidia
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -43,8 +47,10 @@ source = ASTSource(
 )
 rest = {n: x for n, x in options.items() if n not in names}
 compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=rest)
-assert compiled.asm["cubin"]
 print(compiled.asm["ptx"])
+Path(CUBIN).write_bytes(compiled.asm["cubin"])
+tool = Path(triton.backends.nvidia.__file__).parent / "bin" / "cuobjdump"
+print("SASS", subprocess.run([tool, "-sass", CUBIN], stdout=-1, text=True, check=True).stdout)
 """
 
 
@@ -54,13 +60,20 @@ print(compiled.asm["ptx"])
     ("fp64", 256, 64, 2),
 ])  # fmt: skip
 def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
-    ptx = said_by(f"KIND, K, D, LIMBS = {kind!r}, {k}, {d}, {limbs}\n{COMPILE}", tmp_path)
+    case = f"KIND, K, D, LIMBS, CUBIN = {kind!r}, {k}, {d}, {limbs}, {str(tmp_path / 'cubin')!r}"
+    ptx, sass = said_by(f"{case}\n{COMPILE}", tmp_path).split("SASS")
     itemsize, held = (8, 2) if kind == "fp64" else (4, 1)
     cut = Tiling.choose(itemsize, d)
     # The numbers of a thread are moved together; in each limb, of each tile.
-    words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|left|\[place)", ptx)
-    together = ["atom"] * 2 * cut.numbers + ["red"] * 2 * cut.numbers
+    words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|\[place)", ptx)
+    # First what clusters gain, then what others lose.
+    together = (["atom"] * cut.numbers + ["red"] * cut.numbers) * 2
     assert words == together * held * cut.ahead
+    # Nothing that is moved, or on its way, leaves the registers meanwhile.
+    codes = re.findall(r"(ATOMS\.ADD R\d|STL|LDL)", sass)
+    atomic = [i for i, code in enumerate(codes) if code.startswith("ATOMS")]
+    assert len(atomic) == words.count("atom")
+    assert len(atomic) == atomic[-1] - atomic[0] + 1
     # What is left of each goes to memory.
     assert (
         len(re.findall(r"@there red\.relaxed\.gpu", ptx))
@@ -98,22 +111,27 @@ def test_what_moves_later_limbs(each, limbs):
     """The PTX that no interpreter runs: each limb goes where it belongs, from -1 comes nothing."""
     rng, ptx = np.random.default_rng(each), moving_later(limbs, each)
     bits, m, k, sums_at = 42, 5, 6, 8 * 10**9
-    limb_size = k * m
-    memory, expected = {}, np.zeros((limbs, k, m), dtype=np.int64)
-    shift = 1.5 * 2.0**52 * 2.0**-3
+    # Rows that are not there join cluster k, of which there is no sum.
+    limb_size = (k + 1) * m
+    memory, expected = {}, np.zeros((limbs, k + 1, m), dtype=np.int64)
+    quanta = 2.0 ** -rng.integers(3, 9, m)
     for _ in range(200):
         to, off = rng.integers(0, k, each), rng.integers(-1, k, each)
         column = rng.integers(0, m, each)
-        left = rng.uniform(-(2.0**-4), 2.0**-4, each) * rng.choice([0.0, 1.0], each, p=[0.8, 0.2])
+        quantum = quanta[column]
+        left = rng.uniform(-0.5, 0.5, each) * quantum
+        left[rng.random(each) < 0.6] = 0.0
         left[rng.random(each) < 0.1] = -0.0
         # Some have a lower word of zeros.
         left = np.where(rng.random(each) < 0.5, np.rint(left * 2.0**20) * 2.0**-20, left)
+        absent = (left == 0) & (rng.random(each) < 0.5)
+        to, off = np.where(absent, k, to), np.where(absent, -1, off)
         operands = [0] * each
         operands += [sums_at] * each + [8 * limb_size] * each
         operands += [int(x) for x in (*to, *off)] + [m] * each + [int(x) for x in column]
-        operands += [float(x) for x in left] + [shift] * each + [bits] * each
+        operands += [float(x) for x in (*left, *(1.5 * 2.0**52 * quantum))] + [bits] * each
         evaluate(ptx, operands, memory=memory)
-        quantum, rest = np.full(each, 2.0**-3), left
+        rest = left
         for limb in range(limbs):
             quantum = quantum * 2.0**-bits
             whole = np.rint(rest / quantum)
@@ -123,7 +141,9 @@ def test_what_moves_later_limbs(each, limbs):
             np.subtract.at(expected[limb], (off[there], column[there]), whole[there].astype(int))
     found = np.zeros(limbs * limb_size, dtype=np.uint64)
     for at, total in memory.items():
-        found[(at - sums_at) // 8] = total
+        place = (at - sums_at) // 8
+        assert place % limb_size < k * m
+        found[place] = total
     assert (found.view(np.int64) == expected.ravel()).all()
 
 

@@ -30,31 +30,32 @@ __all__ = [
 def moving(each: int) -> str:
     """Return the PTX of :func:`move_long` for so many integers of a thread.
 
-    All lower words are added to, and taken from, before any carry is asked for: it may come to the
-    upper word at any time, and so they are waited for together.
+    All lower words are added to before any carry is asked for: it may come to the upper word at any
+    time, and so they are waited for together.  Then all are taken from, in the same way.
     """
     # Number i of each operand; the dummies of the result come first.
     to, off, lower, upper, size, takes = (
         [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(6)
     )
-    begin, take, end, end_taking = [], [], [], []
+    some, begin, end, take, end_taking = [], [], [], [], []
     for i in range(each):
+        some.append(f"setp.ge.or.s32 some, {takes[i]}, 0, some;")
         begin.append(f"atom.shared.add.u32 before{i}, [{to[i]}], {lower[i]};")
-        begin.append(f"setp.ge.or.s32 some, {takes[i]}, 0, some;")
-        take.append(f"neg.s32 word, {lower[i]};")
-        take.append(f"atom.shared.add.u32 left{i}, [{off[i]}], word;")
-        end.append(f"add.cc.u32 word, before{i}, {lower[i]};")
-        end.append(f"addc.u32 word, {upper[i]}, 0;")
-        end.append(f"add.u32 place, {to[i]}, {size[i]};")
-        end.append("red.shared.add.u32 [place], word;")
-        end_taking.append(f"sub.cc.u32 word, left{i}, {lower[i]};")
-        end_taking.append(f"subc.u32 word, 0, {upper[i]};")
-        end_taking.append(f"add.u32 place, {off[i]}, {size[i]};")
-        end_taking.append("red.shared.add.u32 [place], word;")
-    words = ", ".join(f"before{i}, left{i}" for i in range(each))
+        end += [
+            f"add.cc.u32 word, before{i}, {lower[i]};", f"addc.u32 word, {upper[i]}, 0;",
+            f"add.u32 place, {to[i]}, {size[i]};", "red.shared.add.u32 [place], word;",
+        ]  # fmt: skip
+        take += [
+            f"neg.s32 word, {lower[i]};", f"atom.shared.add.u32 before{i}, [{off[i]}], word;",
+        ]  # fmt: skip
+        end_taking += [
+            f"sub.cc.u32 word, before{i}, {lower[i]};", f"subc.u32 word, 0, {upper[i]};",
+            f"add.u32 place, {off[i]}, {size[i]};", "red.shared.add.u32 [place], word;",
+        ]  # fmt: skip
+    words = ", ".join(f"before{i}" for i in range(each))
     return "\n".join([
         "{", ".reg .pred some;", f".reg .u32 place, word, {words};", "setp.ne.s32 some, 0, 0;",
-        *begin, "@!some bra END;", *take, "END:", *end, "@!some bra DONE;", *end_taking, "DONE:",
+        *some, *begin, *end, "@!some bra DONE;", *take, *end_taking, "DONE:",
         *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
     ])  # fmt: skip
 

@@ -76,7 +76,7 @@ class Tiling(NamedTuple):
 
         The more threads share a table, the fewer tables there are to be added to memory.  More
         registers are needed where numbers take two, or Triton knows nothing of where rows begin.
-        Tiles are on their way for as long as the others are added, so more than two should be.
+        Tiles are on their way while all but one are added: three are, if registers allow it.
         """
         if itemsize == 8:
             return Tiling(256, 3, 80, numbers=2, ahead=3)
@@ -159,7 +159,11 @@ def place_of(column, COLUMNS: tl.constexpr, EACH: tl.constexpr):
 
 @triton.jit
 def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
-    """Return a tile's rows, 0 where none is."""
+    """Return a tile's rows, 0 where none is.
+
+    Tiles up to three turns of the loop past the last are within 32 bits: placed.MOST_ROWS leaves
+    room.
+    """
     at = tile * ROWS + tl.arange(0, ROWS)
     return tl.load(changed_rows + at, mask=at < n_changed, other=0)
 
