@@ -1,7 +1,7 @@
 """PTX that kernels have inline, evaluated for one thread: a few instructions of it.
 
-PTX ISA, "Instruction Set".  Registers hold bits; memory is a dict from addresses to integers.  What
-is declared is for compilers to check, as is the scope of names.
+PTX ISA, "Instruction Set".  Registers hold bits; memory is a dict from addresses to integers.
+Declarations are ignored, and any name is a register: that is for compilers to check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def signed(bits: int, width: int) -> int:
 
 
 class Thread:
-    """A thread that runs PTX with operands: integers, or numbers that stand for their bits."""
+    """A thread that runs PTX with operands: integers, or floats, of which it takes the bits."""
 
     def __init__(self, operands: Sequence[int | float], shared: dict, memory: dict) -> None:
         self.values: dict[str, int] = {

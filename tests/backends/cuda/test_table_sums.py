@@ -69,7 +69,7 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
     # First what clusters gain, then what others lose.
     together = (["atom"] * cut.numbers + ["red"] * cut.numbers) * 2
     assert words == together * held * cut.ahead
-    # Nothing that is moved, or on its way, leaves the registers meanwhile.
+    # No register is spilled between the first addition that is waited for and the last.
     codes = re.findall(r"(ATOMS\.ADD R\d|STL|LDL)", sass)
     atomic = [i for i, code in enumerate(codes) if code.startswith("ATOMS")]
     assert len(atomic) == words.count("atom")
@@ -214,14 +214,14 @@ def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
 def test_the_largest_integers_of_a_grid(dtype, bits):
     least = np.finfo(dtype).eps / 2
     X = np.array([[1 - least, -1 + least, 1.0, -1.0, 2.0**-bits, -(2.0**-bits), 0.0, 0.75, -0.5]])
-    # 1 is the largest magnitude here, hence below 2**1: two to a limb less than the others.
+    # With a 1 a column's exponent would be that of numbers below 2, and its integers half as large.
     X = np.concatenate([X, X * 0.5, -X, np.where(np.abs(X) == 1, 1 - least, X)]).astype(dtype)
     X[:, 2:4] *= 1 - least
     n = 2 ** (62 - bits)
     rows, lattice = lattice_of(X, n)
     assert lattice.grid.bits == bits
     limbs = sums.limbs(X, None, lattice.grid)
-    assert np.abs(limbs[0]).max() == 2**bits
+    assert np.abs(limbs[0][:, :-1]).max() == np.rint((1 - float(least)) * 2.0**bits)
     totals = torch.zeros(
         (1, len(limbs), 3, X.shape[1] + 1), dtype=torch.int64, device=place("cuda")
     )
@@ -248,10 +248,9 @@ def test_a_run_that_has_halted_adds_nothing():
     (2_000, 3, 9, 3), (1_500, 40, 40, 3), (2_000, 5, 40, 1), (5_000, 40, 32, 5), (5_000, 5, 32, 2),
 ])  # fmt: skip
 def test_programs_share_the_rows(n, k, d, count, monkeypatch):
-    """Programs that rows are left for, and programs that none are, add to memory once each.
+    """Several programs share the rows that change; those that none are left for add nothing.
 
-    In the third case, and the last, rows are more than programs, of several columns, count at a
-    time.
+    In the third case, and the last, one program for some columns has all rows.
     """
     monkeypatch.setattr(table_sums, "processors", lambda device: count)
     X = rows_of("gauss", n, d, "float32", seed=2)
@@ -270,7 +269,7 @@ def test_programs_share_the_rows(n, k, d, count, monkeypatch):
 
 @pytest.mark.parametrize("k", [2, 40])
 def test_carries_whatever_the_signs(k):
-    """Words that go round once a row or oftener, up and down."""
+    """Lower words that go over in nearly every addition, up and down."""
     n, d = 600, 16
     rng = np.random.default_rng(5)
     X = np.where(rng.random((n, d)) < 0.5, -1.0, 1.0) * (1.0 - 2.0 ** -rng.integers(1, 25, (n, d)))

@@ -1,4 +1,4 @@
-"""What numbers leave beyond the limbs that tables hold: later limbs, which go to memory at once.
+"""What numbers leave beyond the limbs that tables hold: it goes directly to global memory.
 
 That is mostly 0, of float32 rows, so it costs a comparison.
 """
@@ -17,7 +17,7 @@ __all__ = ["move_later", "moving_later", "operands_later"]
 def moving_later(limbs: int, each: int) -> str:
     """Return the PTX that moves so many later limbs of so many numbers of a thread.
 
-    Only where some number leaves anything are places looked for, and its limbs.
+    Only where some number leaves anything are its address and its limbs computed.
     """
     # Number i of each operand; the dummies of the result come first.
     sums, limb_size, to, off, m, column, left, shift, bits = (
@@ -56,7 +56,7 @@ def moving_later(limbs: int, each: int) -> str:
     return "\n".join([
         "{", ".reg .pred none, there;", ".reg .b32 number;",
         ".reg .b64 to, off, v, any, number64;", ".reg .f64 left, sum, shift, finer;",
-        # But for their signs.
+        # -0.0 is nothing, too.
         *any_left, "and.b64 any, any, 0x7FFFFFFFFFFFFFFF;", "setp.eq.s64 none, any, 0;",
         "@none bra DONE;", *steps, "DONE:", *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
     ])  # fmt: skip
@@ -72,10 +72,11 @@ def move_later(
     p, to, off, f, shift, bits, sums, m, limb_size,
     LIMBS: tl.constexpr, EACH: tl.constexpr, LATER: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
-    """Move the limbs of what is left of numbers, mostly 0, from and to sums in memory.
+    """Move the limbs of what is left of numbers, mostly 0, from and to sums in global memory.
 
     Those of columns f, of which clusters have m; `off` is negative where there is none to take
-    from.  `shift` is that of the limb before.  EACH of a thread's are looked at together, by what
+    from, and `to` is beyond the last where there is no row: what is left is 0 there.  `shift` is
+    that of the limb before.  EACH of a thread's are looked at together, by what
     :func:`moving_later` and :func:`operands_later` give.
     """
     if COMPILED:

@@ -1,8 +1,8 @@
-"""A table of 32-bit integers that a program has to itself: shared memory, which adds at once.
+"""A table of 32-bit integers that a program has to itself: shared memory, added to atomically.
 
-All threads of a program reach it, and no other.  Vectors of places have an entry for each thread,
-or several: what several threads held would be added by each.  The interpreter, which knows no
-shared memory, takes memory that it is given.
+All threads of a program reach it, and no other.  Vectors of places have an entry for each thread at
+least: of shorter ones several threads have copies, and each would be added.  The interpreter, which
+knows no shared memory, takes memory that it is given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def moving(each: int) -> str:
     """Return the PTX of :func:`move_long` for so many integers of a thread.
 
     All lower words are added to before any carry is asked for: it may come to the upper word at any
-    time, and so they are waited for together.  Then all are taken from, in the same way.
+    time, and so they are waited for together.  Where some number leaves a cluster, all are then
+    subtracted in the same way: others from a place that is spare.
     """
     # Number i of each operand; the dummies of the result come first.
     to, off, lower, upper, size, takes = (
@@ -61,7 +62,10 @@ def moving(each: int) -> str:
 
 
 def operands(count: int, each: int) -> str:
-    """Return the constraints of so many operands, of so many integers of a thread."""
+    """Return the constraints of `count` operands, of `each` integers of a thread.
+
+    After as many dummy results.
+    """
     return ",".join(["=r"] * each + ["r"] * (count * each))
 
 

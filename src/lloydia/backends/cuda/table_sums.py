@@ -4,7 +4,7 @@ Where a table of all clusters' sums of some columns has room in a multiprocessor
 sorted: a program adds those of its share up in a table of its own, and then the table to memory.  A
 sum takes two words, of which the lower one's carry goes to the upper one, so a table holds what
 memory would, modulo :math:`2^{64}`, whatever the order.  What later limbs hold, which is seldom
-anything of float32 rows, is added to memory at once.
+anything of float32 rows, is added directly to global memory.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from lloydia.backends.cuda.sums import Lattice
 
 __all__ = ["has_table", "queue_table", "table_memory"]
 
-# Rows that a program is worth.
+# Changed rows for which one more program pays.
 WORTH = tl.constexpr(256)
-# Words of shared memory, of which a program may have 48 KiB, that leave Triton some; tables take
-# multiples of so many, for kernels to be few.
+# Words that a table takes at most, of the 48 KiB of shared memory that a program may declare:
+# Triton needs the rest.  Smaller ones are a multiple of STEP, so that few kernels are compiled.
 WORDS, STEP = 11520, 1024
 # Features, at most: of more, sorting is little beside adding.
 TABLE_FEATURES = 256
@@ -49,8 +49,8 @@ COPIES = 8
 class Tiling(NamedTuple):
     """How the rows are cut.
 
-    No less is added together than there are threads: several would have the same, and each would
-    add it.
+    A tile has a number a thread at least: of a smaller one Triton gives several threads the same,
+    and each would add it.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Tiling(NamedTuple):
 
         The more threads share a table, the fewer tables there are to be added to memory.  More
         registers are needed where numbers take two, or Triton knows nothing of where rows begin.
-        Tiles are on their way while all but one are added: three are, if registers allow it.
+        While a tile is added the next ones are loaded: two, where there are registers for three.
         """
         if itemsize == 8:
             return Tiling(256, 3, 80, numbers=2, ahead=3)
@@ -86,7 +86,7 @@ class Tiling(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a program's table has for clusters, and for rows that are not there.
+    """The layout of a program's table: of k clusters, and a spare one for rows that are not there.
 
     Attributes
     ----------
@@ -95,7 +95,8 @@ class Table(NamedTuple):
     columns : int
         Of a row: those of a program.
     each : int
-        Columns of a row that come to a thread, where d is a multiple of 16.
+        Columns of a row that come to a thread where d is a multiple of 16; columns are laid out for
+        that case.
     pitch : int
         Words from the sums of one copy to the next: more than columns, so that copies, and
         clusters, begin in different banks.
@@ -116,8 +117,8 @@ class Table(NamedTuple):
     def of(k: int, itemsize: int) -> Table | None:
         """Return that of k clusters of rows of a type, None if there is no room."""
         held, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
-        for copies, beside in ((COPIES, columns // each), (1, columns // each), (1, 2)):
-            pitch = columns + beside
+        for copies, padding in ((COPIES, columns // each), (1, columns // each), (1, 2)):
+            pitch = columns + padding
             # Two words for a sum, and one that counts rows.  One more cluster than there are: rows
             # that are not there would all add their zeros to one that is busy.
             words = (k + 1) * (2 * held * pitch * copies + 1)
@@ -169,7 +170,7 @@ def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
 
 
 @triton.jit
-def values(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.constexpr):
+def load_tile(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.constexpr):
     """Return what the rows of a tile join, k where none is, what they leave, and features of them.
 
     They leave -1 if they were nowhere.
@@ -191,13 +192,14 @@ def move(
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
-    The table has `size` sums of a limb, APART for each cluster, where a number's is at `start` +
-    `beside`; `sums` are those in memory, of limb 0, m for each cluster.
+    Numbers p are of shape (rows, columns).  The table has `size` sums of a limb, APART for each
+    cluster, where a number's is at `start` + `beside`; `sums` are those in global memory, of limb
+    0, m for each cluster.
     """
-    # What is taken from no cluster is taken from that which is none.
+    # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
     left = tl.where(off < 0, k, off)[:, None]
     to, off, f = to[:, None], off[:, None], f[None, :]
-    # Of a thread's numbers, those of a row have addresses of which one is looked for.
+    # A thread computes one address a row: those of its other columns differ by constants.
     to_start, left_start = to * APART + start, left * APART + start
     for limb in tl.static_range(HELD):
         # See :mod:`lloydia.backends.cuda.lane_sums`.
@@ -221,7 +223,7 @@ def count(
     table, counts, labels, changed_rows, changed_old, n_changed, program, programs,
     TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """Count the rows of this program's share that clusters gain and lose: some rows a thread.
+    """Count the rows that clusters gain and lose: of a share among programs of all columns.
 
     A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
     """
@@ -280,7 +282,7 @@ def table_kernel(
     ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
     size = (k + 1) * (PITCH * COPIES)
-    # It is this program's own: nobody need be waited for.
+    # Shared memory, which nobody else writes: the launch before this one need not be waited for.
     empty_table(table, 2 * HELD * size + k, THREADS)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
@@ -308,11 +310,11 @@ def table_kernel(
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
     if not double:
-        # No float32 number is so small that its limbs would underflow.
+        # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
         quantum = quantum / scale
     shifts = shifts_of(quantum, bits, HELD)
-    # What is loaded of the next tiles stays in its registers until it is added: to move it from one
-    # register to another would be to wait for it.
+    # A turn of the loop adds AHEAD tiles, and loads what comes after each into the registers that
+    # it had: a copy from other registers would wait for what is loaded.
     next_rows = ()
     rows = ()
     for i in tl.static_range(AHEAD):
@@ -323,7 +325,7 @@ def table_kernel(
     for i in tl.static_range(AHEAD):
         tile = program + i * programs
         loaded = loaded + (
-            values(X, labels, next_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
+            load_tile(X, labels, next_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
         )
     # Programs of all columns share this out, while their first rows are on their way.  Two rows a
     # thread are waited for together.
@@ -348,7 +350,7 @@ def table_kernel(
             # In the registers that are free now.
             after = tile + AHEAD * programs
             coming = coming + (
-                values(X, labels, rows[i], after, changed_old, n_changed, d, f, k, ROWS),
+                load_tile(X, labels, rows[i], after, changed_old, n_changed, d, f, k, ROWS),
             )
             coming_rows = coming_rows + (
                 rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
