@@ -17,7 +17,8 @@ from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.shared_table import moving
 from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.table_sums import Table, Tiling, has_table, queue_table, table_memory
+from lloydia.backends.cuda.table_layout import Table, Tiling
+from lloydia.backends.cuda.table_sums import has_table, queue_table, table_memory
 from lloydia.exact import sums
 from nasty import rows_of
 from ptx import evaluate
