@@ -75,7 +75,7 @@ class Thread:
         if operation in ("atom", "red"):
             memory = self.memories["shared" if "shared" in parts else "global"]
             *to, place, value = names
-            address = self.get(place[1:-1])
+            address = sum(map(self.get, place[1:-1].split("+")))
             before = memory.get(address, 0)
             memory[address] = (before + self.get(value)) & mask
             if to:

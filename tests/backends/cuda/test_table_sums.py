@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
@@ -18,7 +20,13 @@ from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.shared_table import moving
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.backends.cuda.table_layout import Table, Tiling
-from lloydia.backends.cuda.table_sums import has_table, queue_table, table_memory
+from lloydia.backends.cuda.table_sums import (
+    exchanged,
+    has_table,
+    places_of,
+    queue_table,
+    table_memory,
+)
 from lloydia.exact import sums
 from nasty import rows_of
 from ptx import evaluate
@@ -32,9 +40,11 @@ import triton.backends.nvidia
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from lloydia.backends.cuda.table_layout import Table, Tiling
 from lloydia.backends.cuda.table_sums import options_of, table_kernel
 
-options = options_of(K, D, 8 if KIND == "fp64" else 4, LIMBS)
+itemsize = 8 if KIND == "fp64" else 4
+options = options_of(Table.of(K, itemsize, D), Tiling.choose(itemsize, D), LIMBS)
 names = table_kernel.arg_names
 constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
 types = {"X": f"*{KIND}", "lattice": "*fp64", "sums": "*i64"}
@@ -66,7 +76,7 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
     itemsize, held = (8, 2) if kind == "fp64" else (4, 1)
     cut = Tiling.choose(itemsize, d)
     # The numbers of a thread are moved together; in each limb, of each tile.
-    words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|\[place)", ptx)
+    words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|\[[^]]+\+)", ptx)
     # First what clusters gain, then what others lose.
     together = (["atom"] * cut.numbers + ["red"] * cut.numbers) * 2
     assert words == together * held * cut.ahead
@@ -85,8 +95,9 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
 @pytest.mark.parametrize("each", [1, 2, 4])
 def test_what_moves_sums_of_two_words(each):
     """The PTX that no interpreter runs: sums modulo 2**64, whatever is added and taken."""
-    rng, ptx = np.random.default_rng(each), moving(each)
-    size, shared, expected = 400, {}, dict.fromkeys(range(0, 40, 4), 0)
+    size = 100
+    rng, ptx = np.random.default_rng(each), moving(each, size)
+    shared, expected = {}, dict.fromkeys(range(0, 40, 4), 0)
     nobody = 36
     for _ in range(300):
         to, off = 4 * rng.integers(0, 9, each), 4 * rng.integers(0, 9, each)
@@ -95,7 +106,7 @@ def test_what_moves_sums_of_two_words(each):
         off = np.where(takes < 0, nobody, off)
         halves = values & 0xFFFFFFFF, (values >> 32) & 0xFFFFFFFF
         operands = [0] * each
-        for operand in (to, off, *halves, np.full(each, size), takes):
+        for operand in (to, off, *halves, takes):
             operands += [int(x) for x in operand]
         evaluate(ptx, operands, shared)
         for i in range(each):
@@ -103,7 +114,7 @@ def test_what_moves_sums_of_two_words(each):
             expected[off[i]] -= int(values[i])
     del expected[nobody]
     for at, total in expected.items():
-        assert shared[at] + (shared[at + size] << 32) == total % 2**64
+        assert shared[at] + (shared[at + 4 * size] << 32) == total % 2**64
 
 
 @pytest.mark.parametrize("each", [1, 2, 4])
@@ -189,7 +200,9 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
     ("zeros", "float32", 300, 16, 33, 2**15), ("subnormal", "float32", 300, 11, 7, 10**6),
     ("tiny", "float64", 300, 32, 3, None), ("constant", "float64", 60, 10, 4, 10**6),
     ("gauss", "float64", 300, 17, 234, None), ("wide", "float64", 300, 9, 29, 10**6),
-    ("gauss", "float64", 300, 16, 279, 10**6), ("outlier", "float32", 300, 17, 310, None),
+    ("gauss", "float64", 300, 16, 348, 10**6), ("outlier", "float32", 300, 17, 348, None),
+    ("wide", "float64", 300, 32, 88, 10**6), ("gauss", "float32", 300, 48, 348, 10**6),
+    ("gauss", "float64", 300, 21, 150, None),
     ("gauss", "float32", 1, 256, 2, None),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
@@ -302,15 +315,58 @@ def test_what_one_limb_leaves_is_in_the_second(large):
     assert np.array_equal(found, sums.accumulate(limbs, new, 5))
 
 
+@triton.jit
+def layout_kernel(
+    x, y, columns, places,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    row, column = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    at = row * COLUMNS + column
+    tl.store(y + at, exchanged(tl.load(x + at), row, EACH))
+    added, place = places_of(row, COLUMNS, EACH, COPIES)
+    tl.store(columns + at, added)
+    tl.store(places + at, place)
+
+
+@pytest.mark.parametrize("k", [30, 88, 150, 300])
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("d", [64, 65])
+def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, d):
+    table = Table.of(k, itemsize, d)
+    columns, each, copies = table.columns, table.each, table.copies
+    assert each == (1 if d % 16 else 16 // itemsize)
+    rows = 32 * each // columns
+    device = place("cuda")
+    x = torch.randn((2 * rows, columns), device=device)
+    y, found = torch.empty_like(x), torch.empty((2, *x.shape), dtype=torch.int32, device=device)
+    layout_kernel[(1,)](
+        x, y, *found, ROWS=2 * rows, COLUMNS=columns, EACH=each, COPIES=copies, num_warps=1
+    )
+    # Each number is once in its row, and goes where its column is.
+    added, places = found.cpu().numpy()
+    assert (np.sort(added) == np.arange(columns)).all()
+    assert np.array_equal(y.cpu().numpy(), np.take_along_axis(x.cpu().numpy(), added, axis=1))
+    assert (places < copies * columns).all()
+    assert all(len({*row}) == columns for row in places)
+    for c in range(each):
+        # What a warp adds at a time, of rows of one cluster: each thread has `each` columns.
+        together = places[:rows, c::each].ravel()
+        most = max(np.bincount(together % 32))
+        # Without copies for all, rows of one cluster meet in the sum of a column: nowhere else.
+        assert len({*together}) == copies * columns
+        assert most == 32 // (copies * columns)
+
+
 def test_which_rows_are_added_up_by_tables():
     def copies(k, dtype, d=64):
         X = torch.zeros((1, d), dtype=dtype)
-        return Table.of(k, X.element_size()).copies if has_table(X, k, None) else 0
+        return Table.of(k, X.element_size(), d).copies if has_table(X, k, None) else 0
 
-    assert [copies(k, torch.float32) for k in (2, 34, 35, 310, 311)] == [8, 8, 1, 1, 0]
-    assert [copies(k, torch.float64) for k in (2, 28, 29, 279, 280)] == [8, 8, 1, 1, 0]
-    assert [copies(k, torch.float16) for k in (34, 310, 311)] == [8, 1, 0]
-    assert [copies(2, torch.float32, d) for d in (9, 256, 257)] == [8, 8, 0]
+    assert [copies(k, torch.float32) for k in (2, 176, 177, 348, 349)] == [2, 2, 1, 1, 0]
+    assert [copies(k, torch.float64) for k in (2, 88, 89, 176, 177)] == [4, 4, 2, 2, 1]
+    assert [copies(k, torch.float64) for k in (348, 349)] == [1, 0]
+    assert [copies(k, torch.float16) for k in (176, 348, 349)] == [2, 1, 0]
+    assert [copies(2, torch.float32, d) for d in (9, 256, 257)] == [2, 2, 0]
     assert not has_table(torch.zeros((1, 9)), 2, torch.ones(1))
 
 

@@ -27,16 +27,16 @@ __all__ = [
 ]
 
 
-def moving(each: int) -> str:
-    """Return the PTX of :func:`move_long` for so many integers of a thread.
+def moving(each: int, size: int) -> str:
+    """Return the PTX of :func:`move_long` for so many integers of a thread, and that `size`.
 
     All lower words are added to before any carry is asked for: it may come to the upper word at any
     time, and so they are waited for together.  Where some number leaves a cluster, all are then
     subtracted in the same way: others from a place that is spare.
     """
     # Number i of each operand; the dummies of the result come first.
-    to, off, lower, upper, size, takes = (
-        [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(6)
+    to, off, lower, upper, takes = (
+        [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(5)
     )
     some, begin, end, take, end_taking = [], [], [], [], []
     for i in range(each):
@@ -44,18 +44,18 @@ def moving(each: int) -> str:
         begin.append(f"atom.shared.add.u32 before{i}, [{to[i]}], {lower[i]};")
         end += [
             f"add.cc.u32 word, before{i}, {lower[i]};", f"addc.u32 word, {upper[i]}, 0;",
-            f"add.u32 place, {to[i]}, {size[i]};", "red.shared.add.u32 [place], word;",
+            f"red.shared.add.u32 [{to[i]}+{4 * size}], word;",
         ]  # fmt: skip
         take += [
             f"neg.s32 word, {lower[i]};", f"atom.shared.add.u32 before{i}, [{off[i]}], word;",
         ]  # fmt: skip
         end_taking += [
             f"sub.cc.u32 word, before{i}, {lower[i]};", f"subc.u32 word, 0, {upper[i]};",
-            f"add.u32 place, {off[i]}, {size[i]};", "red.shared.add.u32 [place], word;",
+            f"red.shared.add.u32 [{off[i]}+{4 * size}], word;",
         ]  # fmt: skip
     words = ", ".join(f"before{i}" for i in range(each))
     return "\n".join([
-        "{", ".reg .pred some;", f".reg .u32 place, word, {words};", "setp.ne.s32 some, 0, 0;",
+        "{", ".reg .pred some;", f".reg .u32 word, {words};", "setp.ne.s32 some, 0, 0;",
         *some, *begin, *end, "@!some bra DONE;", *take, *end_taking, "DONE:",
         *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
     ])  # fmt: skip
@@ -116,6 +116,12 @@ def own_table(memory, RESERVE: tl.constexpr):
 
 
 @triton.jit
+def entry(table, at):
+    """Return an entry of the table, from which others are counted as from its beginning."""
+    return table + 4 * at if COMPILED else table + at
+
+
+@triton.jit
 def add_any(table, at, values):
     """Add values, as many as there are threads, to entries of the table, also where they are 0."""
     if COMPILED:
@@ -154,25 +160,25 @@ def add_two(table, first, second, one, other, mask):
 
 @triton.jit
 def move_long(
-    table, to, off, size, values, takes,
-    EACH: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    table, to, off, values, takes,
+    SIZE: tl.constexpr, EACH: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add integers of 64 bits to sums of as many, and take them from others.
 
     Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.  A
-    sum's lower word is the entry at its place, its upper word is `size` entries later.  EACH of a
-    thread's are moved together, by what :func:`moving` gives, and :func:`operands` for 6 operands.
+    sum's lower word is the entry at its place, its upper word is SIZE entries later.  EACH of a
+    thread's are moved together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:
         tl.inline_asm_elementwise(
             MOVING, OPERANDS,
-            [table + 4 * to, table + 4 * off, lower, upper, 4 * size, takes],
+            [table + 4 * to, table + 4 * off, lower, upper, takes],
             dtype=tl.int32, is_pure=False, pack=EACH,
         )  # fmt: skip
     else:
-        add_long(table, to, size, values)
-        add_long(table, off, size, -values)
+        add_long(table, to, SIZE, values)
+        add_long(table, off, SIZE, -values)
 
 
 @triton.jit

@@ -1,4 +1,9 @@
-"""How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`."""
+"""How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`.
+
+A warp adds 32 numbers at a time, and waits for as many cycles as the busiest of 32 banks of shared
+memory is asked for.  So what it adds at a time is spread over the banks as far as can be known
+before the clusters are: a row's numbers lie side by side, and rows begin in different places.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,12 @@ from lloydia.backends.cuda.launching import ceil_div
 __all__ = ["WORDS", "Table", "Tiling"]
 
 # Words that a table takes at most, of the 48 KiB of shared memory that a program may declare:
-# Triton needs the rest.  Smaller ones are a multiple of STEP, so that few kernels are compiled.
-WORDS, STEP = 11520, 1024
-# Copies of the sums of few clusters: as many as a warp has rows at most, which then never meet.
-COPIES = 8
+# Triton needs the rest.
+WORDS = 11520
+# Clusters that tables have room for are a multiple of it, so that few kernels are compiled.
+STEP = 32
+# Words, a bank each.
+BANKS = 32
 
 
 class Tiling(NamedTuple):
@@ -45,17 +52,20 @@ class Tiling(NamedTuple):
 
         The more threads share a table, the fewer tables there are to be added to memory.  More
         registers are needed where numbers take two, or Triton knows nothing of where rows begin.
-        While a tile is added the next ones are loaded: two, where there are registers for three.
+        While a tile is added the next ones are loaded.
         """
         if itemsize == 8:
             return Tiling(256, 3, 80, numbers=2, ahead=3)
         if d % 16:
             return Tiling(256, 3, 80, numbers=4, ahead=2)
-        return Tiling(1024, 1, 64, numbers=4, ahead=3)
+        return Tiling(1024, 1, 64, numbers=4, ahead=2)
 
 
 class Table(NamedTuple):
-    """The layout of a program's table: of k clusters, and a spare one for rows that are not there.
+    """The layout of a program's table, for clusters and one more: of rows that are not there.
+
+    First come the lower words of the sums of a limb, then its upper words; then the next limb; at
+    last what counts rows.  The sums of a cluster are as many as a row has columns, for each copy.
 
     Attributes
     ----------
@@ -64,34 +74,46 @@ class Table(NamedTuple):
     columns : int
         Of a row: those of a program.
     each : int
-        Columns of a row that come to a thread where d is a multiple of 16; columns are laid out for
-        that case.
-    pitch : int
-        Words from the sums of one copy to the next: more than columns, so that copies, and
-        clusters, begin in different banks.
+        Columns, side by side, of a row that come to a thread.
     copies : int
         Of the sums of each cluster.
-    words : int
-        All that is reserved.
+    clusters : int
+        That there is room for.
     """
 
     held: int
     columns: int
     each: int
-    pitch: int
     copies: int
-    words: int
+    clusters: int
 
     @staticmethod
-    def of(k: int, itemsize: int) -> Table | None:
-        """Return that of k clusters of rows of a type, None if there is no room."""
+    def of(k: int, itemsize: int, d: int) -> Table | None:
+        """Return that of k clusters of rows of d numbers of a type, None if there is no room."""
         held, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
-        for copies, padding in ((COPIES, columns // each), (1, columns // each), (1, 2)):
-            pitch = columns + padding
-            # Two words for a sum, and one that counts rows.  One more cluster than there are: rows
-            # that are not there would all add their zeros to one that is busy.
-            words = (k + 1) * (2 * held * pitch * copies + 1)
-            if words <= WORDS:
-                reserved = min(WORDS, ceil_div(words, STEP) * STEP)
-                return Table(held, columns, each, pitch, copies, reserved)
+        if d % 16:
+            # Triton does not know that these are loaded at once.
+            each = 1
+        copies = BANKS // columns
+        while copies:
+            table = Table(held, columns, each, copies, ceil_div(k + 1, STEP) * STEP)
+            most = WORDS // table.words_each
+            if k < most:
+                return table._replace(clusters=min(most, table.clusters))
+            copies //= 2
         return None
+
+    @property
+    def words_each(self) -> int:
+        """Words of a cluster: two a sum, and one that counts rows."""
+        return 2 * self.held * self.columns * self.copies + 1
+
+    @property
+    def words(self) -> int:
+        """Of all clusters."""
+        return self.clusters * self.words_each
+
+    @property
+    def size(self) -> int:
+        """Sums of a limb."""
+        return self.clusters * self.columns * self.copies

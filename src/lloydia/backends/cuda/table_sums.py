@@ -22,6 +22,7 @@ from lloydia.backends.cuda.launching import EXACT, INTERPRETED, ceil_div, proces
 from lloydia.backends.cuda.recording import launch
 from lloydia.backends.cuda.shared_table import (
     add,
+    entry,
     move_long,
     moving,
     operands,
@@ -45,7 +46,7 @@ TABLE_FEATURES = 256
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether rows, without weights, are added up by tables of k clusters."""
     few = X.shape[-1] <= TABLE_FEATURES and weights is None
-    return few and Table.of(k, X.element_size()) is not None
+    return few and Table.of(k, X.element_size(), X.shape[-1]) is not None
 
 
 def table_memory(device: torch.device) -> torch.Tensor | None:
@@ -64,12 +65,42 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 @triton.jit
 def place_of(column, COLUMNS: tl.constexpr, EACH: tl.constexpr):
-    """Return where a column is among a cluster's: the sum of two numbers.
+    """Return where a column is among a cluster's: those that threads add at a time side by side."""
+    return column % EACH * (COLUMNS // EACH) + column // EACH
 
-    Columns that different threads, of EACH, add at the same moment lie side by side: in different
-    banks.  All of a thread have the first number in common; the second is known beforehand.
+
+@triton.jit
+def places_of(row, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
+    """Return the columns that rows have where :func:`exchanged` is done, and where those are.
+
+    Rows of a warp that add the same columns at a time add to different copies.
     """
-    return column // EACH, column % EACH * (COLUMNS // EACH)
+    column = tl.arange(0, COLUMNS)[None, :] ^ (row % EACH)
+    return column, place_of(column, COLUMNS, EACH) + row // EACH % COPIES * COLUMNS
+
+
+@triton.jit
+def exchanged(x, row, EACH: tl.constexpr):
+    """Return rows where what was in column c is in column c ^ (row % EACH).
+
+    So the rows of a warp, EACH after EACH, add different columns at a time: to different banks.
+    """
+    ROWS: tl.constexpr = x.shape[0]
+    COLUMNS: tl.constexpr = x.shape[1]
+    if EACH > 1:
+        x = swapped(x.reshape(ROWS, COLUMNS // 2, 2), row % 2 == 1)
+    if EACH > 2:
+        tl.static_assert(EACH == 4)
+        halves = x.reshape(ROWS, COLUMNS // 4, 2, 2).permute(0, 1, 3, 2)
+        x = swapped(halves, (row // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
+    return x.reshape(ROWS, COLUMNS)
+
+
+@triton.jit
+def swapped(pairs, where):
+    """Return pairs, along the last axis, the other way round where it is so."""
+    first, second = pairs.split()
+    return tl.join(tl.where(where, second, first), tl.where(where, first, second))
 
 
 @triton.jit
@@ -99,31 +130,28 @@ def load_tile(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.co
 
 @triton.jit
 def move(
-    p, to, off, f, shifts, bits, table, k, start, beside, size, sums, m, limb_size,
-    APART: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr, NUMBERS: tl.constexpr,
-    MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
+    p, to, off, f, shifts, bits, places, k, sums, m, limb_size,
+    APART: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
+    NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
     LATER_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
-    Numbers p are of shape (rows, columns).  The table has `size` sums of a limb, APART for each
-    cluster, where a number's is at `start` + `beside`; `sums` are those in global memory, of limb
-    0, m for each cluster.
+    Numbers p, and their columns f, are of shape (rows, columns).  The table has SIZE sums of a
+    limb, APART for each cluster, and `places` are a number's of cluster 0; `sums` are those in
+    global memory, of limb 0, m for each cluster.
     """
     # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
     left = tl.where(off < 0, k, off)[:, None]
-    to, off, f = to[:, None], off[:, None], f[None, :]
-    # A thread computes one address a row: those of its other columns differ by constants.
-    to_start, left_start = to * APART + start, left * APART + start
+    to, off = to[:, None], off[:, None]
     for limb in tl.static_range(HELD):
         # See :mod:`lloydia.backends.cuda.lane_sums`.
         shifted = p + shifts[limb]
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
         p = p - (shifted - shifts[limb])
-        at = 2 * limb * size
+        at = 2 * limb * SIZE
         move_long(
-            table, to_start + at + beside, left_start + at + beside, size, v, off,
-            NUMBERS, MOVING, OPERANDS,
+            places, to * APART + at, left * APART + at, v, off, SIZE, NUMBERS, MOVING, OPERANDS
         )  # fmt: skip
     if HELD < LIMBS:
         move_later(
@@ -155,8 +183,8 @@ def count(
 
 @triton.jit
 def flush(
-    table, sums, k, d, first, bits, limb_size, size,
-    COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr, COPIES: tl.constexpr,
+    table, sums, k, d, first, bits, limb_size,
+    COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr,
     HELD: tl.constexpr, THREADS: tl.constexpr,
 ):  # fmt: skip
     """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
@@ -166,17 +194,17 @@ def flush(
         j, column = cell // COLUMNS, cell % COLUMNS
         f = first + column
         real = (cell < k * COLUMNS) & (f < d)
-        start, beside = place_of(column, COLUMNS, EACH)
-        at = tl.where(real, j * (PITCH * COPIES) + start + beside, 0)
+        place = place_of(column, COLUMNS, EACH)
+        at = tl.where(real, j * (COLUMNS * COPIES) + place, 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
         for limb in tl.static_range(HELD):
             total = tl.zeros((THREADS,), tl.int64)
             for copy in tl.static_range(COPIES):
-                total += read_long(table, at + (2 * limb * size + copy * PITCH), size)
+                total += read_long(table, at + (2 * limb * SIZE + copy * COLUMNS), SIZE)
             tl.atomic_add(to + limb * limb_size, total, mask=real & (total != 0), sem="relaxed")
     for begin in range(0, k, THREADS):
         j = begin + tl.arange(0, THREADS)
-        weight = read(table, 2 * HELD * size + tl.where(j < k, j, 0)).to(tl.int64) << bits
+        weight = read(table, 2 * HELD * SIZE + tl.where(j < k, j, 0)).to(tl.int64) << bits
         to = sums + j.to(tl.int64) * (d + 1) + d
         tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
 
@@ -185,8 +213,8 @@ def flush(
 def table_kernel(
     X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
     THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
-    HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, PITCH: tl.constexpr,
-    COPIES: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
+    SIZE: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
     LATER: tl.constexpr, LATER_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
@@ -195,9 +223,8 @@ def table_kernel(
     """
     ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
-    size = (k + 1) * (PITCH * COPIES)
     # Shared memory, which nobody else writes: the launch before this one need not be waited for.
-    empty_table(table, 2 * HELD * size + k, THREADS)
+    empty_table(table, 2 * HELD * SIZE + k, THREADS)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
     program = tl.program_id(0)
@@ -214,11 +241,10 @@ def table_kernel(
     limb_size = k.to(tl.int64) * m
     first = tl.program_id(1) * COLUMNS
     column = tl.arange(0, COLUMNS)
-    # The rows of a warp add to different copies.
-    copy = tl.arange(0, ROWS)[:, None] % COPIES
-    start, beside = place_of(column, COLUMNS, EACH)
-    start, beside = start[None, :] + copy * PITCH, beside[None, :]
     f = first + column
+    row = tl.arange(0, ROWS)[:, None]
+    added, place = places_of(row, COLUMNS, EACH, COPIES)
+    places = entry(table, place)
     scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
     quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -226,6 +252,8 @@ def table_kernel(
     if not double:
         # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
         quantum = quantum / scale
+    quantum = exchanged(tl.broadcast_to(quantum, (ROWS, COLUMNS)), row, EACH)
+    scale = exchanged(tl.broadcast_to(scale, (ROWS, COLUMNS)), row, EACH)
     shifts = shifts_of(quantum, bits, HELD)
     # A turn of the loop adds AHEAD tiles, and loads what comes after each into the registers that
     # it had: a copy from other registers would wait for what is loaded.
@@ -244,7 +272,7 @@ def table_kernel(
     # Programs of all columns share this out, while their first rows are on their way.  Two rows a
     # thread are waited for together.
     count(
-        table, 2 * HELD * size, labels, changed_rows, changed_old, n_changed,
+        table, 2 * HELD * SIZE, labels, changed_rows, changed_old, n_changed,
         tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
     )  # fmt: skip
     for first_tile in tl.range(program, tl.cdiv(n_changed, ROWS), AHEAD * programs, num_stages=1):
@@ -253,13 +281,14 @@ def table_kernel(
         for i in tl.static_range(AHEAD):
             tile = first_tile + i * programs
             to, off, x = loaded[i]
-            p = x.to(kind).to(tl.float64)
+            p = exchanged(x, row, EACH).to(kind).to(tl.float64)
             if double:
                 p *= scale
             if tile * ROWS < n_changed:
                 move(
-                    p, to, off, f, shifts, bits, table, k, start, beside, size, sums, m, limb_size,
-                    PITCH * COPIES, HELD, LIMBS, NUMBERS, MOVING, OPERANDS, LATER, LATER_OPERANDS,
+                    p, to, off, first + added, shifts, bits, places, k, sums, m, limb_size,
+                    COLUMNS * COPIES, SIZE, HELD, LIMBS, NUMBERS, MOVING, OPERANDS,
+                    LATER, LATER_OPERANDS,
                 )  # fmt: skip
             # In the registers that are free now.
             after = tile + AHEAD * programs
@@ -270,21 +299,17 @@ def table_kernel(
                 rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
             )
         rows, loaded = coming_rows, coming
-    flush(
-        table, sums, k, d, first, bits, limb_size, size, COLUMNS, EACH, PITCH, COPIES, HELD, THREADS
-    )
+    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, EACH, COPIES, SIZE, HELD, THREADS)
 
 
-def options_of(k: int, d: int, itemsize: int, n_limbs: int) -> dict[str, Any]:
-    """Return what the kernel is compiled for, where :func:`has_table` allows it."""
-    table, cut = Table.of(k, itemsize), Tiling.choose(itemsize, d)
-    assert table is not None
+def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
+    """Return what the kernel is compiled for."""
     held = min(table.held, n_limbs)
     return {
         "THREADS": cut.threads, "NUMBERS": cut.numbers, "AHEAD": cut.ahead, "LIMBS": n_limbs,
-        "HELD": held, "COLUMNS": table.columns, "EACH": table.each, "PITCH": table.pitch,
-        "COPIES": table.copies, "RESERVE": reserve(table.words),
-        "MOVING": moving(cut.numbers), "OPERANDS": operands(6, cut.numbers),
+        "HELD": held, "COLUMNS": table.columns, "EACH": table.each, "COPIES": table.copies,
+        "SIZE": table.size, "RESERVE": reserve(table.words),
+        "MOVING": moving(cut.numbers, table.size), "OPERANDS": operands(5, cut.numbers),
         "LATER": moving_later(n_limbs - held, cut.numbers),
         "LATER_OPERANDS": operands_later(cut.numbers), "num_warps": cut.threads // 32,
         "maxnreg": cut.registers, **EXACT,
@@ -311,14 +336,14 @@ def queue_table(
         What :func:`table_memory` returned.
     """
     members, n_limbs, k, m = sums.shape
-    n, itemsize = X.shape[-2], X.element_size()
-    options = options_of(k, m - 1, itemsize, n_limbs)
-    blocks = ceil_div(m - 1, options["COLUMNS"])
+    n, d, itemsize = X.shape[-2], m - 1, X.element_size()
+    table, cut = Table.of(k, itemsize, d), Tiling.choose(itemsize, d)
+    assert table is not None
+    blocks = ceil_div(d, table.columns)
     # Of a data set by itself no more than have room: others would begin when these have ended.
-    resident = Tiling.choose(itemsize, m - 1).resident * processors(X.device)
-    most = programs_each(max(1, resident // blocks), members)
+    most = programs_each(max(1, cut.resident * processors(X.device) // blocks), members)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
-        X, n, m - 1, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
-        lattice.grid.bits, memory, **options,
+        X, n, d, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
+        lattice.grid.bits, memory, **options_of(table, cut, n_limbs),
     )  # fmt: skip
