@@ -8,10 +8,13 @@ from threading import local
 
 import torch
 
-__all__ = ["driver", "enter", "function", "refuse"]
+__all__ = ["driver", "enter", "function", "refuse", "reserve_shared"]
 
 # Addresses, sizes and handles that functions take.
 OFTEN = {"cuMemcpyDtoHAsync_v2": 4, "cuEventRecord": 2, "cuEventSynchronize": 1}
+
+# CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.
+SHARED = 9
 
 # What a thread has come to: whether it has entered a context.
 _here = local()
@@ -47,6 +50,12 @@ def enter() -> None:
         refuse(library.cuDevicePrimaryCtxRetain(byref(held), device), "give a device's context")
         refuse(library.cuCtxSetCurrent(held), "enter a device's context")
     _here.entered = True
+
+
+def reserve_shared(kernel: int, percent: int) -> None:
+    """Have a kernel take so much of a multiprocessor's shared memory; the rest is a cache."""
+    failed = driver().cuFuncSetAttribute(c_void_p(kernel), SHARED, c_int(percent))
+    refuse(failed, "share out a multiprocessor's memory")
 
 
 def refuse(failed: int, what: str) -> None:

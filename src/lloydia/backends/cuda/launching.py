@@ -18,6 +18,8 @@ import triton
 import triton.language as tl
 from triton.runtime import driver
 
+from lloydia.backends.cuda.driver import reserve_shared
+
 __all__ = [
     "COMPILED",
     "EXACT",
@@ -131,7 +133,9 @@ ALONE, SIXTEENS, PLAIN = 1, 2, 3
 MOST = 2**31
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+def launch(
+    kernel: Any, grid: tuple[int, ...], *args: Any, shared: int | None = None, **options: Any
+) -> None:
     """Queue a kernel whose compiled form is known by the kinds of its arguments.
 
     Triton finds it, too, in twice the time.
@@ -143,6 +147,9 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
     args, options
         The first is a tensor on the current device.  Arguments known at compile time come by name,
         as launch options do.
+    shared : int, optional
+        Bytes of shared memory that suffice on a multiprocessor, so that the rest is a cache.  Else
+        the driver decides, and may leave next to nothing for a kernel that lives by its cache.
 
     Raises
     ------
@@ -166,7 +173,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
                 kind = -kind
         places.append(place)
         kinds.append(kind)
-    _queue_known(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options)
+    _queue_known(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options, shared)
 
 
 def launch_known(
@@ -185,8 +192,9 @@ def launch_known(
 
 
 def _queue_known(
-    kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict
-) -> None:
+    kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict,
+    shared: int | None = None,
+) -> None:  # fmt: skip
     device = torch.cuda.current_device()
     if args[0].device.index != device:
         # The kernel would reach them there, but not wait for those that write them.
@@ -200,6 +208,8 @@ def _queue_known(
     queued = compiled is None
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
+        if shared is not None:
+            reserve_shared(compiled.function, ceil_div(100 * shared, shared_memory(args[0].device)))
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
     one = Launch(compiled, grid, (*places, *constants), args)
     if not queued:

@@ -20,6 +20,8 @@ WORDS = 11520
 STEP = 32
 # Words, a bank each.
 BANKS = 32
+# Bytes of shared memory that each program has beside its own.
+RESERVED = 1024
 
 
 class Tiling(NamedTuple):
@@ -117,3 +119,7 @@ class Table(NamedTuple):
     def size(self) -> int:
         """Sums of a limb."""
         return self.clusters * self.columns * self.copies
+
+    def shared(self, programs: int) -> int:
+        """Return the bytes of shared memory that so many programs take."""
+        return programs * (4 * self.words + RESERVED)

@@ -345,5 +345,6 @@ def queue_table(
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
         X, n, d, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
-        lattice.grid.bits, memory, **options_of(table, cut, n_limbs),
+        lattice.grid.bits, memory, shared=table.shared(cut.resident),
+        **options_of(table, cut, n_limbs),
     )  # fmt: skip
