@@ -42,3 +42,34 @@ def test_a_kernel_is_not_queued_on_another_device_than_its_arguments(monkeypatch
         launching.launch(None, (1,), there)
     with pytest.raises(RuntimeError, match="run on cuda:0, and its arguments are on cuda:1"):
         launching.launch_known(None, "a key", (1, 1, 1), there)
+
+
+def test_shared_memory_is_shared_out_once_a_kernel_by_the_part_that_it_needs(monkeypatch):
+    monkeypatch.setattr(launching, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch, "Tensor", SimpleNamespace)
+    monkeypatch.setattr(launching, "stream_of", lambda device: 3)
+    monkeypatch.setattr(launching, "shared_memory", lambda device: 1000)
+    monkeypatch.setattr(launching, "_found", {})
+    told = []
+    monkeypatch.setattr(launching, "prefer_shared", lambda *args: told.append(args))
+    rows = SimpleNamespace(device=torch.device("cuda", 0), dtype=torch.int32, data_ptr=lambda: 64)
+
+    class Kernel:
+        arg_names = ("X",)
+
+        def __init__(self, function):
+            self.function = function
+
+        def __getitem__(self, grid):
+            queue = lambda *args: None  # noqa: E731
+            return lambda *args: SimpleNamespace(
+                function=self.function, run=queue, packed_metadata=()
+            )
+
+    # Rounded up; a program that needs more than there is takes all.
+    kernels = [Kernel(i) for i in range(4)]
+    for kernel, shared in zip(kernels, (161, 1000, 1001, None)):
+        for _ in range(2):
+            launching.launch(kernel, (1,), rows, shared=shared)
+    assert told == [(0, 17), (1, 100), (2, 100)]

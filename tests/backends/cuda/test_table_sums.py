@@ -23,6 +23,7 @@ from lloydia.backends.cuda.table_layout import Table, Tiling
 from lloydia.backends.cuda.table_sums import (
     exchanged,
     has_table,
+    has_vectors,
     places_of,
     queue_table,
     table_memory,
@@ -44,12 +45,13 @@ from lloydia.backends.cuda.table_layout import Table, Tiling
 from lloydia.backends.cuda.table_sums import options_of, table_kernel
 
 itemsize = 8 if KIND == "fp64" else 4
-options = options_of(Table.of(K, itemsize, D), Tiling.choose(itemsize, D), LIMBS)
+VECTORS = ALIGNED and D % 16 == 0
+options = options_of(Table.of(K, itemsize, VECTORS), Tiling.choose(itemsize, VECTORS), LIMBS)
 names = table_kernel.arg_names
 constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
 types = {"X": f"*{KIND}", "lattice": "*fp64", "sums": "*i64"}
 types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "flow"], "*i32")
-wide = [n for n in types] + ["d"] * (D % 16 == 0)
+wide = [n for n in types if n != "X" or ALIGNED] + ["d"] * (D % 16 == 0)
 source = ASTSource(
     fn=table_kernel,
     signature={n: "constexpr" if n in constants else types.get(n, "i32") for n in names},
@@ -58,6 +60,7 @@ source = ASTSource(
 )
 rest = {n: x for n, x in options.items() if n not in names}
 compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=rest)
+print(compiled.metadata.shared, "BYTES")
 print(compiled.asm["ptx"])
 Path(CUBIN).write_bytes(compiled.asm["cubin"])
 tool = Path(triton.backends.nvidia.__file__).parent / "bin" / "cuobjdump"
@@ -66,20 +69,28 @@ print("SASS", subprocess.run([tool, "-sass", CUBIN], stdout=-1, text=True, check
 
 
 @compiles
-@pytest.mark.parametrize(("kind", "k", "d", "limbs"), [
-    ("fp32", 256, 64, 2), ("fp32", 256, 40, 3), ("fp32", 10, 64, 1), ("fp64", 64, 16, 3),
-    ("fp64", 256, 64, 2),
+@pytest.mark.parametrize(("kind", "k", "d", "limbs", "aligned"), [
+    ("fp32", 256, 64, 2, True), ("fp32", 256, 40, 3, True), ("fp32", 10, 64, 1, True),
+    ("fp64", 64, 16, 3, True), ("fp64", 256, 64, 2, True), ("fp32", 348, 64, 2, False),
+    ("fp64", 100, 32, 3, False),
 ])  # fmt: skip
-def test_lower_words_are_waited_for_together(kind, k, d, limbs, tmp_path):
-    case = f"KIND, K, D, LIMBS, CUBIN = {kind!r}, {k}, {d}, {limbs}, {str(tmp_path / 'cubin')!r}"
-    ptx, sass = said_by(f"{case}\n{COMPILE}", tmp_path).split("SASS")
+def test_lower_words_are_waited_for_together(kind, k, d, limbs, aligned, tmp_path):
+    case = f"KIND, K, D, LIMBS, ALIGNED = {kind!r}, {k}, {d}, {limbs}, {aligned}"
+    case += f"\nCUBIN = {str(tmp_path / 'cubin')!r}"
+    shared, rest = said_by(f"{case}\n{COMPILE}", tmp_path).split("BYTES")
+    # Nothing goes from thread to thread: tables take what there is.
+    assert int(shared) == 0
+    ptx, sass = rest.split("SASS")
     itemsize, held = (8, 2) if kind == "fp64" else (4, 1)
-    cut = Tiling.choose(itemsize, d)
+    vectors = aligned and d % 16 == 0
+    cut = Tiling.choose(itemsize, vectors)
     # The numbers of a thread are moved together; in each limb, of each tile.
     words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|\[[^]]+\+)", ptx)
     # First what clusters gain, then what others lose.
     together = (["atom"] * cut.numbers + ["red"] * cut.numbers) * 2
     assert words == together * held * cut.ahead
+    apart = re.findall(r"red\.shared\.add\.u32 \[[^]]+\+(\d+)\]", ptx)
+    assert {*map(int, apart)} == {4 * Table.of(k, itemsize, vectors).size}
     # No register is spilled between the first addition that is waited for and the last.
     codes = re.findall(r"(ATOMS\.ADD R\d|STL|LDL)", sass)
     atomic = [i for i, code in enumerate(codes) if code.startswith("ATOMS")]
@@ -330,11 +341,11 @@ def layout_kernel(
 
 @pytest.mark.parametrize("k", [30, 88, 150, 300])
 @pytest.mark.parametrize("itemsize", [4, 8])
-@pytest.mark.parametrize("d", [64, 65])
-def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, d):
-    table = Table.of(k, itemsize, d)
+@pytest.mark.parametrize("vectors", [True, False])
+def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, vectors):
+    table = Table.of(k, itemsize, vectors)
     columns, each, copies = table.columns, table.each, table.copies
-    assert each == (1 if d % 16 else 16 // itemsize)
+    assert each == (16 // itemsize if vectors else 1)
     rows = 32 * each // columns
     device = place("cuda")
     x = torch.randn((2 * rows, columns), device=device)
@@ -357,10 +368,23 @@ def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, d)
         assert most == 32 // (copies * columns)
 
 
+def test_shared_memory_that_tables_take():
+    # Of 32 clusters, a row's columns twice in two words each, and a count.
+    assert Table.of(20, 4, True).shared(1) == 4 * 32 * (2 * 2 * 16 + 1) + 1024
+    assert Table.of(348, 8, True).shared(3) == 3 * (4 * 349 * (2 * 2 * 8 + 1) + 1024)
+
+
+def test_rows_that_begin_anywhere_are_loaded_one_by_one():
+    X = torch.zeros(16 * 16 + 1)
+    assert has_vectors(X[:256].view(16, 16))
+    assert not has_vectors(X[1:].view(16, 16))
+    assert not has_vectors(X[:255].view(15, 17))
+
+
 def test_which_rows_are_added_up_by_tables():
     def copies(k, dtype, d=64):
         X = torch.zeros((1, d), dtype=dtype)
-        return Table.of(k, X.element_size(), d).copies if has_table(X, k, None) else 0
+        return Table.of(k, X.element_size(), has_vectors(X)).copies if has_table(X, k, None) else 0
 
     assert [copies(k, torch.float32) for k in (2, 176, 177, 348, 349)] == [2, 2, 1, 1, 0]
     assert [copies(k, torch.float64) for k in (2, 88, 89, 176, 177)] == [4, 4, 2, 2, 1]

@@ -8,13 +8,13 @@ from threading import local
 
 import torch
 
-__all__ = ["driver", "enter", "function", "refuse", "reserve_shared"]
+__all__ = ["driver", "enter", "function", "prefer_shared", "refuse"]
 
 # Addresses, sizes and handles that functions take.
 OFTEN = {"cuMemcpyDtoHAsync_v2": 4, "cuEventRecord": 2, "cuEventSynchronize": 1}
 
 # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.
-SHARED = 9
+CARVEOUT = 9
 
 # What a thread has come to: whether it has entered a context.
 _here = local()
@@ -52,9 +52,9 @@ def enter() -> None:
     _here.entered = True
 
 
-def reserve_shared(kernel: int, percent: int) -> None:
-    """Have a kernel take so much of a multiprocessor's shared memory; the rest is a cache."""
-    failed = driver().cuFuncSetAttribute(c_void_p(kernel), SHARED, c_int(percent))
+def prefer_shared(kernel: int, percent: int) -> None:
+    """Have a kernel take so much of a multiprocessor's shared memory, if that will do."""
+    failed = driver().cuFuncSetAttribute(c_void_p(kernel), CARVEOUT, c_int(percent))
     refuse(failed, "share out a multiprocessor's memory")
 
 

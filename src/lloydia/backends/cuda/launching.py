@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from triton.runtime import driver
 
-from lloydia.backends.cuda.driver import reserve_shared
+from lloydia.backends.cuda.driver import prefer_shared
 
 __all__ = [
     "COMPILED",
@@ -32,6 +32,7 @@ __all__ = [
     "note",
     "noted",
     "number_of",
+    "percent_of",
     "place",
     "processors",
     "shared_memory",
@@ -80,6 +81,11 @@ def shared_memory(device: torch.device) -> int:
     if device.type == "cpu":
         return 1 << 20
     return torch.cuda.get_device_properties(device).shared_memory_per_multiprocessor
+
+
+def percent_of(shared: int, device: torch.device) -> int:
+    """Return bytes of shared memory in percent of what a multiprocessor has, all of it at most."""
+    return min(100, ceil_div(100 * shared, shared_memory(device)))
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -209,7 +215,7 @@ def _queue_known(
     if compiled is None:
         compiled = _found[known] = kernel[grid](*args, **options)
         if shared is not None:
-            reserve_shared(compiled.function, ceil_div(100 * shared, shared_memory(args[0].device)))
+            prefer_shared(compiled.function, percent_of(shared, args[0].device))
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
     one = Launch(compiled, grid, (*places, *constants), args)
     if not queued:

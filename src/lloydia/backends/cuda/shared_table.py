@@ -165,9 +165,10 @@ def move_long(
 ):  # fmt: skip
     """Add integers of 64 bits to sums of as many, and take them from others.
 
-    Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.  A
-    sum's lower word is the entry at its place, its upper word is SIZE entries later.  EACH of a
-    thread's are moved together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
+    Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.
+    Places are counted from `table`, or from an :func:`entry` for each.  A sum's lower word is the
+    entry at its place, its upper word is SIZE entries later.  EACH of a thread's are moved
+    together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:

@@ -2,7 +2,8 @@
 
 A warp adds 32 numbers at a time, and waits for as many cycles as the busiest of 32 banks of shared
 memory is asked for.  So what it adds at a time is spread over the banks as far as can be known
-before the clusters are: a row's numbers lie side by side, and rows begin in different places.
+before the clusters are: rows add different columns (:func:`table_sums.exchanged`), or to different
+copies.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ __all__ = ["WORDS", "Table", "Tiling"]
 # Words that a table takes at most, of the 48 KiB of shared memory that a program may declare:
 # Triton needs the rest.
 WORDS = 11520
-# Clusters that tables have room for are a multiple of it, so that few kernels are compiled.
+# Clusters that a table has room for are a multiple of it, so that few kernels are compiled; or as
+# many as there can be.
 STEP = 32
 # Words, a bank each.
 BANKS = 32
@@ -49,16 +51,16 @@ class Tiling(NamedTuple):
     ahead: int
 
     @staticmethod
-    def choose(itemsize: int, d: int) -> Tiling:
+    def choose(itemsize: int, vectors: bool) -> Tiling:
         """Return the threads and registers that were fastest on an H200, and what has room there.
 
-        The more threads share a table, the fewer tables there are to be added to memory.  More
-        registers are needed where numbers take two, or Triton knows nothing of where rows begin.
-        While a tile is added the next ones are loaded.
+        `vectors` is what :meth:`Table.of` takes.  The more threads share a table, the fewer tables
+        there are to be added to memory.  More registers are needed where numbers take two, or come
+        one by one.  While a tile is added the next ones are loaded.
         """
         if itemsize == 8:
             return Tiling(256, 3, 80, numbers=2, ahead=3)
-        if d % 16:
+        if not vectors:
             return Tiling(256, 3, 80, numbers=4, ahead=2)
         return Tiling(1024, 1, 64, numbers=4, ahead=2)
 
@@ -80,7 +82,7 @@ class Table(NamedTuple):
     copies : int
         Of the sums of each cluster.
     clusters : int
-        That there is room for.
+        That there is room for, the one more among them.
     """
 
     held: int
@@ -90,11 +92,14 @@ class Table(NamedTuple):
     clusters: int
 
     @staticmethod
-    def of(k: int, itemsize: int, d: int) -> Table | None:
-        """Return that of k clusters of rows of d numbers of a type, None if there is no room."""
+    def of(k: int, itemsize: int, vectors: bool) -> Table | None:
+        """Return that of k clusters of rows of a type, None if there is no room.
+
+        `vectors` is whether Triton knows that rows begin at multiples of 16 bytes: a thread then
+        loads several numbers at a time, else one.
+        """
         held, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
-        if d % 16:
-            # Triton does not know that these are loaded at once.
+        if not vectors:
             each = 1
         copies = BANKS // columns
         while copies:

@@ -46,7 +46,12 @@ TABLE_FEATURES = 256
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether rows, without weights, are added up by tables of k clusters."""
     few = X.shape[-1] <= TABLE_FEATURES and weights is None
-    return few and Table.of(k, X.element_size(), X.shape[-1]) is not None
+    return few and Table.of(k, X.element_size(), has_vectors(X)) is not None
+
+
+def has_vectors(X: torch.Tensor) -> bool:
+    """Return whether Triton knows that rows begin at multiples of 16 bytes."""
+    return X.shape[-1] % 16 == 0 and X.data_ptr() % 16 == 0
 
 
 def table_memory(device: torch.device) -> torch.Tensor | None:
@@ -64,19 +69,13 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 
 @triton.jit
-def place_of(column, COLUMNS: tl.constexpr, EACH: tl.constexpr):
-    """Return where a column is among a cluster's: those that threads add at a time side by side."""
-    return column % EACH * (COLUMNS // EACH) + column // EACH
-
-
-@triton.jit
 def places_of(row, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
     """Return the columns that rows have where :func:`exchanged` is done, and where those are.
 
     Rows of a warp that add the same columns at a time add to different copies.
     """
     column = tl.arange(0, COLUMNS)[None, :] ^ (row % EACH)
-    return column, place_of(column, COLUMNS, EACH) + row // EACH % COPIES * COLUMNS
+    return column, column + row // EACH % COPIES * COLUMNS
 
 
 @triton.jit
@@ -84,6 +83,8 @@ def exchanged(x, row, EACH: tl.constexpr):
     """Return rows where what was in column c is in column c ^ (row % EACH).
 
     So the rows of a warp, EACH after EACH, add different columns at a time: to different banks.
+    Nothing leaves a thread that has EACH columns side by side, as where rows begin at multiples of
+    16 bytes; else EACH is 1.
     """
     ROWS: tl.constexpr = x.shape[0]
     COLUMNS: tl.constexpr = x.shape[1]
@@ -184,8 +185,8 @@ def count(
 @triton.jit
 def flush(
     table, sums, k, d, first, bits, limb_size,
-    COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr,
-    HELD: tl.constexpr, THREADS: tl.constexpr,
+    COLUMNS: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr,
+    THREADS: tl.constexpr,
 ):  # fmt: skip
     """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
     tl.debug_barrier()
@@ -194,8 +195,7 @@ def flush(
         j, column = cell // COLUMNS, cell % COLUMNS
         f = first + column
         real = (cell < k * COLUMNS) & (f < d)
-        place = place_of(column, COLUMNS, EACH)
-        at = tl.where(real, j * (COLUMNS * COPIES) + place, 0)
+        at = tl.where(real, j * (COLUMNS * COPIES) + column, 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
         for limb in tl.static_range(HELD):
             total = tl.zeros((THREADS,), tl.int64)
@@ -299,7 +299,7 @@ def table_kernel(
                 rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
             )
         rows, loaded = coming_rows, coming
-    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, EACH, COPIES, SIZE, HELD, THREADS)
+    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, COPIES, SIZE, HELD, THREADS)
 
 
 def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
@@ -337,7 +337,8 @@ def queue_table(
     """
     members, n_limbs, k, m = sums.shape
     n, d, itemsize = X.shape[-2], m - 1, X.element_size()
-    table, cut = Table.of(k, itemsize, d), Tiling.choose(itemsize, d)
+    vectors = has_vectors(X)
+    table, cut = Table.of(k, itemsize, vectors), Tiling.choose(itemsize, vectors)
     assert table is not None
     blocks = ceil_div(d, table.columns)
     # Of a data set by itself no more than have room: others would begin when these have ended.
