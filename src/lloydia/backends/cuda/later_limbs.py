@@ -70,20 +70,20 @@ def operands_later(each: int) -> str:
 @triton.jit
 def move_later(
     p, to, off, f, shift, bits, sums, m, limb_size,
-    LIMBS: tl.constexpr, EACH: tl.constexpr, LATER: tl.constexpr, OPERANDS: tl.constexpr,
+    LIMBS: tl.constexpr, NUMBERS: tl.constexpr, LATER: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Move the limbs of what is left of numbers, mostly 0, from and to sums in global memory.
 
     Those of columns f, of which clusters have m; `off` is negative where there is none to take
     from, and `to` is beyond the last where there is no row: what is left is 0 there.  `shift` is
-    that of the limb before.  EACH of a thread's are looked at together, by what
+    that of the limb before.  NUMBERS of a thread's are looked at together, by what
     :func:`moving_later` and :func:`operands_later` give.
     """
     if COMPILED:
         tl.inline_asm_elementwise(
             LATER, OPERANDS,
             [sums.to(tl.int64), 8 * limb_size, to, off, m, f, p, shift, bits],
-            dtype=tl.int32, is_pure=False, pack=EACH,
+            dtype=tl.int32, is_pure=False, pack=NUMBERS,
         )  # fmt: skip
     else:
         for limb in tl.static_range(LIMBS):

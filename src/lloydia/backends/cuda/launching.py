@@ -154,8 +154,9 @@ def launch(
         The first is a tensor on the current device.  Arguments known at compile time come by name,
         as launch options do.
     shared : int, optional
-        Bytes of shared memory that suffice on a multiprocessor, so that the rest is a cache.  Else
-        the driver decides, and may leave next to nothing for a kernel that lives by its cache.
+        About the bytes of shared memory that suffice on a multiprocessor, so that the rest is a
+        cache; known by the kernel and the options.  Else the driver decides, and may leave next to
+        nothing for a kernel that lives by its cache.
 
     Raises
     ------
@@ -172,10 +173,12 @@ def launch(
         if isinstance(argument, torch.Tensor):
             place, kind = argument.data_ptr(), argument.dtype
             if place % 16:
+                # Another kind, for less is known of it.
                 kind = str(kind)
         elif kind is int:
             kind = ALONE if argument == 1 else PLAIN if argument % 16 else SIXTEENS
             if not -MOST <= argument < MOST:
+                # It takes 64 bits.
                 kind = -kind
         places.append(place)
         kinds.append(kind)

@@ -16,6 +16,7 @@ __all__ = [
     "add",
     "add_any",
     "add_two",
+    "entry",
     "move_long",
     "moving",
     "operands",
@@ -30,9 +31,9 @@ __all__ = [
 def moving(each: int, size: int) -> str:
     """Return the PTX of :func:`move_long` for so many integers of a thread, and that `size`.
 
-    All lower words are added to before any carry is asked for: it may come to the upper word at any
-    time, and so they are waited for together.  Where some number leaves a cluster, all are then
-    subtracted in the same way: others from a place that is spare.
+    All lower words are added to before any carry is asked for, so that they are waited for
+    together: a carry may come late, since no upper word is read before the end.  Where some number
+    leaves a cluster, all are then subtracted in the same way: others from a place that is spare.
     """
     # Number i of each operand; the dummies of the result come first.
     to, off, lower, upper, takes = (
@@ -64,7 +65,7 @@ def moving(each: int, size: int) -> str:
 def operands(count: int, each: int) -> str:
     """Return the constraints of `count` operands, of `each` integers of a thread.
 
-    After as many dummy results.
+    They follow a dummy result for each integer.
     """
     return ",".join(["=r"] * each + ["r"] * (count * each))
 
@@ -77,7 +78,7 @@ def reserve(words: int) -> str:
     }}"""
 
 
-# Without a branch: what is around it may be mixed with it.
+# Without a condition: what is around it may be mixed with it.
 ADD_ANY = tl.constexpr("{ red.shared.add.u32 [$1], $2; mov.b32 $0, 0; }")
 # Where a mask, the last operand, is not 0.
 ADD = tl.constexpr(
@@ -160,26 +161,26 @@ def add_two(table, first, second, one, other, mask):
 
 @triton.jit
 def move_long(
-    table, to, off, values, takes,
-    SIZE: tl.constexpr, EACH: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    base, to, off, values, takes,
+    SIZE: tl.constexpr, NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add integers of 64 bits to sums of as many, and take them from others.
 
     Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.
-    Places are counted from `table`, or from an :func:`entry` for each.  A sum's lower word is the
-    entry at its place, its upper word is SIZE entries later.  EACH of a thread's are moved
-    together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
+    Places are counted from `base`: the table, or an :func:`entry` for each integer.  A sum's lower
+    word is the entry at its place, its upper word is SIZE entries later.  NUMBERS of a thread's are
+    moved together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:
         tl.inline_asm_elementwise(
             MOVING, OPERANDS,
-            [table + 4 * to, table + 4 * off, lower, upper, takes],
-            dtype=tl.int32, is_pure=False, pack=EACH,
+            [base + 4 * to, base + 4 * off, lower, upper, takes],
+            dtype=tl.int32, is_pure=False, pack=NUMBERS,
         )  # fmt: skip
     else:
-        add_long(table, to, SIZE, values)
-        add_long(table, off, SIZE, -values)
+        add_long(base, to, SIZE, values)
+        add_long(base, off, SIZE, -values)
 
 
 @triton.jit

@@ -1,9 +1,12 @@
 """How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`.
 
-A warp adds 32 numbers at a time, and waits for as many cycles as the busiest of 32 banks of shared
-memory is asked for.  So what it adds at a time is spread over the banks as far as can be known
-before the clusters are: rows add different columns (:func:`table_sums.exchanged`), or to different
-copies.
+A warp adds 32 numbers at a time: four threads, each with four columns of float32, have those of a
+row, and eight rows are in a warp.  That takes as many cycles as the busiest of the 32 banks of
+shared memory has numbers to add.  So each four rows add different columns at a time
+(:func:`table_sums.exchanged`), and with two copies of all sums, of 16 columns each, the other four
+rows add to the second: whatever the clusters are, 32 numbers are in 32 banks.  Where there is room
+for one copy only, two rows meet if both clusters have the same half of the banks.  Of float64, a
+thread has two columns, a cluster eight, and four copies keep all rows apart.
 """
 
 from __future__ import annotations
@@ -14,15 +17,15 @@ from lloydia.backends.cuda.launching import ceil_div
 
 __all__ = ["WORDS", "Table", "Tiling"]
 
-# Words that a table takes at most, of the 48 KiB of shared memory that a program may declare:
-# Triton needs the rest.
+# Words that a table takes at most, of the 48 KiB of shared memory that a program may declare: what
+# threads pass to each other takes the rest.
 WORDS = 11520
-# Clusters that a table has room for are a multiple of it, so that few kernels are compiled; or as
-# many as there can be.
+# Clusters that a table has room for are a multiple of it, so that few kernels are compiled; or the
+# most that fit, if those are fewer.
 STEP = 32
 # Words, a bank each.
 BANKS = 32
-# Bytes of shared memory that each program has beside its own.
+# Bytes of shared memory that the driver takes for each program.
 RESERVED = 1024
 
 
@@ -66,8 +69,9 @@ class Tiling(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The layout of a program's table, for clusters and one more: of rows that are not there.
+    """The layout of a program's table, for clusters and a spare one, which nobody reads.
 
+    It is for what fills the last tile, and loses what rows bring that were in no cluster.
     First come the lower words of the sums of a limb, then its upper words; then the next limb; at
     last what counts rows.  The sums of a cluster are as many as a row has columns, for each copy.
 
@@ -82,7 +86,7 @@ class Table(NamedTuple):
     copies : int
         Of the sums of each cluster.
     clusters : int
-        That there is room for, the one more among them.
+        That there is room for, the spare one among them.
     """
 
     held: int

@@ -69,31 +69,39 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 
 @triton.jit
-def places_of(row, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
+def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
     """Return the columns that rows have where :func:`exchanged` is done, and where those are.
 
-    Rows of a warp that add the same columns at a time add to different copies.
+    Rows, by their numbers in the tile, that add the same columns at a time add to different copies.
     """
-    column = tl.arange(0, COLUMNS)[None, :] ^ (row % EACH)
-    return column, column + row // EACH % COPIES * COLUMNS
+    column = tl.arange(0, COLUMNS)[None, :] ^ (in_tile % EACH)
+    return column, column + in_tile // EACH % COPIES * COLUMNS
 
 
 @triton.jit
-def exchanged(x, row, EACH: tl.constexpr):
-    """Return rows where what was in column c is in column c ^ (row % EACH).
+def exchanged(x, in_tile, EACH: tl.constexpr):
+    """Return rows, by their numbers in the tile, with what was in c in column c ^ (in_tile % EACH).
 
-    So the rows of a warp, EACH after EACH, add different columns at a time: to different banks.
-    Nothing leaves a thread that has EACH columns side by side, as where rows begin at multiples of
-    16 bytes; else EACH is 1.
+    All threads of a warp add the first of their EACH columns, then the second, and so on.  EACH
+    rows, one after the other, then add different ones at a time, to different banks.  The columns
+    of a row's first thread where that has four, in the order in which they are added::
+
+        row 0    0 1 2 3
+        row 1    1 0 3 2
+        row 2    2 3 0 1
+        row 3    3 2 1 0
+
+    No number moves between threads, if a thread has EACH columns side by side, as where rows begin
+    at multiples of 16 bytes; else EACH is 1, and nothing is exchanged.
     """
     ROWS: tl.constexpr = x.shape[0]
     COLUMNS: tl.constexpr = x.shape[1]
     if EACH > 1:
-        x = swapped(x.reshape(ROWS, COLUMNS // 2, 2), row % 2 == 1)
+        x = swapped(x.reshape(ROWS, COLUMNS // 2, 2), in_tile % 2 == 1)
     if EACH > 2:
         tl.static_assert(EACH == 4)
         halves = x.reshape(ROWS, COLUMNS // 4, 2, 2).permute(0, 1, 3, 2)
-        x = swapped(halves, (row // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
+        x = swapped(halves, (in_tile // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
     return x.reshape(ROWS, COLUMNS)
 
 
@@ -139,8 +147,8 @@ def move(
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
     Numbers p, and their columns f, are of shape (rows, columns).  The table has SIZE sums of a
-    limb, APART for each cluster, and `places` are a number's of cluster 0; `sums` are those in
-    global memory, of limb 0, m for each cluster.
+    limb, APART for each cluster, and `places` are the entries of cluster 0 that numbers would be
+    added to; `sums` are those in global memory, of limb 0, m for each cluster.
     """
     # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
     left = tl.where(off < 0, k, off)[:, None]
@@ -223,7 +231,8 @@ def table_kernel(
     """
     ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
-    # Shared memory, which nobody else writes: the launch before this one need not be waited for.
+    # Shared memory is this program's own: the launch before this one, which own_flow waits for, may
+    # be running still.
     empty_table(table, 2 * HELD * SIZE + k, THREADS)
     flow = own_flow(flow)
     halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
@@ -242,8 +251,8 @@ def table_kernel(
     first = tl.program_id(1) * COLUMNS
     column = tl.arange(0, COLUMNS)
     f = first + column
-    row = tl.arange(0, ROWS)[:, None]
-    added, place = places_of(row, COLUMNS, EACH, COPIES)
+    in_tile = tl.arange(0, ROWS)[:, None]
+    added, place = places_of(in_tile, COLUMNS, EACH, COPIES)
     places = entry(table, place)
     scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
     quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
@@ -252,22 +261,25 @@ def table_kernel(
     if not double:
         # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
         quantum = quantum / scale
-    quantum = exchanged(tl.broadcast_to(quantum, (ROWS, COLUMNS)), row, EACH)
-    scale = exchanged(tl.broadcast_to(scale, (ROWS, COLUMNS)), row, EACH)
+    else:
+        scale = exchanged(tl.broadcast_to(scale, (ROWS, COLUMNS)), in_tile, EACH)
+    quantum = exchanged(tl.broadcast_to(quantum, (ROWS, COLUMNS)), in_tile, EACH)
     shifts = shifts_of(quantum, bits, HELD)
-    # A turn of the loop adds AHEAD tiles, and loads what comes after each into the registers that
-    # it had: a copy from other registers would wait for what is loaded.
+    # Numbers of rows are loaded two turns of the loop ahead, what is at them one turn.  A turn adds
+    # AHEAD tiles, and what is loaded after each has the registers that it had: to move it there
+    # from others would be to wait for it.
+    first_rows = ()
     next_rows = ()
-    rows = ()
     for i in tl.static_range(AHEAD):
         tile = program + i * programs
-        next_rows = next_rows + (rows_of(tile, changed_rows, n_changed, ROWS),)
-        rows = rows + (rows_of(tile + AHEAD * programs, changed_rows, n_changed, ROWS),)
+        first_rows = first_rows + (rows_of(tile, changed_rows, n_changed, ROWS),)
+        after = tile + AHEAD * programs
+        next_rows = next_rows + (rows_of(after, changed_rows, n_changed, ROWS),)
     loaded = ()
     for i in tl.static_range(AHEAD):
         tile = program + i * programs
         loaded = loaded + (
-            load_tile(X, labels, next_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
+            load_tile(X, labels, first_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
         )
     # Programs of all columns share this out, while their first rows are on their way.  Two rows a
     # thread are waited for together.
@@ -281,7 +293,7 @@ def table_kernel(
         for i in tl.static_range(AHEAD):
             tile = first_tile + i * programs
             to, off, x = loaded[i]
-            p = exchanged(x, row, EACH).to(kind).to(tl.float64)
+            p = exchanged(x, in_tile, EACH).to(kind).to(tl.float64)
             if double:
                 p *= scale
             if tile * ROWS < n_changed:
@@ -293,12 +305,12 @@ def table_kernel(
             # In the registers that are free now.
             after = tile + AHEAD * programs
             coming = coming + (
-                load_tile(X, labels, rows[i], after, changed_old, n_changed, d, f, k, ROWS),
+                load_tile(X, labels, next_rows[i], after, changed_old, n_changed, d, f, k, ROWS),
             )
             coming_rows = coming_rows + (
                 rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
             )
-        rows, loaded = coming_rows, coming
+        next_rows, loaded = coming_rows, coming
     flush(table, sums, k, d, first, bits, limb_size, COLUMNS, COPIES, SIZE, HELD, THREADS)
 
 
