@@ -51,7 +51,7 @@ class Driver:
         self.by_name = self.by_number = 0
         self.repeated = Counter()
 
-    def launch(self, kernel, key, grid, places, args, options):
+    def launch(self, kernel, key, grid, places, args, options, shared=None):
         """Launch by name, and note it."""
         kernel[grid](*args, **options)
         self.by_name += 1
