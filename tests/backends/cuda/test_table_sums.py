@@ -19,12 +19,11 @@ from lloydia.backends.cuda.launching import INTERPRETED, place
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.shared_table import moving
 from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.table_banks import exchanged, places_of
 from lloydia.backends.cuda.table_layout import Table, Tiling
 from lloydia.backends.cuda.table_sums import (
-    exchanged,
     has_table,
     has_vectors,
-    places_of,
     queue_table,
     table_memory,
 )

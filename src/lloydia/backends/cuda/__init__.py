@@ -35,11 +35,11 @@ Where to look:
   :mod:`row_lists`, :mod:`ranks`. Late in a long run :mod:`pruning` leaves out the rows whose labels
   their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
 * Their centres, and those of batches: :mod:`moving` has what changed added up, by
-  :mod:`table_sums` in a :mod:`shared_table` (:mod:`table_layout`, :mod:`later_limbs`); of many
-  clusters or features, or with weights, by :mod:`moves`, when :mod:`entries` has sorted it;
-  :mod:`sums` has the grid;
-  :mod:`significands` makes numbers of sums, here and in :mod:`low_means`; :mod:`means` divides
-  them, and ends the iteration with its report; :mod:`exact_numbers`.
+  :mod:`table_sums` in a :mod:`shared_table` (:mod:`table_layout`, :mod:`table_banks`,
+  :mod:`later_limbs`); of many clusters or features, or with weights, by :mod:`moves`, when
+  :mod:`entries` has sorted it; :mod:`sums` has the grid; :mod:`significands` makes numbers of sums,
+  here and in :mod:`low_means`; :mod:`means` divides them, and ends the iteration with its report;
+  :mod:`exact_numbers`.
 * Batches: :mod:`member` is an engine for one of them, :mod:`batch` iterates all in the same
   launches, :mod:`batch_rows` holds their rows, :mod:`batch_run` their state; :mod:`lanes` are the
   streams of those that have launches of their own. To every kernel of an iteration a data set by

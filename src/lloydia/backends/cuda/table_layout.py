@@ -1,13 +1,4 @@
-"""How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`.
-
-A warp adds 32 numbers at a time: four threads, each with four columns of float32, have those of a
-row, and eight rows are in a warp.  That takes as many cycles as the busiest of the 32 banks of
-shared memory has numbers to add.  So each four rows add different columns at a time
-(:func:`table_sums.exchanged`), and with two copies of all sums, of 16 columns each, the other four
-rows add to the second: whatever the clusters are, 32 numbers are in 32 banks.  Where there is room
-for one copy only, two rows meet if both clusters have the same half of the banks.  Of float64, a
-thread has two columns, a cluster eight, and four copies keep all rows apart.
-"""
+"""How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`."""
 
 from __future__ import annotations
 

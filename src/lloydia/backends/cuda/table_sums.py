@@ -33,6 +33,7 @@ from lloydia.backends.cuda.shared_table import (
     write,
 )
 from lloydia.backends.cuda.sums import Lattice
+from lloydia.backends.cuda.table_banks import exchanged, places_of
 from lloydia.backends.cuda.table_layout import WORDS, Table, Tiling
 
 __all__ = ["has_table", "queue_table", "table_memory"]
@@ -66,50 +67,6 @@ def empty_table(table, words, THREADS: tl.constexpr):
         at = first + tl.arange(0, THREADS)
         write(table, tl.minimum(at, words - 1), tl.zeros((THREADS,), tl.int32))
     tl.debug_barrier()
-
-
-@triton.jit
-def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
-    """Return the columns that rows have where :func:`exchanged` is done, and where those are.
-
-    Rows, by their numbers in the tile, that add the same columns at a time add to different copies.
-    """
-    column = tl.arange(0, COLUMNS)[None, :] ^ (in_tile % EACH)
-    return column, column + in_tile // EACH % COPIES * COLUMNS
-
-
-@triton.jit
-def exchanged(x, in_tile, EACH: tl.constexpr):
-    """Return rows, by their numbers in the tile, with what was in c in column c ^ (in_tile % EACH).
-
-    All threads of a warp add the first of their EACH columns, then the second, and so on.  EACH
-    rows, one after the other, then add different ones at a time, to different banks.  The columns
-    of a row's first thread where that has four, in the order in which they are added::
-
-        row 0    0 1 2 3
-        row 1    1 0 3 2
-        row 2    2 3 0 1
-        row 3    3 2 1 0
-
-    No number moves between threads, if a thread has EACH columns side by side, as where rows begin
-    at multiples of 16 bytes; else EACH is 1, and nothing is exchanged.
-    """
-    ROWS: tl.constexpr = x.shape[0]
-    COLUMNS: tl.constexpr = x.shape[1]
-    if EACH > 1:
-        x = swapped(x.reshape(ROWS, COLUMNS // 2, 2), in_tile % 2 == 1)
-    if EACH > 2:
-        tl.static_assert(EACH == 4)
-        halves = x.reshape(ROWS, COLUMNS // 4, 2, 2).permute(0, 1, 3, 2)
-        x = swapped(halves, (in_tile // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
-    return x.reshape(ROWS, COLUMNS)
-
-
-@triton.jit
-def swapped(pairs, where):
-    """Return pairs, along the last axis, the other way round where it is so."""
-    first, second = pairs.split()
-    return tl.join(tl.where(where, second, first), tl.where(where, first, second))
 
 
 @triton.jit
