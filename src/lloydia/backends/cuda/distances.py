@@ -87,7 +87,8 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
     """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
 
     Threads load and square what lies side by side, ``2**LEVELS`` features, and then swap it for the
-    squares of a pair.  `inside` are pairs, of shape (pairs,).
+    squares of a pair.  `inside` are pairs, of shape (pairs,).  Rows are not to take the cache from
+    centres, which others need too.
     """
     CHUNK: tl.constexpr = 2**LEVELS
     step = tl.arange(0, CHUNK)
@@ -96,7 +97,7 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
     total = tl.zeros(inside.shape, tl.float64)
     for f in range(0, d, CHUNK):
         there = inside[:, None] & (f + step < d)[None, :]
-        x = tl.load(x_at, mask=there, other=0.0).to(tl.float64)
+        x = tl.load(x_at, mask=there, other=0.0, eviction_policy="evict_first").to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
         total = add_in_order(total, gap * gap, LEVELS)
         x_at += CHUNK

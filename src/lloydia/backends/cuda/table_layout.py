@@ -49,14 +49,13 @@ class Tiling(NamedTuple):
         """Return the threads and registers that were fastest on an H200, and what has room there.
 
         `vectors` is what :meth:`Table.of` takes.  The more threads share a table, the fewer tables
-        there are to be added to memory.  More registers are needed where numbers take two, or come
-        one by one.  While a tile is added the next ones are loaded.
+        there are to be added to memory.  More registers are needed where numbers come one by one.
+        While a tile is added the next ones are loaded.
         """
-        if itemsize == 8:
-            return Tiling(256, 3, 80, numbers=2, ahead=3)
+        double = itemsize == 8
         if not vectors:
-            return Tiling(256, 3, 80, numbers=4, ahead=2)
-        return Tiling(1024, 1, 64, numbers=4, ahead=2)
+            return Tiling(256, 3, 80, numbers=2 if double else 4, ahead=3 if double else 2)
+        return Tiling(1024, 1, 64, numbers=2 if double else 4, ahead=2)
 
 
 class Table(NamedTuple):
