@@ -52,10 +52,10 @@ class Tiling(NamedTuple):
         there are to be added to memory.  More registers are needed where numbers come one by one.
         While a tile is added the next ones are loaded.
         """
-        double = itemsize == 8
-        if not vectors:
-            return Tiling(256, 3, 80, numbers=2 if double else 4, ahead=3 if double else 2)
-        return Tiling(1024, 1, 64, numbers=2 if double else 4, ahead=2)
+        numbers = 2 if itemsize == 8 else 4
+        if vectors:
+            return Tiling(1024, 1, 64, numbers, ahead=2)
+        return Tiling(256, 3, 80, numbers, ahead=3 if itemsize == 8 else 2)
 
 
 class Table(NamedTuple):
