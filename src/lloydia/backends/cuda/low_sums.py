@@ -16,7 +16,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.barrier import THREADS
 from lloydia.backends.cuda.exact_numbers import SHIFT, whole
-from lloydia.backends.cuda.shared_table import add, add_any, add_two, read, reserve, write
+from lloydia.backends.cuda.shared_table import add_all, read, reserve, write
 
 __all__ = [
     "BESIDE",
@@ -104,24 +104,8 @@ def clear(table, k, ENTRIES: tl.constexpr, COPIES: tl.constexpr):
 
 
 @triton.jit
-def add_parts(
-    table, to, off, low, high, mask, taken, COPIES: tl.constexpr, TAKES: tl.constexpr
-):  # fmt: skip
-    """Add parts of integers at `to`, and take those in `taken` from the entries at `off`.
-
-    If nothing is to be taken, those outside the mask are 0.
-    """
-    if TAKES:
-        add_two(table, to, to + COPIES, low, high, mask)
-        add_two(table, off, off + COPIES, -low, -high, taken)
-    else:
-        add_any(table, to, low)
-        add_any(table, to + COPIES, high)
-
-
-@triton.jit
 def single_parts(x, scale, bits):
-    """Return the parts of float32 numbers' first limb, and whether they leave anything.
+    """Return the two parts of float32 numbers' first limb, and whether they leave anything.
 
     All is exact: products by powers of two, and rounding by the shift, up to ``2**22``.
     """
@@ -132,7 +116,8 @@ def single_parts(x, scale, bits):
     rest = (y - (high - SHIFT_SINGLE)) * back
     low = rest + SHIFT_SINGLE
     left = rest != low - SHIFT_SINGLE
-    return low.to(tl.int32, bitcast=True) - base, high.to(tl.int32, bitcast=True) - base, left
+    low, high = low.to(tl.int32, bitcast=True) - base, high.to(tl.int32, bitcast=True) - base
+    return (low, high), left
 
 
 @triton.jit
@@ -155,28 +140,24 @@ def scales_of(X, lattice, bits, d: tl.constexpr):
 
 
 @triton.jit
-def sum_doubles(
-    table, to, off, x, scale, bits, mask, taken,
-    HELD: tl.constexpr, COPIES: tl.constexpr, TAKES: tl.constexpr,
-):  # fmt: skip
-    """Add HELD limbs of float64 numbers to entries; return whether they leave anything.
+def double_parts(x, scale, bits, HELD: tl.constexpr):
+    """Return the parts of HELD limbs of float64 numbers, and whether they leave anything.
 
-    Sums of float64 rows have that many, at least.
+    Sums of float64 rows have that many limbs, at least.
     """
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     # The last bits of a sum with the shift are those of the integer.
     zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
     w = lower_bits(bits).to(tl.int64)
     y = x * scale[0] * scale[1]
-    for limb in tl.static_range(HELD):
+    parts = ()
+    for _ in tl.static_range(HELD):
         raised = y + SHIFT
         v = raised.to(tl.int64, bitcast=True) - zero
-        low, high = (v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32)
-        at = 2 * limb * COPIES
-        add_parts(table, to + at, off + at, low, high, mask, taken, COPIES, TAKES)
+        parts = parts + ((v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32))
         left = y - (raised - SHIFT)
         y = left * step
-    return left != 0
+    return parts, left != 0
 
 
 @triton.jit
@@ -187,31 +168,26 @@ def sum_rows(
 ):  # fmt: skip
     """Move rows, whose features are `x`, to the entries of their new clusters.
 
-    As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are.  Returns
-    whether the limbs of the table leave anything of a row.  If no row TAKES anything from an old
-    cluster, features outside the mask are 0.
+    As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are; but features
+    outside the mask are 0, and new clusters are some that there are.  Returns whether the limbs of
+    the table leave anything of a row.  Rows leave their old clusters if some row TAKES anything.
     """
-    taken = mask & (old >= 0)
     copy = tl.arange(0, LANES) % COPIES
-    to, off = new * (ENTRIES * COPIES) + copy, old * (ENTRIES * COPIES) + copy
-    left = tl.zeros((LANES,), tl.int1)
+    values, left = (), tl.zeros((LANES,), tl.int1)
     for f in tl.static_range(d):
-        at = 2 * f * HELD * COPIES
         if x[0].dtype == tl.float64:
-            more = sum_doubles(
-                table, to + at, off + at, x[f], scales[f], bits, mask, taken, HELD, COPIES, TAKES,
-            )  # fmt: skip
+            parts, more = double_parts(x[f], scales[f], bits, HELD)
         else:
-            low, high, more = single_parts(x[f].to(tl.float32), scales[f], bits)
-            add_parts(table, to + at, off + at, low, high, mask, taken, COPIES, TAKES)
-        left = left | more
-    at = 2 * d * HELD * COPIES
+            parts, more = single_parts(x[f].to(tl.float32), scales[f], bits)
+        values, left = values + parts, left | more
+    values = values + (mask.to(tl.int32),)
+    takes = None
     if TAKES:
-        one = tl.full((LANES,), 1, tl.int32)
-        add(table, to + at, one, mask)
-        add(table, off + at, -one, taken)
-    else:
-        add_any(table, to + at, mask.to(tl.int32))
+        takes = mask & (old >= 0)
+    add_all(
+        table, new * (ENTRIES * COPIES) + copy, old * (ENTRIES * COPIES) + copy, values, takes,
+        COPIES,
+    )  # fmt: skip
     return left
 
 

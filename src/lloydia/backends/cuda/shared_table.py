@@ -14,8 +14,7 @@ from lloydia.backends.cuda.launching import COMPILED
 
 __all__ = [
     "add",
-    "add_any",
-    "add_two",
+    "add_all",
     "entry",
     "move_long",
     "moving",
@@ -78,25 +77,12 @@ def reserve(words: int) -> str:
     }}"""
 
 
-# Without a condition: what is around it may be mixed with it.
-ADD_ANY = tl.constexpr("{ red.shared.add.u32 [$1], $2; mov.b32 $0, 0; }")
 # Where a mask, the last operand, is not 0.
 ADD = tl.constexpr(
     """{
     .reg .pred there;
     setp.ne.s32 there, $3, 0;
     @there red.shared.add.u32 [$1], $2;
-    mov.b32 $0, 0;
-    }"""
-)
-ADD_TWO = tl.constexpr(
-    """{
-    .reg .pred none;
-    setp.eq.s32 none, $5, 0;
-    @none bra DONE;
-    red.shared.add.u32 [$1], $3;
-    red.shared.add.u32 [$2], $4;
-    DONE:
     mov.b32 $0, 0;
     }"""
 )
@@ -123,17 +109,6 @@ def entry(table, at):
 
 
 @triton.jit
-def add_any(table, at, values):
-    """Add values, as many as there are threads, to entries of the table, also where they are 0."""
-    if COMPILED:
-        tl.inline_asm_elementwise(
-            ADD_ANY, "=r,r,r", [table + 4 * at, values], dtype=tl.int32, is_pure=False, pack=1
-        )
-    else:
-        tl.atomic_add(table + at, values)
-
-
-@triton.jit
 def add(table, at, values, mask):
     """Add values, one or several a thread, to entries of the table."""
     if COMPILED:
@@ -145,18 +120,50 @@ def add(table, at, values, mask):
         tl.atomic_add(table + at, values, mask=mask)
 
 
+@triton.constexpr_function
+def all_asm(count, apart, takes):
+    """Return the PTX of :func:`add_all` for so many values.
+
+    What is added has no condition, so what is around it may be mixed with it; what is taken has one
+    for all values.
+    """
+    first = 4 if takes else 2
+    each = [(4 * apart * i, f"${first + i}") for i in range(count)]
+    lines = [f"red.shared.add.u32 [$1+{at}], {value};" for at, value in each]
+    if takes:
+        lines += ["setp.eq.s32 none, $3, 0;", "@none bra DONE;"]
+        for at, value in each:
+            lines += [f"neg.s32 less, {value};", f"red.shared.add.u32 [$2+{at}], less;"]
+        lines += ["DONE:"]
+    return "\n".join(["{", ".reg .pred none;", ".reg .s32 less;", *lines, "mov.b32 $0, 0;", "}"])
+
+
+@triton.constexpr_function
+def all_operands(count, takes):
+    """Return the constraints of the operands of :func:`all_asm`."""
+    return ",".join(["=r"] + ["r"] * (count + (3 if takes else 1)))
+
+
 @triton.jit
-def add_two(table, first, second, one, other, mask):
-    """Add values at two entries."""
+def add_all(table, to, off, values, takes, APART: tl.constexpr):
+    """Add values to entries that are APART from each other, from one on.
+
+    And take them from others, from `off` on, where something `takes` them, unless that is None.
+    """
+    count: tl.constexpr = len(values)
     if COMPILED:
+        places = (table + 4 * to,)
+        if takes is not None:
+            places = places + (table + 4 * off, takes.to(tl.int32))
         tl.inline_asm_elementwise(
-            ADD_TWO, "=r,r,r,r,r,r",
-            [table + 4 * first, table + 4 * second, one, other, mask.to(tl.int32)],
-            dtype=tl.int32, is_pure=False, pack=1,
+            all_asm(count, APART, takes is not None), all_operands(count, takes is not None),
+            places + values, dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:
-        tl.atomic_add(table + first, one, mask=mask)
-        tl.atomic_add(table + second, other, mask=mask)
+        for i in tl.static_range(count):
+            tl.atomic_add(table + to + i * APART, values[i])
+            if takes is not None:
+                tl.atomic_add(table + off + i * APART, -values[i], mask=takes)
 
 
 @triton.jit
