@@ -35,7 +35,9 @@ def agree(X, k, seed=0, weights=None, init="k-means++", **options):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize(("n", "d", "k"), [(20_011, 2, 30), (9_973, 33, 100), (5_003, 300, 257)])
+@pytest.mark.parametrize(("n", "d", "k"), [
+    (20_011, 2, 30), (9_973, 33, 100), (20_011, 64, 100), (5_003, 300, 257),
+])  # fmt: skip
 @pytest.mark.parametrize("size", [1, 3, 11])
 def test_members_have_the_bits_of_their_own_fits(size, n, d, k, dtype):
     X = batch(size, n, d, dtype)

@@ -48,3 +48,12 @@ def test_rows_may_begin_anywhere_in_memory(dtype, k):
     parameters = {"init": start, "n_init": 1, "max_iter": 5, "tol": 0.0}
     expected = KMeans(k, **parameters | {"init": on_host(start)}, device="cpu").fit(on_host(X))
     assert answer(KMeans(k, **parameters).fit(X)) == answer(expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("d", "k"), [(16, 64), (64, 256)])
+def test_programs_add_many_tiles(d, k, dtype):
+    X = 50 * torch.randn(300_007, d, device="cuda", dtype=getattr(torch, dtype))
+    parameters = {"n_init": 1, "max_iter": 4, "tol": 0.0}
+    expected = KMeans(k, init=on_host(X[:k]), **parameters, device="cpu").fit(on_host(X))
+    assert answer(KMeans(k, init=X[:k], **parameters).fit(X)) == answer(expected)

@@ -7,7 +7,9 @@ import pytest
 
 from lloydia.backends import choose
 from lloydia.backends.cuda import low_sums
+from lloydia.backends.cuda.shared_table import all_asm, all_operands
 from lloydia.exact import sums
+from ptx import evaluate
 
 # Of fewer rows float32 numbers are not halved.
 MANY = 66_000
@@ -63,3 +65,27 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
             # Rows are taken from the table, too.
             assert np.count_nonzero(labels != before) > low_sums.THREADS
         before = labels
+
+
+@pytest.mark.parametrize("takes", [False, True])
+@pytest.mark.parametrize("count", [3, 11, 21, 33])
+def test_what_adds_all_values_of_a_row(count, takes):
+    """The PTX that no interpreter runs: all values are added, and taken where that is asked."""
+    apart, stride = 4, 4 * 4 * count
+    rng, ptx = np.random.default_rng(count), all_asm(count, apart, takes)
+    shared, expected = {}, np.zeros((5, count), dtype=np.int64)
+    for _ in range(100):
+        values = rng.integers(-(2**31), 2**31, count) >> rng.integers(0, 31, count)
+        to, off = rng.integers(0, 5), rng.integers(-1, 5)
+        operands = [0, int(to * stride)]
+        if takes:
+            operands += [int(off * stride), int(off >= 0)]
+        operands += map(int, values)
+        assert len(operands) == len(all_operands(count, takes).split(","))
+        evaluate(ptx, operands, shared)
+        expected[to] += values
+        if takes and off >= 0:
+            expected[off] -= values
+    for (j, i), total in np.ndenumerate(expected):
+        assert shared.pop(j * stride + i * 4 * apart) == total % 2**32
+    assert not shared

@@ -212,7 +212,8 @@ def moved(rows, lattice, totals, new, old, rng, halted=False):
     ("gauss", "float64", 300, 17, 234, None), ("wide", "float64", 300, 9, 29, 10**6),
     ("gauss", "float64", 300, 16, 348, 10**6), ("outlier", "float32", 300, 17, 348, None),
     ("wide", "float64", 300, 32, 88, 10**6), ("gauss", "float32", 300, 48, 348, 10**6),
-    ("gauss", "float64", 300, 21, 150, None),
+    ("gauss", "float64", 300, 21, 150, None), ("gauss", "float64", 2500, 16, 64, 10**5),
+    ("wide", "float64", 2500, 16, 348, 10**6),
     ("gauss", "float32", 1, 256, 2, None),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
@@ -271,13 +272,14 @@ def test_a_run_that_has_halted_adds_nothing():
 @pytest.mark.parametrize(("n", "k", "d", "count"), [
     (2_000, 3, 9, 3), (1_500, 40, 40, 3), (2_000, 5, 40, 1), (5_000, 40, 32, 5), (5_000, 5, 32, 2),
 ])  # fmt: skip
-def test_programs_share_the_rows(n, k, d, count, monkeypatch):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_programs_share_the_rows(n, k, d, count, dtype, monkeypatch):
     """Several programs share the rows that change; those that none are left for add nothing.
 
     In the third case, and the last, one program for some columns has all rows.
     """
     monkeypatch.setattr(table_sums, "processors", lambda device: count)
-    X = rows_of("gauss", n, d, "float32", seed=2)
+    X = rows_of("gauss", n, d, dtype, seed=2)
     rows, lattice = lattice_of(X, 10**6)
     limbs = sums.limbs(X, None, lattice.grid)
     shape = 1, lattice.grid.n_limbs, k, d + 1
@@ -370,7 +372,22 @@ def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, ve
 def test_shared_memory_that_tables_take():
     # Of 32 clusters, a row's columns twice in two words each, and a count.
     assert Table.of(20, 4, True).shared(1) == 4 * 32 * (2 * 2 * 16 + 1) + 1024
-    assert Table.of(348, 8, True).shared(3) == 3 * (4 * 349 * (2 * 2 * 8 + 1) + 1024)
+    assert Table.of(348, 8, False).shared(3) == 3 * (4 * 349 * (2 * 2 * 8 + 1) + 1024)
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize("vectors", [True, False])
+def test_programs_have_room_on_a_multiprocessor(itemsize, vectors):
+    cut = Tiling.choose(itemsize, vectors)
+    # Registers and bytes of a multiprocessor of sm_90.
+    assert cut.threads * cut.resident * cut.registers <= 65536
+    tables = [Table.of(k, itemsize, vectors) for k in range(2, 349)]
+    assert max(table.shared(cut.resident) for table in tables) <= 227 << 10
+    # Every thread has numbers of its own in a tile, and tiles are of powers of two.
+    for columns in {table.columns for table in tables}:
+        rows = cut.threads * cut.numbers // columns
+        assert rows * columns == cut.threads * cut.numbers
+        assert rows & (rows - 1) == 0
 
 
 def test_rows_that_begin_anywhere_are_loaded_one_by_one():

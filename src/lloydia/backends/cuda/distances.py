@@ -87,8 +87,8 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
     """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
 
     Threads load and square what lies side by side, ``2**LEVELS`` features, and then swap it for the
-    squares of a pair.  `inside` are pairs, of shape (pairs,).  Rows are not to take the cache from
-    centres, which others need too.
+    squares of a pair.  `inside` are pairs, of shape (pairs,).  Rows are not to take the first-level
+    cache from centres, which others need too.
     """
     CHUNK: tl.constexpr = 2**LEVELS
     step = tl.arange(0, CHUNK)

@@ -168,9 +168,9 @@ def sum_rows(
 ):  # fmt: skip
     """Move rows, whose features are `x`, to the entries of their new clusters.
 
-    As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are; but features
-    outside the mask are 0, and new clusters are some that there are.  Returns whether the limbs of
-    the table leave anything of a row.  Rows leave their old clusters if some row TAKES anything.
+    As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are; but outside
+    the mask features are 0, and `new` is a cluster, too.  Returns whether the limbs of the table
+    leave anything of a row.  Unless one TAKES them from there, rows have no old clusters.
     """
     copy = tl.arange(0, LANES) % COPIES
     values, left = (), tl.zeros((LANES,), tl.int1)

@@ -146,9 +146,10 @@ def all_operands(count, takes):
 
 @triton.jit
 def add_all(table, to, off, values, takes, APART: tl.constexpr):
-    """Add values to entries that are APART from each other, from one on.
+    """Add each thread's values to entries that are APART from each other, from `to` on.
 
-    And take them from others, from `off` on, where something `takes` them, unless that is None.
+    Where it `takes` them, they are taken from the entries from `off` on as well; elsewhere `off`
+    may be anything, as where `takes` is None.
     """
     count: tl.constexpr = len(values)
     if COMPILED:

@@ -54,8 +54,8 @@ class Tiling(NamedTuple):
         """
         numbers = 2 if itemsize == 8 else 4
         if vectors:
-            return Tiling(1024, 1, 64, numbers, ahead=2)
-        return Tiling(256, 3, 80, numbers, ahead=3 if itemsize == 8 else 2)
+            return Tiling(1024, 1, 64, numbers=numbers, ahead=2)
+        return Tiling(256, 3, 80, numbers=numbers, ahead=3 if itemsize == 8 else 2)
 
 
 class Table(NamedTuple):
