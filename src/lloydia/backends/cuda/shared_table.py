@@ -61,6 +61,7 @@ def moving(each: int, size: int) -> str:
     ])  # fmt: skip
 
 
+@triton.constexpr_function
 def operands(count: int, each: int) -> str:
     """Return the constraints of `count` operands, of `each` integers of a thread.
 
@@ -141,7 +142,7 @@ def all_asm(count, apart, takes):
 @triton.constexpr_function
 def all_operands(count, takes):
     """Return the constraints of the operands of :func:`all_asm`."""
-    return ",".join(["=r"] + ["r"] * (count + (3 if takes else 1)))
+    return operands(count + (3 if takes else 1), 1)
 
 
 @triton.jit
