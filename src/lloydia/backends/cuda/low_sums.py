@@ -170,7 +170,7 @@ def sum_rows(
 
     As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are; but outside
     the mask features are 0, and `new` is a cluster, too.  Returns whether the limbs of the table
-    leave anything of a row.  Unless one TAKES them from there, rows have no old clusters.
+    leave anything of a row.  Where none TAKES anything, no row has an old cluster.
     """
     copy = tl.arange(0, LANES) % COPIES
     values, left = (), tl.zeros((LANES,), tl.int1)

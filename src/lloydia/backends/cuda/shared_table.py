@@ -125,8 +125,8 @@ def add(table, at, values, mask):
 def all_asm(count, apart, takes):
     """Return the PTX of :func:`add_all` for so many values.
 
-    What is added has no condition, so what is around it may be mixed with it; what is taken has one
-    for all values.
+    What is added has no condition, so compilers may mix it with what is around it; what is taken
+    has one for all values.
     """
     first = 4 if takes else 2
     each = [(4 * apart * i, f"${first + i}") for i in range(count)]
