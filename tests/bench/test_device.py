@@ -44,6 +44,17 @@ class Lying(sides.Ours):
         return replace(found, labels=labels)
 
 
+class Forgetful(sides.Ours):
+    """Other labels from the third fit on."""
+
+    n_fits = 0
+
+    def fit(self, X, task):
+        found = super().fit(X, task)
+        self.n_fits += 1
+        return found if self.n_fits < 3 else replace(found, labels=found.labels + 1)
+
+
 class Broken(sides.PyTorch):
     name = "broken"
 
@@ -102,6 +113,13 @@ def test_ours_is_judged_first_and_then_nobody_has_a_time(measure):
     assert rows["Lloydia"]["status"] == "differs"
     assert "labels" in rows["Lloydia"]["reason"]
     assert "ms" not in rows["PyTorch"]
+
+
+def test_ours_is_the_same_the_second_time(measure):
+    for mode in MODES:
+        rows = by_peer(measure(sides.PyTorch(), modes=(mode,), ours=Forgetful()))
+        assert rows["Lloydia"]["status"] == "differs"
+        assert rows["Lloydia"]["reason"] == "its labels_ differs from its first fit's"
 
 
 def test_fits_have_the_cpu_engine_beside_them(measure):

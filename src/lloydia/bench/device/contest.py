@@ -138,6 +138,8 @@ class Contest:
             ours.checked += ", inertia"
         if self.n_iter > 1:
             self._judge_update(ours)
+        # Nothing is compiled in a round: a second fit is launched another way than the first.
+        judge_same(judge.kept(self._fit(ours)), judge.kept(found), "its first fit's")
         if self.mode != "fits" and self._terms() <= ON_CPU:
             cpu = OursOnCPU()
             same = cpu.fit(cpu.place(self.X), self._task(cpu))
