@@ -159,7 +159,10 @@ def test_every_case_has_its_rows_and_start(case):
 def test_the_cases_of_a_mode():
     profiled = cases.choose(None, ["profile"])
     assert profiled == cases.choose(None, ["iterations"])
-    assert "offset" not in {case.name for case in profiled}
+    accurate = {case.name for case in cases.choose(None, ["accuracy"])}
+    fitted = {case.name for case in cases.choose(None, ["fits"])}
+    assert "offset" in accurate - fitted
+    assert "256,2,16" in fitted - accurate
     twins = [case for case in cases.table() if case.name.endswith(",f64")]
     assert all(case.dtype == "float64" for case in twins)
     with pytest.raises(ValueError, match="There is no case 'no'"):
@@ -221,6 +224,8 @@ def test_the_report(measure, tmp_path, monkeypatch):
     assert text.startswith("# A GPU\n")
     assert "aten::addmm" in text
     assert "| tiny | 2,000 | 0 | 0 | 2,000 (1) |" in text
+    assert text.count("- run of now: tiny; tiny,f64.") == 2
+    assert "- fewer than 5 rounds: tiny, Lloydia: 2; tiny, PyTorch: 2; tiny,f64, L" in text
     assert len(pictures) == 2
 
 

@@ -22,7 +22,7 @@ PROFILED = (Ours.name, FlashKMeans.name)
 # Fits before those that are timed: the first of a shape are slower.
 WARM, RUNS = 3, 5
 # What kernels have in their names that score every row against every centre, and little else.
-ASSIGN = ("assign", "resident_kernel", "scan_kernel", "wide_kernel")
+ASSIGN = ("assign", "hopper_kernel", "resident_kernel", "scan_kernel", "wide_kernel")
 
 
 def profiles(
@@ -36,9 +36,9 @@ def profiles(
     """Return a row for each kernel of a run of ours, and of flash-kmeans', by their time.
 
     Attributes of a row: `calls`, `us` (in all), `share` (of the time in kernels), `busy` (that of
-    the run's time without the profiler: the rest is gaps), and `tflops`, with `of_gemm`, its share
-    of a half-precision product's: 2 n d k operations over the time of a call, for kernels that
-    :data:`ASSIGN` names.
+    the run's time without the profiler, which kernels may exceed under it), and `tflops`, with
+    `of_gemm`, its share of a half-precision product's: 2 n d k operations over the time of a call,
+    for kernels that :data:`ASSIGN` names.
     """
     rows = []
     operations = 2.0 * case.batch * case.n * case.d * case.k

@@ -13,6 +13,7 @@ Cases = dict[str, list[Row]]
 ITERATION = "One iteration"
 SHORT = 48  # letters of a kernel's name
 FEWEST = 0.01  # share of the time of kernels that are listed
+FEW_ROUNDS = 5
 
 
 def device_sheets(rows: list[Row]) -> list[Sheet]:
@@ -51,7 +52,22 @@ def _timed(title: str, cases: Cases, notes: list[str]) -> Sheet:
             above = f"{own['ms'] / own['floor_ms']:.1f}" if "ms" in own else ""
             line += [f"{own['floor_ms']:.3g}", above]
         lines.append([*line, f"{own['rechecked']:.2%}" if "rechecked" in own else ""])
-    return Sheet(title, heads, lines, notes + remarks(cases))
+    return Sheet(title, heads, lines, notes + _occasions(cases) + remarks(cases))
+
+
+def _occasions(cases: Cases) -> list[str]:
+    """Say in which run each case was measured, and which figures are of few rounds."""
+    runs: dict[str, list[str]] = {}
+    for name, rows in cases.items():
+        runs.setdefault(rows[0]["run"], []).append(name)
+    few = [
+        f"{name}, {row['peer']}: {row['rounds']}"
+        for name, rows in cases.items()
+        for row in rows
+        if row.get("rounds", FEW_ROUNDS) < FEW_ROUNDS
+    ]
+    notes = [f"run of {run}: {'; '.join(names)}." for run, names in runs.items()]
+    return notes + ([f"fewer than {FEW_ROUNDS} rounds: {'; '.join(few)}."] if few else [])
 
 
 def _cells(row: Row | None) -> list[str]:
@@ -69,8 +85,8 @@ def _iterations_notes() -> list[str]:
         "a whole run over its number of iterations, what is done once a fit included; a ratio is "
         "the side's time over Lloydia's, with its quartiles over the rounds.",
         "floor: the larger of 2 n d k operations at the rate of a half-precision product, and of "
-        "reading X once; a side that skips distances can be faster.  re-checked: rows whose scores "
-        "were too close to call, of all rows of all iterations.",
+        "reading X and writing labels once; a side that skips distances can be faster.  "
+        "re-checked: rows whose scores were too close to call, of all rows of all iterations.",
     ]
 
 
@@ -114,7 +130,7 @@ def _wrong(rows: list[Row]) -> Sheet:
         "labels that are not the nearest centre's (by canonical distances in float64), all sides "
         "assigned to the same centres; float16's are judged on its own rounded rows and centres."
     ]
-    return Sheet("Wrong labels", ("case", "labels", *peers), lines, notes)
+    return Sheet("Wrong labels", ("case", "labels", *peers), lines, notes + _occasions(cases))
 
 
 def _share(row: Row | None, labels: int) -> str:
@@ -136,11 +152,12 @@ def _profiles(cases: Cases) -> Sheet:
             lines.append([*line, str(calls), f"{us:,.0f}", "", "", "", ""])
     notes = [
         "a run of ten iterations under PyTorch's profiler, kernels of at least 1 % of the time; "
-        "busy: time in kernels over the run's time without the profiler, the rest are gaps.",
+        "busy: time in kernels over the run's time without the profiler, which slows some down; "
+        "the rest are gaps.",
         "TFLOP/s: 2 n d k operations a call of an assignment kernel; of gemm: its share of an "
         "8192 x 8192 x 8192 product's rate in half precision, in the same run.",
     ]
-    return Sheet("Kernels", heads, lines, notes)
+    return Sheet("Kernels", heads, lines, notes + _occasions(cases))
 
 
 def _kernel(case: str, row: Row) -> list[str]:
