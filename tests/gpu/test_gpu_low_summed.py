@@ -48,11 +48,13 @@ def rows_of(kind, n, d):
 def test_every_iteration_has_the_bits_of_the_cpu(kind, n, d, k, dtype):
     rows = torch.as_tensor(rows_of(kind, n, d)).to(getattr(torch, dtype)).cuda()
     X = on_host(rows)
-    start = X[np.random.default_rng(0).choice(n, k, replace=False)].copy()
-    parameters = {"init": start, "n_init": 1, "tol": 0.0}
+    start = rows[np.random.default_rng(0).choice(n, k, replace=False)]
+    start = start if dtype == "float64" else start.float()
+    parameters = {"n_init": 1, "tol": 0.0}
     for max_iter in (1, 2, 12, 40):
-        expected = KMeans(k, max_iter=max_iter, device="cpu", **parameters).fit(X)
-        # The second time the device begins before anything is made of the run.
-        for _ in range(2):
-            model = KMeans(k, max_iter=max_iter, **parameters).fit(rows)
+        parameters["max_iter"] = max_iter
+        expected = KMeans(k, init=on_host(start), device="cpu", **parameters).fit(X)
+        # The third time the device begins before anything is made of the run.
+        for _ in range(3):
+            model = KMeans(k, init=start, **parameters).fit(rows)
             assert answer(model) == answer(expected)

@@ -29,10 +29,10 @@ POISON = -(1 << 30)
 GUARD = 256
 
 
-@triton.jit(do_not_specialize=["n", "k", "labelled", "n_limbs", "bits", "room"])
+@triton.jit(do_not_specialize=["n", "k", "labelled", "moves", "n_limbs", "bits", "room"])
 def label_and_move(
-    X, n, k, numbers, labels, labelled, sums, n_limbs, bits, current, listed, doubts, room, table,
-    own, stored, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
+    X, n, k, numbers, labels, labelled, moves, sums, n_limbs, bits, current, listed, doubts, room,
+    table, own, stored, counts, d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
     GROUP: tl.constexpr, KEPT: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr,
     COPIES: tl.constexpr, SUMMED: tl.constexpr,
 ):  # fmt: skip
@@ -51,7 +51,7 @@ def label_and_move(
             X, n, k, labels, stored, labelled, current, frame, table,
             lists_of(listed, room, stored, kind, d),
             own_doubts, own_doubts + room // EACH, sums, own, lattice, bits, n_limbs, limb_size,
-            n > 0,
+            moves > 0,
             d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, ENTRIES, COPIES,
         )  # fmt: skip
     else:
@@ -62,10 +62,11 @@ def label_and_move(
             None, 0, None, 0, d, EACH, 128, GROUP, KEPT, COLUMNS,
         )  # fmt: skip
         n_changed = tl.sum(each, 0)
-        move_rows(
-            X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
-            sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, ENTRIES, COPIES,
-        )  # fmt: skip
+        if moves:
+            move_rows(
+                X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
+                sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, ENTRIES, COPIES,
+            )  # fmt: skip
     tl.store(counts + program, n_changed)
 
 
@@ -157,25 +158,27 @@ def test_labels_and_sums_are_those_of_the_host(
     limbs = sums.limbs(X, None, grid)
     rng = np.random.default_rng(0)
     centers = X[np.arange(k) if kind == "full" else rng.choice(n, k, replace=False)].copy()
-    before = np.full(n, -1)
-    # All rows move; few do; many do.
-    for iteration, moved in enumerate((0.05, 3.0, 0.0)):
+    before, totals = np.full(n, -1), np.zeros(found.shape, dtype=np.int64)
+    # All rows are labelled, and sums stay; all move; few do; many do; few are labelled anew.
+    steps = (0, 0, 0.0), (0, 1, 0.05), (1, 1, 3.0), (1, 1, 0.05), (1, 0, 0.0)
+    for labelled, moves, moved in steps:
         label_and_move[(programs,)](
-            rows, n, k, numbers, labels, min(iteration, 1), found, grid.n_limbs, bits,
+            rows, n, k, numbers, labels, labelled, moves, found, grid.n_limbs, bits,
             torch.from_numpy(centers), *lists, room, table, own, stored, counts, d=d, EACH=each,
             COLUMNS=next_power(d + 1), GROUP=group_of(k), KEPT=kept_of(k, d), HELD=held,
             ENTRIES=entries, COPIES=copies, SUMMED=summed,
         )  # fmt: skip
         expected = nearest(X, centers)
         assert (labels[:n].numpy() == expected).all()
-        totals = np.zeros(found.shape, dtype=np.int64)
-        np.add.at(totals, (slice(None), expected), limbs)
+        if moves:
+            totals[:] = 0
+            np.add.at(totals, (slice(None), expected), limbs)
+            assert counts.sum() == np.count_nonzero(expected != before)
+            before = expected
         assert (found.numpy() == totals).all()
-        assert counts.sum() == np.count_nonzero(expected != before)
         for part, size in ((labels, n), *zip(lists, sizes)):
             assert (part[size:] == POISON).all()
         assert stored is None or stored[-GUARD:].isnan().all()
-        before = expected
         centers = (centers + rng.normal(scale=moved, size=centers.shape)).astype(X.dtype)
 
 

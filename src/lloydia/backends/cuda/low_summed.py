@@ -33,7 +33,7 @@ from lloydia.backends.cuda.low_stored import (
     rows_to_score,
     store,
 )
-from lloydia.backends.cuda.low_sums import beyond, clear, flush, most_steps, scales_of, sum_rows
+from lloydia.backends.cuda.low_sums import beyond, flush, most_steps, scales_of, sum_rows
 from lloydia.backends.cuda.prefetch import prefetch
 
 __all__ = ["label_and_sum"]
@@ -57,7 +57,7 @@ def labels_of(labels, block, n, EACH: tl.constexpr):
 @triton.jit
 def label_blocks(
     X, n, k, labels, stored, begin, end, coming, n_listed, n_doubts, frame, line, lift, table,
-    lists, doubts, lattice, scales, own_sums, bits, n_limbs,
+    lists, doubts, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, EACH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
     PITCH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
     BEGINS: tl.constexpr,
@@ -165,7 +165,7 @@ def move_left(
 
 @triton.jit
 def sum_listed(
-    X, lists, stored, n_listed, steps, lattice, scales, own_sums, bits, n_limbs,
+    X, lists, stored, n_listed, steps, scales, own_sums, bits, n_limbs,
     d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows in this program's table, so many of each thread.
@@ -257,7 +257,8 @@ def label_and_sum(
     """Assign this program's rows to `current`, and move those that change.
 
     Return how many changed and how many were in doubt.  If rows are not `labelled`, which is 1 or
-    0, all change.  Where not `moves`, sums stay, and how many changed means nothing then.
+    0, all change.  Where not `moves`, sums stay, and how many changed means nothing then, nor what
+    the table holds.
 
     `lists` are the program's memory for them, and the room of each warp's in entries a thread;
     `doubts` and `scratch` those of rows in doubt, by block and by number.  The table of own sums
@@ -287,8 +288,8 @@ def label_and_sum(
         if begun:
             n_listed, n_labelled, n_doubts, coming = label_blocks(
                 X, n, k, labels, stored, block, tl.minimum(block + steps // EACH, n_blocks), coming,
-                n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice, scales,
-                own_sums, bits, n_limbs,
+                n_listed, n_doubts, frame, line, lift, table, lists, doubts, scales, own_sums, bits,
+                n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, True,
             )  # fmt: skip
             n_changed += tl.sum(n_labelled, 0)
@@ -296,8 +297,8 @@ def label_and_sum(
         elif block < n_blocks:
             n_listed, _, n_doubts, coming = label_blocks(
                 X, n, k, labels, stored, block, tl.minimum(block + steps // EACH, n_blocks), coming,
-                n_listed, n_doubts, frame, line, lift, table, lists, doubts, lattice,
-                scales, own_sums, bits, n_limbs,
+                n_listed, n_doubts, frame, line, lift, table, lists, doubts, scales, own_sums, bits,
+                n_limbs,
                 d, EACH, GROUP, KEPT, PITCH, HELD, ENTRIES, COPIES, False,
             )  # fmt: skip
         else:
@@ -322,8 +323,8 @@ def label_and_sum(
                     longest = tl.cdiv(longest, WARP)
                     added += longest
                     n_listed = sum_listed(
-                        X, lists, stored, n_listed, longest, lattice, scales, own_sums, bits,
-                        n_limbs, d, HELD, ENTRIES, COPIES,
+                        X, lists, stored, n_listed, longest, scales, own_sums, bits, n_limbs,
+                        d, HELD, ENTRIES, COPIES,
                     )  # fmt: skip
                     tl.debug_barrier()
                 move_left(
@@ -331,11 +332,7 @@ def label_and_sum(
                 )  # fmt: skip
                 tl.debug_barrier()
             n_listed = tl.zeros((LANES,), tl.int32)
-        if (added > 0) & ((more == 0) | (added + room > most)):
-            # Only rows that are stored are added up for nothing.
-            if moves | (stored is None):
-                flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
-            else:
-                clear(own_sums, k, ENTRIES, COPIES)
+        if moves & (added > 0) & ((more == 0) | (added + room > most)):
+            flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
             added = 0
     return n_changed, n_settled

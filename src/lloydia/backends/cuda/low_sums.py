@@ -170,7 +170,7 @@ def sum_rows(
 
     As :func:`lloydia.backends.cuda.low_moves.move` does, whose parameters these are; but outside
     the mask features are 0, and `new` is a cluster, too.  Returns whether the limbs of the table
-    leave anything of a row.  Where none TAKES anything, no row has an old cluster.
+    leave anything of a row.  Unless it TAKES, no row has an old cluster: `old` is -1.
     """
     copy = tl.arange(0, LANES) % COPIES
     values, left = (), tl.zeros((LANES,), tl.int1)
@@ -201,13 +201,14 @@ def beyond(left, n_limbs, HELD: tl.constexpr):
 
 
 @triton.jit
-def total_of(table, at, COPIES: tl.constexpr):
-    """Return the totals of entries, one a thread, over all copies."""
+def total_of(table, at, COPIES: tl.constexpr, TOGETHER: tl.constexpr):
+    """Return the totals of entries, one a thread, over all copies: so many are read together."""
     # Threads of a warp begin with different ones, so that most read other banks.
     first = tl.arange(0, LANES) // (BANKS // COPIES)
     total = tl.zeros((LANES,), tl.int64)
-    for i in tl.static_range(COPIES):
-        total += read(table, at + (first + i) % COPIES).to(tl.int64)
+    for begin in range(0, COPIES, TOGETHER):
+        for i in tl.static_range(TOGETHER):
+            total += read(table, at + (first + begin + i) % COPIES).to(tl.int64)
     return total
 
 
@@ -218,6 +219,8 @@ def flush(
 ):  # fmt: skip
     """Add the table to the sums, and empty it."""
     m: tl.constexpr = d + 1
+    # Reading all of two limbs together takes registers that the rows want.
+    TOGETHER: tl.constexpr = COPIES if HELD == 1 else 1
     w = lower_bits(bits).to(tl.int64)
     unit = whole(tl.load(lattice + d) * tl.load(lattice + 2 * m + d)).to(tl.int64)
     tl.debug_barrier()
@@ -229,8 +232,10 @@ def flush(
         at = (tl.where(real, cell // m, 0) * ENTRIES + 2 * HELD * f) * COPIES
         for limb in tl.static_range(HELD):
             parted = f < d
-            low = total_of(table, at + tl.where(parted, 2 * limb * COPIES, 0), COPIES)
-            high = total_of(table, at + tl.where(parted, (2 * limb + 1) * COPIES, 0), COPIES)
+            low_at = at + tl.where(parted, 2 * limb * COPIES, 0)
+            high_at = at + tl.where(parted, (2 * limb + 1) * COPIES, 0)
+            low = total_of(table, low_at, COPIES, TOGETHER)
+            high = total_of(table, high_at, COPIES, TOGETHER)
             # Rows are counted in the first limb.
             counted = low * unit if limb == 0 else tl.zeros((LANES,), tl.int64)
             total = tl.where(parted, low + (high << w), counted)

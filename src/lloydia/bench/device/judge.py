@@ -4,8 +4,9 @@ All of it is float64 on the device.  Every operation is a kernel of its own, so 
 canonical one: in feature order, one rounding an operation, no fused multiply-add.
 
 Ours: the labels of all rows, and of a sample of rows by D alone; the inertia; the centres of the
-last update, each within an ulp of the mean of |x| from the mean of the labels before it.  On a case
-that is small enough, every bit of our CPU engine too (:mod:`~lloydia.bench.device.contest`).
+last update, each within an ulp of the mean of |x| from the mean of the labels before it; and every
+bit of two more fits.  On a case that is small enough, every bit of our CPU engine too
+(:mod:`~lloydia.bench.device.contest`).
 
 A peer's final centres must be finite and give an inertia within 2 % of ours.
 """
@@ -97,10 +98,10 @@ def judge_update(X: torch.Tensor, labels: torch.Tensor, after: torch.Tensor) -> 
 
 
 def kept(fitted: Fitted) -> Kept:
-    """Return a result of ours on the host, under the names of the estimator."""
+    """Return a copy of a result of ours on the host, under the names of the estimator."""
     return {
-        "labels_": torch.as_tensor(fitted.labels).cpu().numpy(),
-        "cluster_centers_": torch.as_tensor(fitted.centers).cpu().numpy(),
+        "labels_": torch.as_tensor(fitted.labels).cpu().numpy().copy(),
+        "cluster_centers_": torch.as_tensor(fitted.centers).cpu().numpy().copy(),
         "inertia_": fitted.inertia,
         "n_iter_": fitted.n_iter,
     }
