@@ -15,9 +15,10 @@ Where to look:
   frame (:mod:`low_frame`) and whether the start is finite, the next does all iterations that are
   queued (:mod:`low_kernel`).  There :mod:`low_scan` labels rows by :mod:`low_scores`,
   :mod:`low_kept` or :mod:`low_cells`, those in doubt by :mod:`low_canonical`, and :mod:`low_moves`
-  moves those that changed from sum to sum.  Of many rows of few clusters :mod:`low_summed` does
-  both, by :mod:`low_lists`, with float64 rows stored in float32 by :mod:`low_stored`.  Where there
-  is room, either adds to a program's own table first (:mod:`low_sums`, in a :mod:`shared_table`).
+  moves those that changed from sum to sum.  Of many rows without weights, of at most 5
+  features and 32 clusters (:func:`low_sums.is_summed`), :mod:`low_summed` does both, by
+  :mod:`low_lists`, with float64 rows stored in float32 by :mod:`low_stored`.  Where there is room,
+  either adds to a program's own table first (:mod:`low_sums`, in a :mod:`shared_table`).
   :mod:`low_means`, :mod:`prefetch` and :mod:`barrier` serve both.  The last launch adds up
   the inertia and writes what all have found to the host's memory (:mod:`low_cost`).  Few features
   are at most 8.  Up to 512 rows stay in the registers of one program (:mod:`low_alone`); without a
@@ -26,14 +27,14 @@ Where to look:
   point, with the grid by :mod:`found_grid`. :mod:`half_rows` and :mod:`half_centers` store rows and
   centres in half precision, in a frame that :mod:`half_frame` chooses (by :mod:`packing`: of few
   centres :mod:`means` does it at the end of an iteration, for the next), :mod:`tensor_scan` scores
-  them on matrix units (:mod:`half_scores`) by :mod:`two_least` (of few centres
-  :mod:`resident_scan`, by :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of many
-  features :mod:`wide_scan`), and the :mod:`judge` says, by :mod:`limits`, what the scores prove
-  (why: :mod:`lloydia.exact.half_certificate`). Which centre a row in doubt has, :mod:`contest`
-  decides by D to all, where all take little memory; otherwise :mod:`candidates` names the few that
-  it can have, :mod:`duel` decides between them, and :mod:`settle` is for the rest of many centres;
-  :mod:`row_lists`, :mod:`ranks`. Late in a long run :mod:`pruning` leaves out the rows whose labels
-  their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
+  them on matrix units (:mod:`half_scores`) by :mod:`two_least` (of at most 64 features and 256
+  centres :mod:`resident_scan`, by :mod:`grid_least`, on Hopper in Gluon: :mod:`hopper_scan`; of
+  many features :mod:`wide_scan`), and the :mod:`judge` says, by :mod:`limits`, what the scores
+  prove (why: :mod:`lloydia.exact.half_certificate`). Which centre a row in doubt has,
+  :mod:`contest` decides by D to all, where all take little memory; otherwise :mod:`candidates`
+  names the few that it can have, :mod:`duel` decides between them, and :mod:`settle` is for the
+  rest of many centres; :mod:`row_lists`, :mod:`ranks`. Late in a long run :mod:`pruning` leaves out
+  the rows whose labels their :mod:`bounds` tell: :mod:`fastest`, :mod:`spared`, :mod:`due`.
 * Their centres, and those of batches: :mod:`moving` has what changed added up, by
   :mod:`table_sums` in a :mod:`shared_table` (:mod:`table_layout`, :mod:`table_banks`,
   :mod:`later_limbs`); of many clusters or features, or with weights, by :mod:`moves`, when

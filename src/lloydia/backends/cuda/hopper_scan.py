@@ -192,7 +192,7 @@ def hopper_kernel(
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
-    """As :func:`resident_scan.resident_kernel`, of one tile."""
+    """Write what :func:`resident_scan.resident_kernel` does, of one tile of centres."""
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
     narrow: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])

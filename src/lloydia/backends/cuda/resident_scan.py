@@ -67,7 +67,10 @@ def resident_kernel(
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write what :func:`grid_least.told` tells of each row."""
+    """Write an integer of 64 bits a row: the column of its least score, that, and what others have.
+
+    What others have is a lower bound; :func:`grid_least.told` reads all three.
+    """
     # Not a return: centres are on their way while this is waited for.
     halted = tl.load(own_flow(flow) + HALT) != 0
     member, begin = tl.program_id(2), first_row(n)
