@@ -63,12 +63,11 @@ def peers(
     cases: Names = None,
     peers: Names = None,
     mode: Annotated[
-        list[Literal["iterations", "fits", "accuracy", "profile"]] | None,
+        list[Literal["iterations", "fits", "profile"]] | None,
         Parameter(
             consume_multiple=True,
             negative="",
-            help="Iterations, whole fits, labels (cuda only), kernels (cuda only); by default the "
-            "first two, and labels with cuda.",
+            help="Iterations, whole fits, kernels (cuda only); by default the first two.",
         ),
     ] = None,
     device: Annotated[
@@ -89,13 +88,12 @@ def peers(
 
     Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
     """
-    if device == "cuda":
-        chosen = tuple(mode or ("iterations", "fits", "accuracy"))
-        _bench_on_device(chosen, cases, peers, rounds, quick, save, out, json)
-        return
-    if only := set(mode or ()) & {"accuracy", "profile"}:
-        raise ValueError(f"--mode {min(only)} needs --device cuda.")
     modes = tuple(mode or ("iterations", "fits"))
+    if device == "cuda":
+        _bench_on_device(modes, cases, peers, rounds, quick, save, out, json)
+        return
+    if "profile" in modes:
+        raise ValueError("--mode profile needs --device cuda.")
     _bench("peers", modes, cases, peers, threads, rounds, quick, save, out, json)
 
 

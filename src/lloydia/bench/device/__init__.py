@@ -8,7 +8,6 @@ clock runs, in the type that a side computes in.
   number: what a library does once a fit is included.  Every side does as many as ours.
 - *fits*: a whole fit of ours to scikit-learn's stop rule at tol = 1e-4, and as many iterations of
   every other side, whose stop rules differ; and our CPU engine, whose every bit must be the same.
-- *accuracy*: no times, labels.
 
 Labels are judged against the centres that they belong to.  flash-kmeans returns the labels of its
 last assignment and the centres of the update after it; so every side is given the same centres, and

@@ -16,7 +16,7 @@ from lloydia.bench.cases import Case
 
 __all__ = ["MODES", "DeviceCase", "choose", "make", "start", "table"]
 
-MODES = ("iterations", "fits", "accuracy", "profile")
+MODES = ("iterations", "fits", "profile")
 BLOCK = 1 << 20
 COPIES = 4  # of X that must fit
 

@@ -87,8 +87,7 @@ class Contest:
                 entry.status, entry.reason = "unsupported", why
             else:
                 self._try(entry, self._judge)
-        if self.mode != "accuracy":
-            self._rounds()
+        self._rounds()
 
     def _try(self, entry: Entry, function: Callable[[Entry], None]) -> None:
         self.step(f"{entry.side.name}: is it right?")
@@ -176,7 +175,7 @@ class Contest:
         )
         entry.checked = "labels counted, inertia"
         ratio = entry.inertia / (ours.inertia or 1.0)
-        if self.mode != "accuracy" and not abs(ratio - 1) <= NEARBY:
+        if not abs(ratio - 1) <= NEARBY:
             raise Refused(f"its inertia is {ratio:.4f} of ours")
 
     def _members(self, *arrays: Any) -> zip[tuple[Any, ...]]:

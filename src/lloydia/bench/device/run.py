@@ -52,7 +52,7 @@ def run(
     Parameters
     ----------
     chosen : sequence of DeviceCase
-    modes : sequence of {"iterations", "fits", "accuracy", "profile"}
+    modes : sequence of {"iterations", "fits", "profile"}
         Every case that has iterations has a profile.
     sides : list of Side
         Ours first.

@@ -27,8 +27,8 @@ def device_sheets(rows: list[Row]) -> list[Sheet]:
             found.append(_twins(twins, iterations))
     if fits:
         found.append(_timed("Whole fits", fits, _fits_notes()))
-    if any(row.get("wrong") is not None for row in rows):
-        found.append(_wrong(rows))
+    if iterations:
+        found.append(_wrong(iterations))
     if profiles:
         found.append(_profiles(profiles))
     return found
@@ -114,12 +114,8 @@ def _twins(twins: Cases, iterations: Cases) -> Sheet:
     return Sheet("Lloydia's float64 beside its float32", heads, lines)
 
 
-def _wrong(rows: list[Row]) -> Sheet:
-    cases: Cases = {}
-    for mode in ("accuracy", "iterations"):
-        for name, found in by_case(rows, mode).items():
-            cases.setdefault(name, found)
-    peers = ["Lloydia", *(peer for peer in _peers(cases) if peer != "Lloydia CPU")]
+def _wrong(cases: Cases) -> Sheet:
+    peers = ["Lloydia", *_peers(cases)]
     lines = []
     for name, found in cases.items():
         by_name = {row["peer"]: row for row in found}

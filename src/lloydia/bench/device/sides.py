@@ -19,7 +19,7 @@ SCORES = 1 << 28  # numbers of the n x k matrix that plain PyTorch keeps at a ti
 class Side(Peer):
     """One way to do k-means on a device; :class:`Task` has its start there."""
 
-    modes: Sequence[str] = ("iterations", "fits", "accuracy")
+    modes: Sequence[str] = ("iterations", "fits")
 
     def place(self, X: torch.Tensor) -> Any:
         """Return X as this side computes with it; the clock does not run."""
@@ -142,7 +142,7 @@ class PyTorch(Side):
 
     name = "PyTorch"
     package = "torch"
-    modes = ("iterations", "accuracy")
+    modes = ("iterations",)
 
     def fit(self, X: Any, task: Task) -> Fitted:
         """Iterate; the labels belong to the centres before the last update, as flash-kmeans'."""
