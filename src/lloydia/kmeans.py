@@ -99,7 +99,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         X on a GPU is never moved silently: a `device` that leaves its own out is an error.
     n_threads : int or None, default=None
         Of the CPU, at most 64 or as many as there are processors.  None: all processors that this
-        process may use, or ``OMP_NUM_THREADS`` where it is set and smaller.
+        process may use (by its affinity and its container's quota), or ``OMP_NUM_THREADS`` where it
+        is set and smaller.
     stop : None or a rule of :mod:`lloydia.stopping`, default=None
         Replaces `tol`; rules combine with ``|``.
     empty : {"relocate", "keep", "error"}, default="relocate"

@@ -15,50 +15,15 @@ from lloydia.data.chunks import memory
 
 GB = 10**9
 
-# Files of the control groups that a process is in, by their names, and what is free, of 50 GB.
-CASES = {
-    "no limit": ("0::/\n", {}, 50),
-    "no groups": ("", {}, 50),
-    "a container": ("0::/\n", {".": ("max", 9, 0, 0), "other": (GB, 0, 0, 0)}, 50),
-    "its limit": ("0::/\n", {".": (8 * GB, 3 * GB, 0, 0)}, 5),
-    "files in its cache": ("0::/\n", {".": (8 * GB, 8 * GB, 3 * GB, 2 * GB)}, 5),
-    "nothing left": ("0::/\n", {".": (GB, 2 * GB, 0, 0)}, 0),
-    "a job's": ("0::/slurm/job\n", {"slurm/job": (9 * GB, 5 * GB, GB, 0)}, 5),
-    "a user's, above the job": (
-        "0::/slurm/job\n",
-        {"slurm": (6 * GB, 4 * GB, 0, 0), "slurm/job": ("max", 0, 0, 0)},
-        2,
-    ),
-    "another path than the host's": ("0::/docker/abc\n", {".": (4 * GB, GB, 0, 0)}, 3),
-    "version 1": (
-        "3:cpuset:/\n4:memory:/a/b\n0::/\n",
-        {"memory": (1 << 63, 0, 0, 0), "memory/a/b": (8 * GB, 6 * GB, GB, GB)},
-        4,
-    ),
-}
 
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_free(tmp_path, monkeypatch, name):
-    own, groups, free = CASES[name]
+@pytest.mark.parametrize(("left", "free"), [(None, 51_200_000_000), (7 * GB, 7 * GB), (0, 0)])
+def test_what_is_free_is_the_least_of_the_system_and_its_groups(tmp_path, monkeypatch, left, free):
     (tmp_path / "meminfo").write_text(
         "MemTotal: 9 kB\nMemAvailable:   50000000 kB\nBuffers: 1 kB\n"
     )
-    (tmp_path / "own").write_text(own)
-    for path, (limit, used, inactive, active) in groups.items():
-        folder = tmp_path / "groups" / path
-        folder.mkdir(parents=True, exist_ok=True)
-        first = path.startswith("memory")
-        of_all = "total_" if first else ""
-        (folder / ("memory.limit_in_bytes" if first else "memory.max")).write_text(f"{limit}\n")
-        (folder / ("memory.usage_in_bytes" if first else "memory.current")).write_text(f"{used}\n")
-        (folder / "memory.stat").write_text(
-            f"anon 7\n{of_all}inactive_file {inactive}\n{of_all}active_file {active}\nfile 5\n"
-        )
     monkeypatch.setattr(memory, "SYSTEM", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "OWN_GROUP", tmp_path / "own")
-    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
-    assert memory.available() == (free * GB if free < 50 else 50_000_000 * 1024)
+    monkeypatch.setattr(memory.control_groups, "free_memory", lambda: left)
+    assert memory.available() == free
 
 
 def bounds_of(kind, n, d, k):

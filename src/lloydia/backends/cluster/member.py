@@ -122,7 +122,7 @@ class Member:
         if on_gpu(X) or self.device == "cuda":
             name = load("lloydia.backends.cuda.devices").find("cuda", X)
             return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
-        n_threads = self.n_threads or load("distributed").get_worker().state.nthreads
+        n_threads = self.n_threads or _threads_of_worker()
         return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
 
     def lead(self, history: list[Asked], state: int) -> None:
@@ -134,6 +134,15 @@ class Member:
             for method, arguments in history:
                 getattr(part, method)(*arguments)
         self.state = state
+
+
+def _threads_of_worker() -> int:
+    """Return the threads of this worker, or the processors that it may use where these are fewer.
+
+    Not ``OMP_NUM_THREADS``, which Dask sets to 1 in its workers.
+    """
+    own = load("distributed").get_worker().state.nthreads
+    return min(own, load("lloydia.backends.cpu.pool").available_threads())
 
 
 def answer(

@@ -7,11 +7,15 @@ or write to rows of their own, so any schedule gives the same bits.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from lloydia import control_groups
 
 __all__ = ["available_threads", "blocks", "default_threads", "run", "threads_of"]
 
@@ -29,10 +33,30 @@ PATIENCE = 200e-6
 
 
 def available_threads() -> int:
-    """Return the number of processors this process may use."""
+    """Return the number of processors this process may use.
+
+    It is the least of its affinity, of the time that its control groups grant (a container's), and
+    of what Python is told (``PYTHON_CPU_COUNT``, from 3.13 on).
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        counts = [len(os.sched_getaffinity(0))]
+    else:
+        counts = [os.cpu_count() or 1]
+    if hasattr(os, "process_cpu_count"):
+        counts.append(os.process_cpu_count() or 1)
+    if (granted := _granted()) is not None:
+        counts.append(granted)
+    return max(min(counts), 1)
+
+
+@cache
+def _granted() -> int | None:
+    """Return the processors that control groups grant, a part of one counted as one.
+
+    Reading the groups' files takes longer than a small fit, so this is done once a process.
+    """
+    processors = control_groups.processors()
+    return None if processors is None else math.ceil(processors)
 
 
 def default_threads() -> int:
@@ -154,6 +178,7 @@ def _forget() -> None:
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()
+    _granted.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lloydia import control_groups
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -38,16 +38,8 @@ OWN, OWN_FEATURE = 20_000, 600
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
 
-# Where Linux tells of memory: of the system; of control groups, and which this process is in.
-SYSTEM, GROUPS = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-OWN_GROUP = Path("/proc/self/cgroup")
-
-# Of both versions of control groups: the line that names the own one, the folder of all, the files
-# of limit and use, and what the lines of a third one begin with that tell of files in the cache.
-VERSIONS = (
-    (r"0::/(.*)", ".", "memory.max", "memory.current", ""),
-    (r"\d+:memory:/(.*)", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-)
+# Where Linux tells of the system's memory.
+SYSTEM = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -237,19 +229,5 @@ def available() -> int:
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     else:
         raise ValueError("this system does not say how much memory is free: give memory='2GB'.")
-    return max(min([free, *_left_in_groups()]), 0)
-
-
-def _left_in_groups() -> Iterator[int]:
-    """Give what each control group that limits this process leaves to it."""
-    groups = OWN_GROUP.read_text() if OWN_GROUP.exists() else ""
-    for line, folder, limit, used, prefix in VERSIONS:
-        found = re.search(f"^{line}$", groups, re.M)
-        own = Path(found[1] if found else "")
-        for group in (GROUPS / folder / path for path in (own, *own.parents)):
-            if not (group / limit).exists():
-                continue
-            if (most := (group / limit).read_text().strip()) != "max":
-                lines = rf"^{prefix}(?:in)?active_file (\d+)$"
-                cached = re.findall(lines, (group / "memory.stat").read_text(), re.M)
-                yield int(most) - int((group / used).read_text()) + sum(map(int, cached))
+    left = control_groups.free_memory()
+    return free if left is None else min(free, left)

@@ -14,24 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia import ladder
+from lloydia.backends.cpu.pool import available_threads
 from lloydia.ladder.experiments.measurement import Measurement, typical
 from lloydia.ladder.experiments.oracle import FEW, Trial
 from lloydia.ladder.rung import Outcome
 from lloydia.stopping import Labels, Rule
 
-__all__ = ["ENGINES", "PEERS", "Contender", "Lab", "cores", "gpu"]
+__all__ = ["ENGINES", "PEERS", "Contender", "Lab", "gpu"]
 
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
 ENGINES = {"r30_engine_cpu": "Lloydia", "r31_engine_cuda": "Lloydia on the GPU"}
 SIMULATOR = "CUDA simulator"
 PATIENCE = 1.0  # seconds after which a run is not repeated
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def gpu() -> str:
@@ -183,10 +177,10 @@ class Lab:
         some: list[Contender] = []
         for name in dict.fromkeys(names):
             if name in PEERS:
-                some.append(Contender(name, threads=cores()))
+                some.append(Contender(name, threads=available_threads()))
                 continue
             uses = ladder.named(name).ABOUT.uses
-            several = [cores()] if name in ENGINES else threads or team_sizes()
+            several = [available_threads()] if name in ENGINES else threads or team_sizes()
             teams = several if "threads" in uses else (None,)
             grids = (self.blocks or blocks) if "block" in uses else (None,)
             some += [Contender(name, team, grid) for team in teams for grid in grids]
@@ -284,7 +278,7 @@ def _repeated(
 
 def team_sizes() -> list[int]:
     """Return the numbers of threads that threaded rungs run with: T's 4, 8 and 12, 2, and all."""
-    most = cores()
+    most = available_threads()
     return sorted({team for team in (2, 4, 8, 12) if team <= most} | {most})
 
 
