@@ -12,11 +12,10 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 from numba.core import cgutils, types
-from numba.core.caching import FunctionCache
 from numba.core.errors import TypingError
-from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
+from lloydia.backends.cpu.kernel_cache import Cache
 from lloydia.imports import uncollected
 
 __all__ = [
@@ -59,37 +58,19 @@ LEAN: dict[str, Any] = {"_nrt": False}
 OVERLOAD: Any = {"nogil": True, "error_model": "numpy", **LEAN}
 
 
-class Cache(FunctionCache):
-    """Kernels on disk, read without what only a compiler needs.
-
-    Numba first declares all that a kernel might call, which takes as long as to read a dozen of
-    them; it does so as well before it compiles one that is not there.
-    """
-
-    # Whether kernels count references to arrays: what counts them is compiled in every process.
-    counts = True
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled kernel for these types, or None."""
-        if self.counts:
-            rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
 def kernel(function: Callable | None = None, **options: Any) -> Any:
     """Compile a function that releases the interpreter lock, and cache the result on disk.
 
     There is no fastmath unless asked for: the canonical distance forbids contraction.  The digest
-    becomes part of the cache file's name.  Where no folder can be written, nothing is cached.
+    becomes part of the cache file's name.  Where no folder can be made, nothing is cached.
     """
     if function is None:
         return lambda function: kernel(function, **options)
     function.__qualname__ += f"-{DIGEST}"
     options = {**OPTIONS, **options}
     compiled = njit(**options)(function)
-    # Where there is no locator, neither the package nor a home is writeable.
-    with suppress(RuntimeError):
+    # Where there is no locator, neither the package nor a home is writeable; or the source is gone.
+    with suppress(RuntimeError, OSError):
         compiled._cache = Cache(function)
         compiled._cache.counts = options.get("_nrt", True)
     # Compiling makes many objects and hardly any garbage.

@@ -1,0 +1,177 @@
+"""Compiled kernels on disk: whole or not used, and never a reason for a fit to end.
+
+The cache saves time only.  Where its folder cannot be written, or a file of it is damaged, kernels
+are compiled anew, a damaged file is replaced, and one warning names the folder.
+
+Each file begins with a digest of the rest, so that an empty, truncated or altered one is never
+loaded.  A data file holds its key beside the kernel: two processes that write the same index at
+once may give one name to two kernels, and neither of them loads the other's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import secrets
+import warnings
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+
+__all__ = ["Cache"]
+
+DIGEST_BYTES = 16
+
+# What has been warned of in this process: once of each.
+_warned: set[str] = set()
+
+
+class DamagedError(Exception):
+    """A file of the cache is not what was written."""
+
+
+class Files(IndexDataCacheFile):
+    """The index and the data files of one function's kernels."""
+
+    def load(self, key: Any) -> Any:
+        """Return the kernel of a key; None where there is none."""
+        name = self._load_index().get(key)
+        if name is None:
+            return None
+        path = self._data_path(name)
+        try:
+            own, kernel = unsealed(path)
+        except FileNotFoundError:
+            return None
+        return kernel if own == key else None
+
+    def save(self, key: Any, kernel: Any) -> None:
+        """Write the kernel of a key.
+
+        Raises
+        ------
+        OSError
+            A file cannot be written.
+        """
+        try:
+            names = self._load_index()
+        except (DamagedError, OSError):
+            names = {}
+        known = key in names
+        if not known:
+            taken = set(names.values())
+            number = next(i for i in range(1, len(taken) + 2) if self._data_name(i) not in taken)
+            names[key] = self._data_name(number)
+        seal(self._data_path(names[key]), (key, kernel))
+        if not known:
+            self._save_index(names)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            version, stamp, names = unsealed(self._index_path)
+        except FileNotFoundError:
+            return {}
+        fresh = version == self._version and stamp == self._source_stamp
+        return names if fresh else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        seal(self._index_path, (self._version, self._source_stamp, overloads))
+
+
+class Cache(FunctionCache):
+    """Kernels on disk, read without what only a compiler needs.
+
+    Numba first declares all that a kernel might call, which takes as long as to read a dozen of
+    them; it does so as well before it compiles one that is not there.
+    """
+
+    # Whether kernels count references to arrays: what counts them is compiled in every process.
+    counts = True
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = Files(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled kernel for these types, or None."""
+        if self.counts:
+            rtsys.initialize(target_context)
+        try:
+            return self._load_overload(sig, target_context)
+        except OSError as error:
+            self._warn("read", _reason(error))
+        except Exception:
+            # A file that is whole, of another release of Numba's parts, cannot be built up again.
+            self._warn("damaged", "a file in it is damaged")
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel, where its folder can be written."""
+        try:
+            self._save_overload(sig, data)
+        except OSError as error:
+            self._warn("written", _reason(error))
+
+    def _warn(self, what: str, why: str) -> None:
+        if what in _warned:
+            return
+        _warned.add(what)
+        folder = self._cache_path
+        if what == "damaged":
+            text = f"compiled kernels in {folder}: {why}; it is compiled anew and replaced."
+        else:
+            text = (
+                f"compiled kernels in {folder} cannot be {what}: {why}; they are compiled anew in "
+                "each process until that folder can be used, or NUMBA_CACHE_DIR names another."
+            )
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def seal(path: str, content: Any) -> None:
+    """Write a file as a whole, under a digest.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; no part of it is left.
+    """
+    data = dumps(content)
+    temporary = f"{path}.tmp.{secrets.token_hex(8)}"
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(_digest(data))
+            stream.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def unsealed(path: str) -> Any:
+    """Return what :func:`seal` wrote.
+
+    Raises
+    ------
+    DamagedError
+        The file is not whole.
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as stream:
+        data = memoryview(stream.read())
+    if data[:DIGEST_BYTES] != _digest(data[DIGEST_BYTES:]):
+        raise DamagedError(path)
+    return pickle.loads(data[DIGEST_BYTES:])
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
