@@ -195,7 +195,78 @@ def test_tensors_come_back_as_tensors(layout, monkeypatch):
     np.testing.assert_array_equal(found.indices.numpy(), expected.indices)
 
 
+@pytest.mark.parametrize("dither", DITHERS)
+@pytest.mark.parametrize("space", ["RGB", "Oklab"])
+@pytest.mark.parametrize("opacity", [255, 128, 1])
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "a film"])
+def test_a_constant_alpha_changes_nothing(kind, opacity, space, dither):
+    pixels = {"uint8": PHOTO, "a film": np.stack([PHOTO, PHOTO[::-1]])}.get(kind)
+    if pixels is None:
+        pixels = PHOTO.astype("u2") * 257 if kind == "uint16" else PHOTO / np.float32(255)
+    alpha = np.full_like(pixels[..., :1], opacity if kind != "float32" else opacity / 255)
+    options = {"space": space, "dither": dither}
+    plain = quantize(pixels, 11, **options)
+    found = quantize(np.concatenate([pixels, alpha], axis=-1), 11, **options)
+    np.testing.assert_array_equal(found.indices, plain.indices)
+    np.testing.assert_array_equal(found.palette.colors, plain.palette.colors)
+    assert (found.palette.alpha == alpha.ravel()[0]).all()
+    assert (found.n_iter, found.n_colors) == (plain.n_iter, plain.n_colors)
+
+
+def test_an_alpha_that_is_constant_where_pixels_are_seen_changes_nothing():
+    rng = np.random.default_rng(8)
+    tall = rng.integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    pixels = with_alpha(
+        tall, np.repeat(np.uint8([128, 0]), 20)[:, np.newaxis] * np.ones_like(tall[..., 0])
+    )
+    plain, found = quantize(tall[:20], 9), quantize(pixels, 10)
+    np.testing.assert_array_equal(found.palette.colors[:-1], plain.palette.colors)
+    np.testing.assert_array_equal(found.indices[:20], plain.indices)
+    assert found.n_iter == plain.n_iter
+
+
+def test_grey_is_clustered_as_rgb():
+    grey, rgb = quantize(PHOTO[..., 0], 9), quantize(PHOTO[..., [0, 0, 0]], 9)
+    np.testing.assert_array_equal(grey.indices, rgb.indices)
+    assert grey.n_iter == rgb.n_iter
+
+
+FLOATS = [np.float16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_equal_floating_pixels_are_one_colour(dtype, channels):
+    colors = (np.arange(1, 4 * channels + 1).reshape(4, channels) / 16).astype(dtype)
+    pixels = colors[RNG.permutation(np.arange(900) % 4).reshape(30, 30)]
+    q = quantize(pixels, 6)
+    assert (q.n_colors, q.n_iter) == (4, 0)
+    assert q.note == "the picture has 4 colours, all of them in the palette"
+    np.testing.assert_array_equal(q.image, pixels)
+    np.testing.assert_allclose(q.palette.shares, 0.25)
+    assert quantize(pixels, 4).note is None
+    one = quantize(np.ones((7, 9, channels), dtype), 4)
+    assert (one.n_colors, one.note) == (1, "the picture has one colour, all of them in the palette")
+
+
+def test_minus_zero_is_zero():
+    pixels = np.zeros((4, 5, 3))
+    pixels[::2] = -0.0
+    q = quantize(pixels, 2)
+    assert q.n_colors == 1
+    assert not np.signbit(q.image).any()
+
+
+@pytest.mark.parametrize("space", ["RGB", "Oklab"])
+def test_floats_are_clustered_as_the_levels_they_stand_for(space):
+    pixels = np.repeat(PHOTO, 2, axis=0)
+    floats, levels = quantize(pixels / 255, 12, space=space), quantize(pixels, 12, space=space)
+    assert abs(floats.palette.colors * 255 - levels.palette.colors).max() <= 0.501
+    assert (floats.n_colors, floats.n_iter) == (levels.n_colors, levels.n_iter)
+
+
 BAD = {
+    "NaN": ((np.full((3, 4), np.nan), 2), {}, "pixels hold NaN"),
     "k of 0": ((PHOTO, 0), {}, "k=0 must be an integer >= 1"),
     "space": ((PHOTO, 2), {"space": "CIE"}, "unknown colour space 'CIE': use one of RGB"),
     "dither": ((PHOTO, 2), {"dither": "bayer"}, "dither='bayer' must be one of 'none'"),

@@ -315,3 +315,47 @@ def test_every_colour_of_the_cube_has_its_place():
 def test_bad_input(pixels, options, message):
     with pytest.raises(ValueError, match=message):
         segment(pixels, **{"k": 2, **options})
+
+
+@pytest.mark.parametrize("opacity", [255, 128, 1, 0])
+def test_a_constant_alpha_changes_nothing(photo, opacity):
+    plain = segment(photo, 6)
+    found = segment(np.dstack([photo, np.full(photo.shape[:2], opacity, np.uint8)]), 6)
+    assert found.labels.tobytes() == plain.labels.tobytes()
+    assert found.centers.tobytes() == plain.centers.tobytes()
+    assert found.n_iter == plain.n_iter
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random", "farthest"])
+def test_hidden_colours_move_nothing(photo, init):
+    shown = (np.arange(photo[..., 0].size).reshape(photo.shape[:2]) % 3 > 0).astype(np.uint8)
+    other = np.where(shown[..., np.newaxis], photo, 255 - photo // 2)
+    one, two = (segment(np.dstack([x, shown]), 5, init=init) for x in (photo, other))
+    assert one.centers.tobytes() == two.centers.tobytes()
+    assert (one.palette == two.palette).all()
+    assert (one.labels == two.labels)[shown > 0].all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_equal_floating_pixels_are_one_colour(dtype, channels):
+    colors = (np.arange(1, 4 * channels + 1).reshape(4, channels) / 16).astype(dtype)
+    pixels = colors[np.arange(900).reshape(30, 30) % 4]
+    with pytest.warns(UserWarning, match=r"fewer colours \(4\) than k=9"):
+        found = segment(pixels, 9)
+    assert found.n_colors == len(found.palette) == 4
+    np.testing.assert_array_equal(found.image, pixels)
+
+
+def test_floats_are_clustered_as_the_levels_they_stand_for(photo):
+    floats, levels = segment(photo / 255, 7), segment(photo, 7)
+    assert floats.labels.tobytes() == levels.labels.tobytes()
+    assert floats.n_colors == levels.n_colors
+
+
+@pytest.mark.parametrize("alpha", [math.nan, -0.1, 255.0])
+def test_a_floating_alpha_is_from_0_to_1(alpha):
+    pixels = np.full((2, 3, 4), 0.5)
+    pixels[0, 0, 3] = alpha
+    with pytest.raises(ValueError, match=r"alphas (hold NaN|reach from)"):
+        segment(pixels, 1)

@@ -211,19 +211,31 @@ def checked(pixels: Any) -> NDArray:
     pixels = np.asarray(pixels)
     if pixels.ndim == 0 or pixels.shape[-1] != 3:
         raise ValueError(f"pixels of shape {pixels.shape} have no three channels: give (..., 3).")
-    if pixels.dtype.kind == "f":
-        if pixels.size and not (pixels.min() >= 0 and pixels.max() <= 1):
-            if np.isnan(pixels).any():
-                raise ValueError("pixels hold NaN: give numbers from 0 to 1.")
-            raise ValueError(
-                f"floating pixels reach from {pixels.min():g} to {pixels.max():g}: scale them to "
-                "[0, 1], or give uint8 or uint16."
-            )
+    if pixels.dtype.kind == "f" and pixels.dtype.itemsize <= 8:
+        check_range(pixels)
     elif pixels.dtype not in (np.uint8, np.uint16):
         raise ValueError(
             f"pixels of type {pixels.dtype} are not known: use uint8, uint16 or floats in [0, 1]."
         )
     return pixels
+
+
+def check_range(values: NDArray, what: str = "pixels") -> None:
+    """Refuse floating pixels, or another `what` of theirs, that are not in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        There is such a number, or NaN.
+    """
+    if values.size == 0 or (values.min() >= 0 and values.max() <= 1):
+        return
+    if np.isnan(values).any():
+        raise ValueError(f"{what} hold NaN: give numbers from 0 to 1.")
+    raise ValueError(
+        f"floating {what} reach from {values.min():g} to {values.max():g}: scale them to [0, 1], "
+        "or give uint8 or uint16."
+    )
 
 
 def unit(pixels: NDArray) -> NDArray[np.float64]:

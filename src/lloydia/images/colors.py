@@ -18,7 +18,8 @@ things do know of pixels, and differ:
 * a cluster that ran empty takes a colour with all its pixels, not one of them;
 * the inertia rounds count times D once, so its last bits may differ.
 
-Floating pixels are hardly ever equal: each counts as a colour of its own.
+Floating pixels are counted in the same way: equal numbers are one colour, -0 is 0.  Where no two
+pixels have one colour, the colours stay in the order of the pixels.
 """
 
 from __future__ import annotations
@@ -119,10 +120,11 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
     Returns
     -------
     Colors
-        Ascending by R, then G, then B; floating pixels in their order.
+        Ascending by R, then G, then B; in the order of the pixels where these are floating and no
+        two have one colour.
     """
     if "float" in str(pixels.dtype):
-        return each(pixels)
+        return _of_floats(pixels)
     if on_gpu(pixels):
         return _on_device(pixels)
     if pixels.dtype == np.uint8 and CHANNELS[pixels.shape[1]] == 3:
@@ -138,7 +140,9 @@ def each(pixels: Any) -> Colors:
 
 
 def _counted(values: NDArray, counts: NDArray[np.int64], places: Any) -> Colors:
-    return Colors(values, counts if counts.any() else np.ones_like(counts), places)
+    if not counts.any():
+        counts = np.ones_like(counts) if places is None else np.bincount(on_host(places))
+    return Colors(values, counts, places)
 
 
 def _seen(pixels: NDArray) -> NDArray[np.bool_]:
@@ -163,6 +167,26 @@ def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
 
     pool.run(locate, len(pixels), BLOCK, n_threads)
     return _counted(values[:size].copy(), counts[:size].copy(), places)
+
+
+def _of_floats(pixels: Any) -> Colors:
+    host = on_host(pixels)
+    single = each(host)
+    values = single.values
+    order = np.lexsort(values.T[::-1])
+    ascending = values[order]
+    first = np.ones(len(values), dtype=bool)
+    first[1:] = (ascending[1:] != ascending[:-1]).any(axis=1)
+    if first.all():
+        return single
+    places = np.empty(len(values), dtype=np.int32)
+    places[order] = np.cumsum(first, dtype=np.int32) - 1
+    counts = np.bincount(places, weights=_seen(host)).astype(np.int64)
+    # + 0: no colour has a negative zero.
+    found = ascending[first] + values.dtype.type(0)
+    if on_gpu(pixels):
+        return _counted(found, counts, load_torch().as_tensor(places, device=pixels.device))
+    return _counted(found, counts, places)
 
 
 def _sorted(pixels: NDArray) -> Colors:

@@ -2,7 +2,9 @@
 
 With transparency a pixel is a point of four coordinates, its colour times its opacity and the
 opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984), so that
-a colour counts as much as it shows.  Fully transparent pixels have no colour.
+a colour counts as much as it shows.  Fully transparent pixels have no colour.  Where all the others
+have one opacity it tells no two of them apart: it is left out, and the points are those of the
+picture without transparency.
 """
 
 from __future__ import annotations
@@ -40,6 +42,13 @@ class Histogram:
     codes: NDArray[np.int32]
 
     @property
+    def opacity(self) -> NDArray | None:
+        """The alpha of each colour; None where all have the same."""
+        if self.alpha is None or len(self.alpha) == 0 or (self.alpha == self.alpha[0]).all():
+            return None
+        return self.alpha
+
+    @property
     def hidden(self) -> bool:
         """Whether there are fully transparent pixels."""
         return int(self.counts.sum()) < self.codes.size
@@ -52,14 +61,16 @@ class Histogram:
         """
         weights = self.counts.astype(np.float64)
         pixels = np.bincount(labels, weights)
-        if self.alpha is not None:
-            weights = weights * self.alpha
+        if self.opacity is not None:
+            weights = weights * self.opacity
         totals = np.bincount(labels, weights)
         some = totals > 0
         sums = [np.bincount(labels, weights * channel)[some] for channel in self.colors.T]
         colors = _stored(np.column_stack(sums) / totals[some, np.newaxis], self.colors.dtype)
         if self.alpha is None:
             return colors, None
+        if self.opacity is None:
+            return colors, np.full(len(colors), self.alpha[0])
         alpha = _stored(totals[some] / pixels[some], self.alpha.dtype)
         return colors, np.maximum(alpha, self.alpha.min())  # rounded, but not to transparent
 
@@ -95,7 +106,10 @@ def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogr
 
 
 def points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
-    """Return where colours lie for clustering, shape (n, 3), or (n, 4) with alpha."""
+    """Return where colours lie for clustering, shape (n, 3), or (n, 4) with alpha.
+
+    An alpha that is the same for all colours is to be left out, as :attr:`Histogram.opacity` does.
+    """
     places = space.points(colors)
     if alpha is None:
         return places

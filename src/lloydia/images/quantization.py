@@ -41,7 +41,7 @@ class Quantized:
 
     Attributes
     ----------
-    image : array of the shape and type of the original
+    image : array of the shape and type of the original, float32 for half precision
     indices : array of uint8 (int32 beyond 256 entries), shape (height, width)
         Each pixel's entry of the palette; for a film (frames, height, width).
     palette : Palette
@@ -179,7 +179,7 @@ def _entries(
     colors, alpha, n_iter = counted.colors, counted.alpha, 0
     if len(colors) > k:
         fitted = KMeans(k, random_state=random_state, **options).fit(
-            points(colors, alpha, space), sample_weight=counted.counts
+            points(colors, counted.opacity, space), sample_weight=counted.counts
         )
         n_iter = int(fitted.n_iter_)
         colors, alpha = counted.means(fitted.labels_)
@@ -200,8 +200,8 @@ def _indices(
     """Return each pixel's entry, shape (frames, height, width); transparent ones get the next."""
     if len(colors) == 0:
         return np.zeros(counted.codes.shape, np.uint8)
-    rows = points(counted.colors, counted.alpha, space)
-    entries = points(colors, alpha, space)
+    rows = points(counted.colors, counted.opacity, space)
+    entries = points(colors, None if counted.opacity is None else alpha, space)
     if dither == "none":
         labels, _ = assign(rows, entries, **options)
         found = np.append(labels, np.int32(len(colors)))[counted.codes]

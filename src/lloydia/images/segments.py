@@ -60,7 +60,8 @@ class Segments:
         The colour of each segment, in the type of the pixels: ``palette[labels]`` is the picture
         but for its alpha.
     image : array
-        The picture in these colours, its shape, type and alpha as they were.
+        The picture in these colours, its shape, type and alpha as they were; half precision is
+        widened to float32.
     centers : ndarray of shape (k, 3), or (k, 5) with `xy`, float32
         In the points of the colour space, see :meth:`lloydia.images.color.Space.points`.
     inertia : float
@@ -69,7 +70,7 @@ class Segments:
     converged : bool
         Whether it ended before `max_iter`.
     n_colors : int
-        Distinct colours that can be seen in the picture; for floating pixels, pixels.
+        Distinct colours that can be seen in the picture.
     device : str
         Where it was computed.
     seconds_counting, seconds_seeding, seconds_iterating, seconds_painting : float
@@ -268,9 +269,13 @@ def _flat(pixels: Any) -> tuple[Any, Any]:
     channels = shape[2] if len(shape) == 3 else 1
     if on_gpu(pixels):
         pixels = pixels.float() if kind in ("float16", "bfloat16") else pixels
-        return pixels, pixels.contiguous().reshape(-1, channels)
-    native = pixels.dtype.newbyteorder("=")
-    return pixels, np.ascontiguousarray(pixels, dtype=native).reshape(-1, channels)
+        flat = pixels.contiguous().reshape(-1, channels)
+    else:
+        native = pixels.dtype.newbyteorder("=")
+        flat = np.ascontiguousarray(pixels, dtype=native).reshape(-1, channels)
+    if "float" in kind and CHANNELS[channels] < channels:
+        color.check_range(on_host(flat[:, -1]), "alphas")
+    return pixels, flat
 
 
 def _rgb(values: NDArray) -> NDArray:
