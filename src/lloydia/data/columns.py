@@ -68,7 +68,7 @@ def choose(
     if wanted is None or same or (header is None and not isinstance(wanted, str)):
         places = list(range(width))
     elif isinstance(wanted, str):
-        parts = [part.strip() for part in wanted.split(",")]
+        parts = parts_of(wanted)
         places = [place for part in parts for place in _places(part, header, width, where)]
     else:
         places = [_by_name(name, header or (), where) for name in wanted]
@@ -78,6 +78,13 @@ def choose(
         raise DataError(f"{where}: {label} is chosen twice.")
     names = tuple(header[place] for place in places) if header else None
     return Columns(tuple(places), names)
+
+
+def parts_of(wanted: str | Sequence[str] | None) -> list[str]:
+    """Return the names, numbers and ranges that a choice of columns consists of."""
+    if isinstance(wanted, str):
+        return [part.strip() for part in wanted.split(",")]
+    return list(wanted or ())
 
 
 def _places(part: str, header: Sequence[str] | None, width: int, where: str) -> list[int]:

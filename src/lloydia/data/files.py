@@ -16,7 +16,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.columns import Columns, DataError, choose, refuse_text
+from lloydia.data.arrow import features_of
+from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.precision import stored_type
 from lloydia.data.text import check_finite, read_pairs, read_text
 
 STANDARD_INPUT = ("-", "/dev/stdin")
@@ -235,53 +237,16 @@ def _parquet(
 
     try:
         file = parquet.ParquetFile(stream)
-        chosen = parquet_columns(file.schema_arrow, wanted, where)
-        table = file.read(columns=list(chosen.names or ()))
+        features = features_of(
+            file.schema_arrow,
+            wanted,
+            where,
+            lambda names: next(file.iter_batches(1, columns=names), None),
+        )
+        table = file.read(columns=features.names)
     except (pa.ArrowException, OSError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
-    for j, column in enumerate(table.columns):
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy())[0]) + 1
-            raise DataError(
-                f"{where}: row {row}, {chosen.label(j)} is missing; fill it in or remove the row."
-            )
-    return np.column_stack([column.to_numpy() for column in table.columns]), chosen
-
-
-def parquet_columns(schema: Any, wanted: str | Sequence[str] | None, where: str) -> Columns:
-    """Return the columns to read of a table with an Arrow schema.
-
-    Raises
-    ------
-    DataError
-        One of them holds no numbers, or a name stands twice.
-    """
-    names = feature_names(schema)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
-    chosen = choose(names, len(names), wanted, where)
-    kinds = [_not_numbers(schema.field(name).type) for name in names]
-    numeric = [place for place, kind in enumerate(kinds) if not kind]
-    refuse_text(chosen, [kinds[place] for place in chosen.places], numeric, where)
-    return chosen
-
-
-def feature_names(schema: Any) -> list[str]:
-    """Return the names of a schema's columns but pandas' index, which is no feature."""
-    return [name for name in schema.names if not name.startswith("__index_level_")]
-
-
-def _not_numbers(kind: Any) -> str:
-    """Return what an error calls values of an Arrow type, or "" for numbers."""
-    from pyarrow import types
-
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return ""
-    if types.is_date(kind) or types.is_timestamp(kind):
-        return "dates"
-    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return "text" if words else str(kind)
+    return features.table_rows(table, where), features.columns
 
 
 def check_squares(table: Table, count: int) -> None:
@@ -309,13 +274,10 @@ def as_floats(
     raw: NDArray[Any], dtype: str | np.dtype | None, columns: Columns, where: str
 ) -> NDArray[np.floating]:
     """Return numbers as :func:`read_table` does, or raise as it does."""
-    if raw.dtype.kind not in "fiub":
-        raise DataError(f"{where} holds {raw.dtype}, not real numbers.")
+    read_as = stored_type(raw.dtype, where)
     if 0 in raw.shape:
         raise DataError(f"{where} is empty: its shape is {raw.shape}.")
-    if dtype is None:
-        kinds = {np.dtype(np.float16): np.float32, np.dtype(np.float32): np.float32}
-        dtype = np.dtype(kinds.get(raw.dtype.newbyteorder("="), np.float64))
+    dtype = read_as if dtype is None else dtype
     if raw.dtype.kind == "f":
         check_finite(raw, columns, where)
     with np.errstate(over="ignore"):

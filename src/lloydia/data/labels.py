@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrow import feature_names
 from lloydia.data.columns import DataError
 from lloydia.data.files import STANDARD_INPUT, decode, load_numpy, open_input, pyarrow_parquet
 
@@ -40,7 +41,10 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
             labels = load_numpy(stream, where)
         elif suffix == ".parquet":
             table = pyarrow_parquet(where).read_table(stream)
-            labels = np.column_stack([column.to_numpy() for column in table.columns])
+            columns = [table[name].to_numpy() for name in feature_names(table.schema)]
+            if len(columns) != 1:
+                raise DataError(f"{where} has {len(columns)} columns; labels are one column.")
+            labels = columns[0]
         elif suffix == ".npz":
             raise DataError(f"{where} is an archive; give labels as .npy, .csv, .tsv or .txt.")
         else:

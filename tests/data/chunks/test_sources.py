@@ -172,7 +172,7 @@ def infinite(folder):
 READING = [
     (nan_in_block_5, r"block 5, row 101 \(row 501 of all\), column 2 is nan"),
     (lambda f: with_nan(999, 2), r"the array: row 1,000, column 3 is nan"),
-    (parquet_with_null, r"row group 3, row 178 \(row 778 of all\), column 2 \('b'\) is nan"),
+    (parquet_with_null, r"row group 3, row 178 \(row 778 of all\), column 2 \('b'\) is missing"),
     (infinite, r"is (-?)inf; every value must be a finite float32"),
 ]  # fmt: skip
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrow import Features, feature_names, features_of
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
-from lloydia.data.files import feature_names, parquet_columns, pyarrow_parquet
+from lloydia.data.files import pyarrow_parquet
+from lloydia.data.precision import stored_type
 
 __all__ = ["Parquet"]
 
@@ -40,25 +42,27 @@ class Parquet(Chunks):
         self.files, self.buffer = files_of(path), MOST
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
-        kinds: list[Any] = []
         for number in range(len(self.files)):
-            file = self._open(number)
-            schema = file.schema_arrow
-            if number == 0:
-                columns = parquet_columns(schema, wanted, str(path))
-                names = columns.names or ()
-                if not names:
-                    raise DataError(f"{self.files[0]} has no columns.")
-                kinds = [schema.field(name).type for name in names]
-                self.buffer = max(min(BUFFERS // len(names), MOST), LEAST)
-            self._compare(number, schema, names, kinds)
-            if wanted is None:
-                self._same_width(number, schema, names)
-            found = file.metadata
+            found = self._open(number).metadata
             self.groups += [(number, group) for group in range(found.num_row_groups)]
             lengths += [found.row_group(group).num_rows for group in range(found.num_row_groups)]
-        raw = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+        first = self._open(0).schema_arrow
+        self.features = features_of(first, wanted, str(path), self._first_row)
+        raw, columns = self.features.raw, self.features.columns
+        self.buffer = max(min(BUFFERS // len(columns.places), MOST), LEAST)
+        # The features of each file: their types may differ where they are read as the same.
+        self.of_file = [self.features]
+        for number in range(1, len(self.files)):
+            self.of_file.append(self._alike(number, first, wanted is None))
         super().__init__(str(path), raw, columns, lengths)
+
+    def _first_row(self, names: list[str]) -> Any:
+        """Return a batch of the first row of all files, or None if there is none."""
+        for number in range(len(self.files)):
+            batches = self._open(number).iter_batches(1, columns=names)
+            if (batch := next(batches, None)) is not None and len(batch):
+                return batch
+        return None
 
     def _open(self, number: int) -> Any:
         import pyarrow as pa
@@ -69,32 +73,41 @@ class Parquet(Chunks):
         except (pa.ArrowException, OSError):
             raise DataError(f"{path} is damaged or not a Parquet file.") from None
 
-    def _compare(
-        self, number: int, schema: Any, names: Sequence[str], kinds: Sequence[Any]
-    ) -> None:
-        """Refuse a file that has not the columns of the first."""
-        for name, kind in zip(names, kinds, strict=True):
+    def _alike(self, number: int, first: Any, every: bool) -> Features:
+        """Return the features of a file, if they are those of the first file.
+
+        Raises
+        ------
+        DataError
+            A column is missing, holds something else, or, with `every`, is one that the first file
+            has not.
+        """
+        schema, name_of_first = self._open(number).schema_arrow, self.files[0]
+        file = self.files[number]
+        for name in self.features.names:
             if (count := schema.names.count(name)) != 1:
                 raise DataError(
-                    f"{self.files[number]} has {'several columns' if count else 'no column'} "
-                    f"{name!r}, and {self.files[0]} has one."
+                    f"{file} has {'several columns' if count else 'no column'} {name!r}, and "
+                    f"{name_of_first} has one."
                 )
-            if (own := schema.field(name).type) != kind:
-                raise DataError(
-                    f"{self.files[number]} holds {own} in column {name!r}, and {self.files[0]} "
-                    f"holds {kind}."
-                )
-
-    def _same_width(self, number: int, schema: Any, names: Sequence[str]) -> None:
-        """Refuse a file that has more columns than the first, of which all were wanted."""
-        # An index that has a name is one here if it is none there.
-        indices = (schema.pandas_metadata or {}).get("index_columns", ())
-        for name in feature_names(schema):
-            if name not in names and name not in indices:
-                raise DataError(
-                    f"{self.files[number]} has a column {name!r}, and {self.files[0]} has not: "
-                    "choose columns that both have."
-                )
+        # An index that has a name is a column here if it is one there.
+        surplus = next((name for name in feature_names(schema) if name not in first.names), None)
+        if every and surplus is not None:
+            raise DataError(
+                f"{file} has a column {surplus!r}, and {name_of_first} has not: choose columns "
+                "that both have."
+            )
+        types = {name: schema.field(name).type for name in self.features.names}
+        found = self.features.typed(types.values(), str(file))
+        read_as, before = (stored_type(one.raw, str(file)) for one in (found, self.features))
+        if read_as != before:
+            name = next(name for name in types if types[name] != first.field(name).type)
+            raise DataError(
+                f"{file} holds {types[name]} in column {name!r}, and {name_of_first} holds "
+                f"{first.field(name).type}: they are read as {read_as} and {before}, so convert "
+                "one."
+            )
+        return found
 
     @property
     def step(self) -> int:
@@ -130,25 +143,17 @@ class Parquet(Chunks):
             try:
                 if file.metadata.num_row_groups <= group:
                     raise self.changed(f"{self.files[number]} has lost row groups")
-                batches = file.iter_batches(
-                    self.step, row_groups=[group], columns=list(self.columns.names or ())
-                )
+                features = self.of_file[number]
+                batches = file.iter_batches(self.step, row_groups=[group], columns=features.names)
                 for batch in batches:
-                    yield i, self._rows(batch, i, seen)
+                    place = partial(self._place_in, int(self.edges[i]) + seen)
+                    yield i, features.rows(batch, place)
                     seen += len(batch)
             except (pa.ArrowException, OSError):
                 raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
-    def _rows(self, batch: Any, piece: int, before: int) -> NDArray[Any]:
-        """Put the columns of a batch side by side; `before` rows of its group came first."""
-        rows = np.empty((batch.num_rows, self.shape[1]), dtype=self.raw)
-        for j, name in enumerate(self.columns.names or ()):
-            column = batch.column(name)
-            if column.null_count:
-                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-                raise self.refuse(int(self.edges[piece]) + before + row, j, float("nan"))
-            rows[:, j] = column.to_numpy(zero_copy_only=False)
-        return rows
+    def _place_in(self, start: int, row: int) -> str:
+        return f"{self.where}: {self.place(start + row)}"
 
 
 def files_of(path: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from lloydia.data.chunks.memory import Plan, Purpose
 from lloydia.data.columns import Columns, DataError
+from lloydia.data.precision import stored_type
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -23,24 +24,10 @@ if TYPE_CHECKING:
 
     from lloydia.data.chunks.reader import Reader
 
-__all__ = ["Chunks", "stored_type"]
+__all__ = ["Chunks"]
 
 # Rows that a function is given to see how much it makes of them.
 FEW = 1024
-
-
-def stored_type(raw: np.dtype, where: str) -> np.dtype:
-    """Return the type in which numbers of a type are clustered: float32 or float64.
-
-    Raises
-    ------
-    DataError
-        They are no real numbers.
-    """
-    if raw.kind not in "fiub":
-        raise DataError(f"{where} holds {raw}, not real numbers.")
-    single = raw.kind == "f" and raw.itemsize <= 4
-    return np.dtype(np.float32 if single else np.float64)
 
 
 class Chunks(ABC):
@@ -215,8 +202,12 @@ class Chunks(ABC):
         d = self.shape[1]
         if given.shape[1] != d:
             raise DataError(f"{what} has {given.shape[1]} columns, and those before have {d}.")
-        if given.dtype != self.raw:
-            raise DataError(f"{what} holds {given.dtype}, and those before hold {self.raw}.")
+        read_as, before = stored_type(given.dtype, what), stored_type(self.raw, what)
+        if read_as != before:
+            raise DataError(
+                f"{what} holds {given.dtype}, and those before hold {self.raw}: they are read as "
+                f"{read_as} and {before}, so convert one."
+            )
         return given
 
     def changed(self, how: str) -> DataError:
@@ -227,14 +218,18 @@ class Chunks(ABC):
 
     def refuse(self, row: int, j: int, value: float) -> DataError:
         """Return the error for a value that is not finite."""
+        return DataError(
+            f"{self.where}: {self.place(row)}, {self.columns.label(j)} is {value:g}; every value "
+            f"must be a finite {self.dtype}."
+        )
+
+    def place(self, row: int) -> str:
+        """Return what an error calls a row: its number in its piece, and of all rows."""
         piece = int(np.searchsorted(self.edges, row, side="right")) - 1
         place = f"row {row + 1:,}"
         if label := self.label(piece):
             place = f"{label}, row {row - self.edges[piece] + 1:,} ({place} of all)"
-        return DataError(
-            f"{self.where}: {place}, {self.columns.label(j)} is {value:g}; every value must be a "
-            f"finite {self.dtype}."
-        )
+        return place
 
     def load(self, plan: Plan) -> NDArray[np.floating]:
         """Read all rows into one array, in the blocks of a plan: shape (n, d), finite."""

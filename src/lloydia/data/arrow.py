@@ -1,0 +1,252 @@
+"""Arrow tables: which of their columns are features, and their rows as one array.
+
+A column of vectors (``list``, ``large_list``, ``fixed_size_list``: embeddings) is as many features
+as its vectors have numbers, named ``name[0]``, ``name[1]`` and so on.  A DECIMAL becomes the
+nearest float64.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.arrow_values import (
+    element,
+    not_numbers,
+    numbers,
+    numpy_type,
+    plain,
+    refuse_missing,
+    stored,
+    vectors,
+)
+from lloydia.data.columns import Columns, DataError, choose, name_column, parts_of, refuse_text
+
+__all__ = ["Features", "feature_names", "features_of"]
+
+# What pandas calls the columns that hold an index without a name.
+UNNAMED_INDEX = "__index_level_"
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a table with an Arrow schema.
+
+    Attributes
+    ----------
+    columns : Columns
+        The chosen features: places of their columns in the file, and names.
+    sources : tuple of str
+        For each feature, the name of the Arrow column.
+    components : tuple of int
+        For each feature, which number of the column's vectors it is; 0 for a column of numbers.
+    widths : dict of str to int
+        Of the chosen columns of vectors: how many numbers each vector has.
+    raw : numpy.dtype
+        The type that holds the numbers of all chosen columns exactly.
+    """
+
+    columns: Columns
+    sources: tuple[str, ...]
+    components: tuple[int, ...]
+    widths: Mapping[str, int]
+    raw: np.dtype
+
+    @property
+    def names(self) -> list[str]:
+        """The Arrow columns to read, each once."""
+        return list(dict.fromkeys(self.sources))
+
+    def typed(self, types: Iterable[Any], where: str) -> Features:
+        """Return the same features of a table whose columns `names` have other types.
+
+        Raises
+        ------
+        DataError
+            One of them holds no numbers, or vectors instead of numbers, or the other way round.
+        """
+        plain_types = [stored(kind) for kind in types]
+        for name, kind in zip(self.names, plain_types, strict=True):
+            if not_numbers(kind) or (element(kind) is None) == (name in self.widths):
+                what = "vectors" if name in self.widths else "numbers"
+                held = not_numbers(kind) or ("numbers" if name in self.widths else "vectors")
+                raise DataError(f"{where} holds {held} in column {name!r}, not {what}.")
+        return replace(self, raw=np.result_type(*map(numpy_type, plain_types)))
+
+    def table_rows(self, table: Any, where: str) -> NDArray[Any]:
+        """Return the rows of an Arrow table: shape (n, d), of the type `raw`.
+
+        Raises
+        ------
+        DataError
+            As :meth:`rows`.
+        """
+        rows = np.empty((table.num_rows, len(self.sources)), dtype=self.raw)
+        start = 0
+        for batch in table.to_batches():
+            place = partial(_place_in, where, start)
+            rows[start : start + batch.num_rows] = self.rows(batch, place)
+            start += batch.num_rows
+        return rows
+
+    def rows(self, batch: Any, place: Callable[[int], str]) -> NDArray[Any]:
+        """Return the rows of a record batch: shape (n, d), of the type `raw`.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            At least the columns `names`.
+        place : callable
+            Returns what an error calls a row of the batch, counted from 0.
+
+        Raises
+        ------
+        DataError
+            A value is missing, or a vector has another length than the first one.
+        """
+        rows = np.empty((batch.num_rows, len(self.sources)), dtype=self.raw)
+        places: dict[str, list[int]] = {}
+        for j, name in enumerate(self.sources):
+            places.setdefault(name, []).append(j)
+        for name, features in places.items():
+            column = plain(batch.column(name))
+            label = name_column(self.columns.places[features[0]], name)
+            if name in self.widths:
+                values = vectors(column, self.widths[name], label, place)
+                rows[:, features] = values[:, [self.components[j] for j in features]]
+            else:
+                refuse_missing(column, label, place)
+                rows[:, features[0]] = numbers(column)
+        return rows
+
+
+def features_of(
+    schema: Any,
+    wanted: str | Sequence[str] | None,
+    where: str,
+    first_row: Callable[[list[str]], Any],
+) -> Features:
+    """Return the features of a table with an Arrow schema.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    wanted : str, sequence of str or None
+        Columns, as in :func:`lloydia.data.columns.choose`.  The index of a pandas data frame is
+        among them only where its name is given.
+    where : str
+        What errors call the table.
+    first_row : callable
+        Takes names of columns and returns a record batch or a table of them that begins with the
+        first row, or None if there is no row.  It tells how long vectors are where the schema does
+        not.
+
+    Raises
+    ------
+    DataError
+        A chosen column holds no numbers, or a name stands twice.
+    """
+    names = feature_names(schema)
+    names += [name for name in parts_of(wanted) if name in schema.names and name not in names]
+    twice = next((name for name in names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
+    if not names:
+        raise DataError(f"{where} has no columns.")
+    types = [stored(schema.field(name).type) for name in names]
+    widths = _widths(dict(zip(names, types)), first_row)
+    columns, components = _choose(names, widths, wanted, where)
+    kinds = [
+        "empty vectors" if widths.get(name) == 0 else not_numbers(kind)
+        for name, kind in zip(names, types)
+    ]
+    numeric = [place for place, kind in enumerate(kinds) if not kind]
+    refuse_text(columns, [kinds[place] for place in columns.places], numeric, where)
+    sources = tuple(names[place] for place in columns.places)
+    widths = {name: width for name, width in widths.items() if name in set(sources)}
+    raw = np.result_type(*(numpy_type(types[place]) for place in set(columns.places)))
+    return Features(columns, sources, components, widths, raw)
+
+
+def _place_in(where: str, start: int, row: int) -> str:
+    return f"{where}: row {start + row + 1:,}"
+
+
+def feature_names(schema: Any) -> list[str]:
+    """Return the names of a schema's columns but those of a pandas index, which is no feature."""
+    index = index_names(schema)
+    return [
+        name for name in schema.names if name not in index and not name.startswith(UNNAMED_INDEX)
+    ]
+
+
+def index_names(schema: Any) -> list[str]:
+    """Return the columns that hold the index of a data frame, by the metadata that pandas writes.
+
+    A range without values is no column.
+    """
+    try:
+        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        listed = found.get("index_columns", [])
+        return [name for name in listed if isinstance(name, str)]
+    except (ValueError, AttributeError, TypeError):
+        return []  # other tools write this key as well
+
+
+def _choose(
+    names: Sequence[str],
+    widths: Mapping[str, int],
+    wanted: str | Sequence[str] | None,
+    where: str,
+) -> tuple[Columns, tuple[int, ...]]:
+    """Choose features; return their columns, and which number of a vector each is.
+
+    The name or the number of a column of vectors means all its features.
+    """
+    expanded = [
+        (place, i, f"{name}[{i}]" if widths.get(name) else name)
+        for place, name in enumerate(names)
+        for i in range(widths.get(name) or 1)
+    ]
+    by_name = {name: (place, i, name) for place, i, name in expanded}
+    if len(by_name) < len(expanded):
+        twice = next(one for one in expanded if one != by_name[one[2]])
+        raise DataError(f"{where} has two columns named {twice[2]!r}; rename one of them.")
+    chosen = expanded if wanted is None else []
+    for part in parts_of(wanted):
+        if part in by_name:
+            chosen.append(by_name[part])
+        else:
+            asked = part if isinstance(wanted, str) else [part]
+            places = choose(names, len(names), asked, where).places
+            chosen += [one for one in expanded if one[0] in places]
+    seen: set[str] = set()
+    for place, _, name in chosen:
+        if name in seen:
+            raise DataError(f"{where}: {name_column(place, name)} is chosen twice.")
+        seen.add(name)
+    columns = Columns(tuple(one[0] for one in chosen), tuple(one[2] for one in chosen))
+    return columns, tuple(one[1] for one in chosen)
+
+
+def _widths(types: Mapping[str, Any], first_row: Callable[[list[str]], Any]) -> dict[str, int]:
+    """Return how many numbers the vectors of each column of vectors have."""
+    from pyarrow import types as kinds
+
+    vectors = {name: kind for name, kind in types.items() if element(kind) is not None}
+    widths = {
+        name: kind.list_size for name, kind in vectors.items() if kinds.is_fixed_size_list(kind)
+    }
+    open_ended = [name for name in vectors if name not in widths]
+    row = first_row(open_ended) if open_ended else None
+    for name in open_ended:
+        first = row.column(name)[0].as_py() if row is not None and len(row) else None
+        # Where the first one is missing the row is refused when it is read.
+        widths[name] = 1 if first is None else len(first)
+    return widths

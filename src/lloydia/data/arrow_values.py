@@ -1,0 +1,118 @@
+"""Values of Arrow's types as NumPy arrays: numbers, DECIMALs, vectors of either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import DataError
+
+__all__ = [
+    "element",
+    "not_numbers",
+    "numbers",
+    "numpy_type",
+    "plain",
+    "refuse_missing",
+    "stored",
+    "vectors",
+]
+
+
+def stored(kind: Any) -> Any:
+    """Return an Arrow type, or that in which an extension type is stored."""
+    return getattr(kind, "storage_type", kind)
+
+
+def element(kind: Any) -> Any:
+    """Return the type of the numbers of a type of vectors; None for anything else."""
+    from pyarrow import types
+
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = stored(kind.value_type)
+        return inner if _is_number(inner) else None
+    return None
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def not_numbers(kind: Any) -> str:
+    """Return what an error calls values of an Arrow type, or "" for numbers and vectors of them."""
+    from pyarrow import types
+
+    if _is_number(kind) or element(kind) is not None:
+        return ""
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "dates"
+    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    return "text" if words else str(kind)
+
+
+def numpy_type(kind: Any) -> np.dtype:
+    """Return the NumPy type of the values of a type of numbers or of vectors."""
+    from pyarrow import types
+
+    inner = element(kind) or kind
+    return np.dtype(np.float64 if types.is_decimal(inner) else inner.to_pandas_dtype())
+
+
+def plain(column: Any) -> Any:
+    """Return an array without its extension type."""
+    return getattr(column, "storage", column)
+
+
+def numbers(values: Any) -> NDArray[Any]:
+    """Return an Arrow array of numbers, none missing, as a NumPy array."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(values.type):
+        # Arrow's own conversion multiplies by a power of 10, which rounds twice; a text is exact,
+        # and is read as the nearest float64.
+        values = values.cast(pa.string()).cast(pa.float64())
+    return values.to_numpy(zero_copy_only=False)
+
+
+def vectors(column: Any, width: int, label: str, place: Callable[[int], str]) -> NDArray[Any]:
+    """Return the vectors of a column: shape (n, width)."""
+    from pyarrow import compute
+
+    refuse_missing(column, label, place)
+    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    other = np.flatnonzero(lengths != width)
+    if len(other):
+        row = int(other[0])
+        raise DataError(
+            f"{place(row)}, {label} holds a vector of {lengths[row]:,} numbers, and that of the "
+            f"first row has {width:,}; give all the same length."
+        )
+    flat = plain(column.flatten())
+    if flat.null_count:
+        row, i = divmod(int(_missing(flat)[0]), width)
+        raise DataError(
+            f"{place(row)}, {label}: number {i + 1:,} of the vector is missing; fill it in or "
+            "remove the row."
+        )
+    return numbers(flat).reshape(len(column), width)
+
+
+def refuse_missing(column: Any, label: str, place: Callable[[int], str]) -> None:
+    """Raise an error for a column with a missing value."""
+    if column.null_count:
+        row = int(_missing(column)[0])
+        raise DataError(f"{place(row)}, {label} is missing; fill it in or remove the row.")
+
+
+def _missing(column: Any) -> NDArray[np.intp]:
+    return np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
