@@ -191,7 +191,9 @@ def _one(
     from lloydia.images.palettes import KINDS
 
     film = read_animation(path, allow_huge=method.allow_huge) if path.is_file() else None
-    picture = Picture(film.pixels) if film else read(path, allow_huge=method.allow_huge)
+    picture = (
+        Picture(film.pixels, info=film.info) if film else read(path, allow_huge=method.allow_huge)
+    )
     target = _target(path, base, out, film)
     check_output(target, INDEXED, others=[path])
     if palette is not None:
@@ -206,7 +208,7 @@ def _one(
     seconds = time.perf_counter() - start
     _write(target, results, film, picture.info)
     if palette is not None:
-        results[0].palette.write(palette)
+        results[0].palette.write(palette, picture.info)
     notes += sorted({result.note for result in results if result.note})
     likeness = _likeness(pixels, results)
     if likeness["psnr"] is None:
@@ -282,9 +284,9 @@ def _write(target: Path, results: list[Any], film: Animation | None, info: Any) 
     indices = results[0].indices if len(results) == 1 else np.stack([r.indices for r in results])
     frames = indices.reshape(-1, *indices.shape[-2:])
     if film:
-        write_gif(target, frames, palettes, film.durations, film.loop)
+        write_gif(target, frames, palettes, film.durations, film.loop, info)
     else:
-        write_gif(target, frames, palettes)
+        write_gif(target, frames, palettes, info=info)
 
 
 def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:

@@ -124,7 +124,8 @@ class Outputs:
             _write_labels(self.labels, found)
         write(self.out, found.image[..., :channels], picture.alpha, picture.info)
         if self.boundaries:
-            write(self.boundaries, _outlined(picture.pixels, found.labels), picture.alpha)
+            drawn = _outlined(picture.pixels, found.labels)
+            write(self.boundaries, drawn, picture.alpha, picture.info)
 
 
 def displayed(_: type, tokens: Sequence[Any]) -> bool:
@@ -288,12 +289,13 @@ def _show(picture: Picture, found: Segments, beside: Path) -> str:
     from PIL import ImageShow
 
     from lloydia.data.outputs import writing
+    from lloydia.images.embedding import save
 
     sheet = _side_by_side(picture, found)
     if _has_screen() and ImageShow.show(sheet):
         return "shown"
     with ExitStack() as renames, writing(beside, renames) as to:
-        sheet.save(to, "PNG", optimize=True)
+        save(sheet, to, "PNG", picture.info, beside, optimize=True)
     return str(beside)
 
 

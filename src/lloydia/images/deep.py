@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import putchunk
 
+from lloydia.images.embedding import put_chunks
+
 __all__ = ["KEPT", "keyed", "rawmode", "samples", "write"]
 
 # Raw modes whose samples can be had whole.
@@ -97,7 +99,7 @@ def write(path: Path, values: NDArray[np.uint16], info: Mapping[str, Any]) -> No
     values : ndarray of uint16, shape (height, width, 1 to 4)
         The last channel is alpha where there are 2 or 4.
     info : mapping
-        "dpi" and "icc_profile", where there are any.
+        As in :class:`lloydia.images.files.Picture`.
 
     Raises
     ------
@@ -116,6 +118,7 @@ def write(path: Path, values: NDArray[np.uint16], info: Mapping[str, Any]) -> No
         putchunk(stream, b"IHDR", head)
         if profile := info.get("icc_profile"):
             putchunk(stream, b"iCCP", b"ICC Profile\0\0" + zlib.compress(profile))
+        put_chunks(stream, info)
         if dpi := info.get("dpi"):
             metre = (round(value / 0.0254) for value in dpi)
             putchunk(stream, b"pHYs", struct.pack(">IIB", *metre, 1))

@@ -2,8 +2,9 @@
 
 Pillow decodes and encodes.  What is read is upright (the EXIF orientation is applied), grey or RGB
 with the transparency apart, 8 or 16 bits a channel as the file has them (:mod:`.deep` does what
-Pillow does not there), in the file's own colours: a profile is kept in `Picture.info`, to be
-written again.  Whatever could not be kept as it was is said in `Picture.note`.
+Pillow does not there), in the file's own colours: what it says about them (:mod:`.colorimetry`) is
+kept in `Picture.info`, to be written again.  Whatever could not be kept as it was is said in
+`Picture.note`; what a format cannot hold when it is written, in a warning.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 from lloydia.data.columns import DataError
 from lloydia.data.files import DAMAGE, STANDARD_INPUT, open_input
 from lloydia.data.outputs import writing
-from lloydia.images import deep
+from lloydia.images import colorimetry, deep
+from lloydia.images.embedding import save
 
-__all__ = ["WRITABLE", "Picture", "fitting", "read", "sound", "write"]
+__all__ = ["WRITABLE", "Picture", "read", "sound", "write"]
 
 # By extension: what Pillow calls the format, and what it is asked for.  A JPEG keeps its colours
 # at full resolution: flat segments have sharp edges.
@@ -67,7 +69,8 @@ class Picture:
     note : str or None
         One sentence where something was converted or left out.
     info : dict
-        What to hand to :func:`write`: "dpi", a pair, and "icc_profile", bytes, where there are any.
+        What to hand to :func:`write`, where there is any: "dpi", a pair, and what is known of the
+        colours, "icc_profile" and the chunks of a PNG (:data:`.colorimetry.CHUNKS`), as bytes.
     """
 
     pixels: NDArray[Any]
@@ -103,14 +106,15 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
     with sound(where, data, allow_huge):
         image = Image.open(io.BytesIO(data))
         notes = [_pages(image)]
-        size, found = image.size, image.info
+        info, left_out = colorimetry.found(image, data)
         if deep.rawmode(image) in deep.KEPT:
             samples = deep.samples(data)
         else:
-            samples, note, found = _samples(image, where)
+            samples, note, info = _samples(image, where, info)
             notes.append(note)
-        info = _info(found, samples, size)
+        info = _resolution(image, samples) | info
     pixels, alpha = _parted(samples)
+    notes += left_out
     told = ", and ".join(note for note in notes if note)
     return Picture(pixels, alpha, f"{where} {told}." if told else None, info)
 
@@ -148,15 +152,15 @@ def write(
         if form in _OPAQUE:
             raise DataError(f"cannot write {path}: {form} has no transparency; name it .png.")
         samples = np.dstack([samples, alpha])
-    kept = fitting(info or {}, samples.shape[2])
+    if samples.dtype == np.uint16 and form != "PNG":
+        raise DataError(f"cannot write {path}: 16 bits a channel need .png.")
     with ExitStack() as renames, writing(path, renames) as to:
         if samples.dtype == np.uint16:
-            if form != "PNG":
-                raise DataError(f"cannot write {path}: 16 bits a channel need .png.")
-            deep.write(to, samples, kept)
+            deep.write(to, samples, colorimetry.kept(info or {}, form, samples.shape[2] < 3, path))
         else:
             flat = samples[..., 0] if samples.shape[2] == 1 else samples
-            Image.fromarray(np.ascontiguousarray(flat)).save(to, form, **options, **kept)
+            image = Image.fromarray(np.ascontiguousarray(flat))
+            save(image, to, form, info or {}, path, **options)
 
 
 @contextmanager
@@ -194,17 +198,6 @@ def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
         Image.MAX_IMAGE_PIXELS = limit
 
 
-def fitting(info: Mapping[str, Any], channels: int) -> dict[str, Any]:
-    """Return `info` without a colour profile that is not of grey or of RGB, as the channels are.
-
-    Bytes 16 to 19 of a profile name its colour space (ICC.1:2022, section 7.2.6).
-    """
-    space = b"GRAY" if channels <= 2 else b"RGB "
-    profile = info.get("icc_profile")
-    foreign = profile is not None and profile[16:20] != space
-    return {name: value for name, value in info.items() if not (foreign and name == "icc_profile")}
-
-
 def _pages(image: Image.Image) -> str | None:
     """Say that an image is one of several; a phone's MPO is one picture with its previews."""
     n = getattr(image, "n_frames", 1)
@@ -213,17 +206,22 @@ def _pages(image: Image.Image) -> str | None:
     return f"holds {n} images, of which the first is taken"
 
 
-def _samples(image: Image.Image, where: str) -> tuple[NDArray[Any], str | None, dict[Any, Any]]:
-    """Return the upright samples, shape (height, width, 1 to 4), a note, and Pillow's info."""
+def _samples(
+    image: Image.Image, where: str, info: dict[str, Any]
+) -> tuple[NDArray[Any], str | None, dict[str, Any]]:
+    """Return the upright samples, shape (height, width, 1 to 4), a note, and their colours."""
     mode, note = image.mode, None
     if "16" in (deep.rawmode(image) or ""):
         note = "has 16 bits a channel, of which 8 are read"
     image = ImageOps.exif_transpose(image)
     if mode.startswith(("I", "F")):
         key = image.info.get("transparency")
-        return _integers(np.asarray(image), where, key), None, image.info
+        return _integers(np.asarray(image), where, key), None, info
+    if mode in ("CMYK", "LAB"):  # of the numbers as they were
+        info = {}
     if mode == "CMYK" and (profiled := _by_profile(image)):
         note, image = "was converted from CMYK to sRGB by its colour profile", profiled
+        info = {"icc_profile": image.info["icc_profile"]}
     elif mode not in _PLAIN:
         if mode in _NAMES:
             note = f"was converted from {_NAMES[mode]} to RGB"
@@ -233,7 +231,7 @@ def _samples(image: Image.Image, where: str) -> tuple[NDArray[Any], str | None, 
     elif mode in ("L", "RGB") and _keyed(image):
         image = image.convert("LA" if mode == "L" else "RGBA")
     values = np.asarray(image)
-    return values.reshape(*values.shape[:2], -1), note, image.info
+    return values.reshape(*values.shape[:2], -1), note, info
 
 
 def _keyed(image: Image.Image) -> bool:
@@ -265,13 +263,12 @@ def _integers(values: NDArray[Any], where: str, key: int | None) -> NDArray[np.u
     return deep.keyed(values.astype(np.uint16)[..., np.newaxis], key)
 
 
-def _info(found: Mapping[Any, Any], samples: NDArray[Any], size: tuple[int, int]) -> dict[str, Any]:
-    """Return what to keep: the resolution, turned like the picture, and the colour profile."""
-    kept = {name: found[name] for name in ("dpi", "icc_profile") if found.get(name)}
-    if "dpi" in kept:
-        x, y = (float(value) for value in kept["dpi"])
-        kept["dpi"] = (x, y) if samples.shape[1] == size[0] else (y, x)
-    return fitting(kept, samples.shape[2])
+def _resolution(image: Image.Image, samples: NDArray[Any]) -> dict[str, Any]:
+    """Return the resolution, turned like the picture."""
+    if not (dpi := image.info.get("dpi")):
+        return {}
+    x, y = (float(value) for value in dpi)
+    return {"dpi": (x, y) if samples.shape[1] == image.size[0] else (y, x)}
 
 
 def _parted(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lloydia.data.outputs import writing
-from lloydia.images.files import fitting, sound
+from lloydia.images import colorimetry
+from lloydia.images.embedding import save
+from lloydia.images.files import sound
 from lloydia.images.palettes import Palette
 
 __all__ = ["INDEXED", "Animation", "read_animation", "write_gif", "write_png"]
@@ -44,11 +46,14 @@ class Animation:
         Milliseconds of each frame.
     loop : int or None
         How often it is repeated, 0 for ever; None: it is shown once.
+    info : dict
+        As in :class:`lloydia.images.files.Picture`.
     """
 
     pixels: NDArray[np.uint8]
     durations: list[int]
     loop: int | None
+    info: dict[str, Any] = field(default_factory=dict)
 
 
 def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
@@ -68,6 +73,7 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
         data = stream.read()
     with sound(str(path), data, allow_huge):
         image = Image.open(io.BytesIO(data))
+        info, _ = colorimetry.found(image, data)
         frames, durations = [], []
         n_frames = getattr(image, "n_frames", 1)
         if n_frames == 1:
@@ -79,7 +85,7 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
     pixels = np.stack(frames)
     if (pixels[..., 3] == 255).all():
         pixels = np.ascontiguousarray(pixels[..., :3])
-    return Animation(pixels, durations, image.info.get("loop"))
+    return Animation(pixels, durations, image.info.get("loop"), info)
 
 
 def write_png(
@@ -102,11 +108,11 @@ def write_png(
         The file cannot be written.
     """
     table = palette.bytes()
-    options: dict[str, Any] = fitting(info, 3)
+    options: dict[str, Any] = {}
     if palette.alpha is not None:
         options["transparency"] = table[:, 3].tobytes()
     with ExitStack() as renames, writing(path, renames) as to:
-        _image(indices, table).save(to, "PNG", optimize=True, **options)
+        save(_image(indices, table), to, "PNG", info, path, optimize=True, **options)
 
 
 def write_gif(
@@ -115,6 +121,7 @@ def write_gif(
     palettes: Sequence[Palette],
     durations: Sequence[int] = (0,),
     loop: int | None = None,
+    info: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a GIF.
 
@@ -126,6 +133,8 @@ def write_gif(
         One for all frames, or one a frame; an entry is transparent or opaque.
     durations, loop
         As in :class:`Animation`.
+    info : mapping or None
+        As in :class:`lloydia.images.files.Picture`.
 
     Raises
     ------
@@ -152,7 +161,7 @@ def write_gif(
     if len(images) == 1 and hidden[0] is not None:
         options["transparency"] = hidden[0]
     with ExitStack() as renames, writing(path, renames) as to:
-        images[0].save(to, "GIF", **options)
+        save(images[0], to, "GIF", info or {}, path, **options)
 
 
 def binary(pixels: NDArray) -> NDArray:

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +65,16 @@ class Palette:
         colors, full = np.column_stack(parts), levels(self.colors.dtype)
         return np.rint(colors * (255 / full)).astype(np.uint8)
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path, info: Mapping[str, Any] | None = None) -> None:
         """Write the palette; the extension says how (see :mod:`lloydia.images.palettes`).
+
+        Parameters
+        ----------
+        path : str or Path
+        info : mapping or None
+            What the picture's file says about its colours, as in
+            :class:`lloydia.images.files.Picture`.  A .png keeps it; the others have no room for it,
+            of which a warning is given.
 
         Raises
         ------
@@ -75,19 +85,26 @@ class Palette:
         """
         path = Path(path)
         kind = path.suffix.lower()
-        if kind not in _WRITERS:
+        if kind not in KINDS:
             raise DataError(
                 f"cannot write {path}: its extension must be one of {', '.join(KINDS)}."
             )
         with ExitStack() as renames, writing(path, renames) as to:
-            _WRITERS[kind](self, to, path.stem)
+            from lloydia.images.colorimetry import kept
+            from lloydia.images.embedding import save
+
+            if kind == ".png":
+                save(_swatches(self), to, "PNG", info or {}, path, optimize=True)
+            else:
+                kept(info or {}, kind, False, path)
+                _WRITERS[kind](self, to, path.stem)
 
 
 def _names(palette: Palette) -> list[str]:
     return ["#" + color.tobytes().hex() for color in palette.bytes()]
 
 
-def _write_swatches(palette: Palette, to: Path, name: str) -> None:
+def _swatches(palette: Palette) -> Any:
     from PIL import Image
 
     colors = palette.bytes()
@@ -97,7 +114,7 @@ def _write_swatches(palette: Palette, to: Path, name: str) -> None:
     cells = np.full((rows * width, colors.shape[1]), blank, np.uint8)
     cells[: len(colors)] = colors
     grid = cells.reshape(rows, width, -1)
-    Image.fromarray(grid.repeat(SWATCH, axis=0).repeat(SWATCH, axis=1)).save(to, optimize=True)
+    return Image.fromarray(grid.repeat(SWATCH, axis=0).repeat(SWATCH, axis=1))
 
 
 def _write_json(palette: Palette, to: Path, name: str) -> None:
@@ -142,9 +159,8 @@ def _write_adobe(palette: Palette, to: Path, name: str) -> None:
 
 
 _WRITERS = {
-    ".png": _write_swatches,
     ".json": _write_json,
     ".gpl": _write_gimp,
     ".ase": _write_adobe,
 }
-KINDS = tuple(_WRITERS)
+KINDS = (".png", *_WRITERS)

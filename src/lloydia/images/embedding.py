@@ -1,0 +1,99 @@
+"""Writing images by Pillow with what :mod:`.colorimetry` holds of their colours.
+
+Pillow itself writes profiles, but for those of a GIF, and not all chunks of a PNG: these are put
+into what it has written, the chunks after the header, the profile before the first frame.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from PIL.PngImagePlugin import putchunk
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+from lloydia.images.colorimetry import (
+    CHUNKS,
+    GIF_PROFILE,
+    PRIMARIES,
+    PRIMARY_CHROMATICITIES,
+    UNIT,
+    WHITE_POINT,
+    kept,
+)
+
+__all__ = ["put_chunks", "save"]
+
+_PNG_HEAD = 33  # bytes: the signature and IHDR
+_GIF_HEAD = 13  # bytes: signature and screen; a palette may follow
+_BLOCK = 255  # bytes: the most of a block of a GIF
+
+
+def save(
+    image: Image.Image, to: Path, form: str, info: Mapping[str, Any], path: Path, **options: Any
+) -> None:
+    """Write an image, and warn of what the format cannot hold of its colours.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+    to : Path
+        The file to write, a temporary one.
+    form : str
+        The format, in Pillow's words.
+    info : mapping
+        As in :class:`lloydia.images.files.Picture`.
+    path : Path
+        What a warning calls the file.
+    **options
+        Pillow's, of the format.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    rest = kept(info, form, image.mode in ("L", "LA"), path)
+    options |= {name: rest[name] for name in ("dpi", "icc_profile") if name in rest}
+    if form == "TIFF":
+        options["tiffinfo"] = _tags(rest)
+    stream = io.BytesIO()
+    image.save(stream, form, **options)
+    data, added = stream.getvalue(), io.BytesIO()
+    place = 0
+    if form == "PNG":
+        place = _PNG_HEAD
+        put_chunks(added, rest)
+    elif form == "GIF" and "icc_profile" in rest:
+        place = _GIF_HEAD + (3 << (data[10] & 7) + 1 if data[10] & 128 else 0)
+        _put_blocks(added, rest["icc_profile"])
+    with to.open("wb") as file:
+        for part in (data[:place], added.getvalue(), data[place:]):
+            file.write(part)
+
+
+def put_chunks(stream: Any, info: Mapping[str, Any]) -> None:
+    """Write the chunks of a PNG but for the profile; sRGB is not to stand beside that."""
+    for name in CHUNKS:
+        if name in info and not (name == "sRGB" and "icc_profile" in info):
+            putchunk(stream, name.encode(), info[name])
+
+
+def _put_blocks(stream: io.BytesIO, profile: bytes) -> None:
+    stream.write(GIF_PROFILE)
+    for start in range(0, len(profile), _BLOCK):
+        block = profile[start : start + _BLOCK]
+        stream.write(bytes([len(block)]) + block)
+    stream.write(b"\0")
+
+
+def _tags(info: Mapping[str, Any]) -> ImageFileDirectory_v2:
+    directory = ImageFileDirectory_v2()
+    if "cHRM" in info:
+        values = [value / UNIT for value in PRIMARIES.unpack(info["cHRM"])]
+        directory[WHITE_POINT] = tuple(values[:2])
+        directory[PRIMARY_CHROMATICITIES] = tuple(values[2:])
+    return directory
