@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from lloydia.data.outputs import write_encoded, writing
 
 try:
     from matplotlib.figure import Figure
@@ -51,7 +54,8 @@ def clusters(
     centers : array of shape (k, d)
         In the units of X.
     path : str or Path or None
-        Where to save the picture; the extension says the format.
+        Where to save the picture; the extension says the format.  The file appears whole or not at
+        all.
     ax : matplotlib Axes or None
         Where to draw; None makes a figure of its own.
     title : str or None
@@ -66,6 +70,8 @@ def clusters(
     ------
     ValueError
         The shapes do not fit together.
+    OSError
+        The picture cannot be saved.
     """
     X, labels, centers = np.asarray(X), np.asarray(labels), np.asarray(centers)
     if X.ndim != 2 or labels.shape != X.shape[:1] or centers.shape[1:] != X.shape[1:]:
@@ -83,8 +89,21 @@ def clusters(
     if title:
         ax.set_title(title, loc="left", fontweight="bold")
     if path is not None:
-        ax.get_figure(root=True).savefig(path)  # type: ignore[union-attr]
+        with ExitStack() as renames, writing(Path(path), renames) as to:
+            save(ax, to)
     return ax
+
+
+def save(ax: Axes, to: Path) -> None:
+    """Save the figure of axes; the extension says the format.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    figure, kind = ax.get_figure(root=True), to.suffix[1:].lower() or None
+    write_encoded(to, lambda stream: figure.savefig(stream, format=kind))  # type: ignore[union-attr]
 
 
 def colors(k: int) -> list[str]:

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     except OSError as error:
         # Without the system's words it is a sentence of ours, or of a library.
-        what = f"{error.strerror.lower()}: {error.filename or 'output'}" if error.strerror else ""
+        what = f"{error.strerror.lower()}: {error.filename or 'standard output'}" if error.strerror else ""
         print("lloydia:", _sentence(what or str(error)), file=sys.stderr)
     except (ValueError, ImportError, MemoryError) as error:
         text = SPELLED.sub(r"--\1 \2", str(error) or type(error).__name__)

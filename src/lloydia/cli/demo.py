@@ -90,18 +90,19 @@ def _cases() -> Iterator[Case]:
     from sklearn.preprocessing import StandardScaler
 
     from lloydia.cli.photo import side_by_side
-    from lloydia.plots import clusters
+    from lloydia.data.outputs import write_encoded
+    from lloydia.plots import clusters, save
 
     photo = load_sample_image("china.jpg")
 
     def draw_photo(fitted: Any, to: Path) -> None:
         found = fitted.labels_, fitted.cluster_centers_
         picture = side_by_side(photo, *found, n_colors=len(np.unique(photo.reshape(-1, 3), axis=0)))
-        picture.save(to, optimize=True)
+        write_encoded(to, lambda stream: picture.save(stream, "PNG", optimize=True))
 
     def draw_plane(X: Any, title: str) -> Callable[[Any, Path], None]:
         def draw(fitted: Any, to: Path) -> None:
-            clusters(X, fitted.labels_, fitted.cluster_centers_, path=to, title=title)
+            save(clusters(X, fitted.labels_, fitted.cluster_centers_, title=title), to)
 
         return draw
 

@@ -84,12 +84,12 @@ class Outputs:
             with writing(self.model, renames) as to:
                 _save_model(to, fitted, table)
         if self.plot:
-            from lloydia.plots import clusters
+            from lloydia.plots import clusters, save
 
             title = f"{Path(table.where).name}: {len(fitted.cluster_centers_)} clusters"
             found = (fitted.labels_, fitted.cluster_centers_)
             with writing(self.plot, renames) as to:
-                clusters(table.X, *found, path=to, title=title, names=table.names)
+                save(clusters(table.X, *found, title=title, names=table.names), to)
 
 
 def _suffix(path: Path) -> str:

@@ -140,6 +140,7 @@ def _folder(
 ) -> None:
     """Quantise the images of a folder; one that cannot be read does not stop the others."""
     from lloydia.data.columns import DataError
+    from lloydia.data.outputs import target_of
 
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
     inner = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
@@ -150,11 +151,11 @@ def _folder(
         raise DataError(f"{folder} is a folder: say --out FOLDER too.")
     if palette is not None:
         raise DataError("--palette is of one image: leave it out for a folder.")
-    if out.resolve() == folder.resolve():
+    if target_of(out) == target_of(folder):
         raise DataError(f"cannot write into {out}: it holds the images; name another folder.")
     if out.exists() and not out.is_dir():
         raise DataError(f"cannot write into {out}: it is not a folder; name one.")
-    if others := [path.name for path in inner if path.resolve() != out.resolve()]:
+    if others := [path.name for path in inner if target_of(path) != target_of(out)]:
         one = f"the folder {others[0]} is left out; name it by itself"
         several = f"{len(others)} folders in it are left out; name each by itself"
         warnings.warn(f"{folder}: {one if len(others) == 1 else several}.", stacklevel=2)

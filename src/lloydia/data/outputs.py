@@ -8,10 +8,13 @@ left over, and who writes the same output next removes it.
 from __future__ import annotations
 
 import csv
+import errno
 import glob
+import io
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -27,8 +30,12 @@ try:
 except ImportError:  # Windows: nothing is locked there, and nothing that is left over removed
     fcntl = None  # type: ignore[assignment]
 
-# Of the name of a temporary file.
+# Of the name of a temporary file; and the bytes that file systems allow a name.
 HEX_DIGITS = 8
+NAME_BYTES = 255
+
+# What a disk answers that is full, broken or read-only.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 TABLES = (".npy", ".csv", ".tsv", ".txt", ".parquet")
 
@@ -59,6 +66,18 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
         raise DataError(f"cannot write {path}: its extension must be {listed}.")
     if path.suffix.lower() == ".parquet":
         pyarrow_parquet(str(path))
+    try:
+        _check_place(path, others)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {_reason(error)}.") from None
+    except ValueError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"cannot write {str(path)!r}: {error}.") from None
+
+
+def _check_place(path: Path, others: Sequence[Path]) -> None:
+    """Refuse a path that is taken, or where no file can be made."""
     if any(_same(path, other) for other in others):
         raise DataError(f"cannot write {path}: the command uses that file already.")
     for folder in filter(Path.is_dir, others):
@@ -71,20 +90,29 @@ def check_output(path: Path, known: Sequence[str], *, others: Sequence[Path] = (
         raise DataError(f"cannot write {path}: it exists and is not a file.")
     if path.exists() and not os.access(path, os.W_OK):
         raise DataError(f"cannot write {path}: it is read-only.")
-    if not path.parent.exists():
-        raise DataError(f"cannot write {path}: there is no folder {path.parent}; make it first.")
     try:
-        with _temporary(path):
-            pass
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise DataError(f"cannot write {path}: {reason}.") from None
+        parent = os.stat(path.parent)
+    except FileNotFoundError:
+        missing = f"there is no folder {path.parent}; make it first."
+        raise DataError(f"cannot write {path}: {missing}") from None
+    if not stat.S_ISDIR(parent.st_mode):
+        raise DataError(f"cannot write {path}: {path.parent} is a file, not a folder.")
+    with _temporary(path):
+        pass
+
+
+def target_of(path: Path) -> Path:
+    """Return the file that is written for a path: what links lead to.
+
+    Of links that lead in a circle it is one of them, and the system says what is wrong with it.
+    """
+    return Path(os.path.realpath(path))
 
 
 def _same(path: Path, other: Path) -> bool:
     """Tell whether two names mean one file, through links of either kind."""
     try:
-        return path.resolve() == other.resolve() or os.path.samefile(path, other)
+        return target_of(path) == target_of(other) or os.path.samefile(path, other)
     except OSError:  # one of them does not exist
         return False
 
@@ -93,9 +121,9 @@ def _joins(path: Path, folder: Path) -> bool:
     """Tell whether an output would be read as one of a folder's Parquet files."""
     from lloydia.data.chunks.parquet import is_read
 
-    root = folder.resolve()
+    root = target_of(folder)
     # A link is read where it is; what it leads to may be there too.
-    places = (path.parent.resolve() / path.name, path.resolve())
+    places = (target_of(path.parent) / path.name, target_of(path))
     inside = any(place.is_relative_to(root) and is_read(place, root) for place in places)
     return inside and any(folder.rglob("*.parquet"))
 
@@ -117,6 +145,9 @@ def writing(path: Path, renames: ExitStack) -> Iterator[Path]:
 def naming(path: Path) -> Iterator[None]:
     """Make an OSError from within name `path`, the file that was being written.
 
+    A library may have put an error of its own in the place of what the disk answered: the reason is
+    what the disk answered.
+
     Raises
     ------
     OSError
@@ -124,8 +155,25 @@ def naming(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    except Exception as error:
+        answer = _of_disk(error) or error
+        if not isinstance(answer, OSError):
+            raise
+        reason = os.strerror(answer.errno) if answer.errno else answer.strerror or str(answer)
+        raise OSError(answer.errno, reason, str(path)) from None
+
+
+def _of_disk(error: BaseException | None) -> OSError | None:
+    """Return the error of the disk that led to an error, if one did."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower().rstrip(".")
 
 
 @contextmanager
@@ -134,19 +182,26 @@ def _temporary(path: Path) -> Iterator[Path]:
 
     What dead processes left of theirs goes too.
     """
-    target = path.resolve()
-    _remove_left_over(target)
+    target = target_of(path)
     with naming(path):
+        if target.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        _remove_left_over(target)
         stream = _locked(target)
     temporary = Path(stream.name)
     try:
         yield temporary
     finally:
         stream.close()
-        temporary.unlink(missing_ok=True)
+        # An error here would hide the one that is under way.
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def _named(stem: str, token: str, suffix: str) -> str:
+    """Return the name of a temporary file, with as much of the stem as fits."""
+    room = NAME_BYTES - len(os.fsencode(f"..{'0' * HEX_DIGITS}.tmp{suffix}"))
+    stem = os.fsencode(stem)[: max(room, 0)].decode(errors="ignore")
     return f".{stem}.{token}.tmp{suffix}"
 
 
@@ -169,8 +224,9 @@ def _locked(target: Path) -> BinaryIO:
 def _remove_left_over(target: Path) -> None:
     if fcntl is None:
         return
-    stem, suffix = glob.escape(target.stem), glob.escape(target.suffix)
-    for left in target.parent.glob(_named(stem, "[0-9a-f]" * HEX_DIGITS, suffix)):
+    digits = "0" * HEX_DIGITS
+    before, after = map(glob.escape, _named(target.stem, digits, target.suffix).rsplit(digits, 1))
+    for left in target.parent.glob(before + "[0-9a-f]" * HEX_DIGITS + after):
         # One that is locked, or gone by now, or another user's, stays as it is.
         with suppress(OSError), left.open("r+b") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +249,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with _temporary(path) as temporary:
         yield temporary
         with naming(path):
-            os.replace(temporary, path.resolve())
+            os.replace(temporary, target_of(path))
 
 
 def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: str) -> None:
@@ -222,10 +278,34 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         import pyarrow as pa
 
         table = pa.Table.from_arrays([pa.array(column) for column in columns.T], list(names))
-        pyarrow_parquet(str(to)).write_table(table, to)
+        # A file of ours, for pyarrow's own errors do not say what the disk answered.
+        with to.open("wb") as stream:
+            pyarrow_parquet(str(to)).write_table(table, stream)
         return
-    with to.open("w", encoding="utf-8", newline="") as stream:
-        write_rows(stream, columns, names, suffix)
+    with to.open("w", encoding="utf-8", newline="") as text:
+        write_rows(text, columns, names, suffix)
+
+
+def write_encoded(to: Path, encode: Callable[[BinaryIO], object]) -> None:
+    """Have a library encode a picture in memory, and write it.
+
+    Encoders that write to a full disk raise errors that do not say so.
+
+    Parameters
+    ----------
+    to : Path
+    encode : callable
+        Takes the stream to encode into.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    encoded = io.BytesIO()
+    encode(encoded)
+    with to.open("wb") as stream:
+        stream.write(encoded.getbuffer())
 
 
 def write_numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:

@@ -71,5 +71,6 @@ def _parquet(to: Path, blocks: Iterable[NDArray[Any]], names: Sequence[str]) -> 
             table = pa.Table.from_arrays([pa.array(column) for column in columns], list(names))
             if writer is None:
                 parquet = pyarrow_parquet(str(to))
-                writer = stack.enter_context(parquet.ParquetWriter(to, table.schema))
+                stream = stack.enter_context(to.open("wb"))
+                writer = stack.enter_context(parquet.ParquetWriter(stream, table.schema))
             writer.write_table(table)
