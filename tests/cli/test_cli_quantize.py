@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -51,6 +52,25 @@ def test_a_photo(run, folder, photo, dither):
     assert 0 < facts["ssim"] < 1
     colors = json.loads((folder / "p.json").read_text())["colors"]
     assert [color["rgb"] for color in colors] == expected.palette.colors.tolist()
+
+
+COLORS = {"gAMA": struct.pack(">I", 100_000), "cICP": bytes([9, 16, 0, 1])}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_what_a_file_says_about_its_colours(run, folder, dtype):
+    write(folder / "wide.png", (PHOTO * (np.iinfo(dtype).max // 255)).astype(dtype), info=COLORS)
+    ran = run("quantize", "wide.png", "-k", 8, "--palette", "swatches.png")
+    assert (ran.status, ran.err) == (0, "")
+    for name in ("wide-8.png", "swatches.png"):
+        assert read(folder / name).info == COLORS
+    ran = run("quantize", "wide.png", "-k", 8, "--out", "wide.gif", "--palette", "colours.gpl")
+    assert ran.status == 0
+    assert ran.err.splitlines() == [
+        f"lloydia: warning: {name} is without the colour code (cICP) of the picture, so its "
+        f"colours may look different: {form} has no room for it, a .png has."
+        for name, form in (("wide.gif", "GIF"), ("colours.gpl", ".gpl"))
+    ]
 
 
 def test_text_and_default_names(run, folder, photo):

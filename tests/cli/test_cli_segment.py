@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from PIL import Image, ImageShow
 from lloydia.cli.segment import SPECKS
 from lloydia.images import boundaries, segment
 from lloydia.images.color import SPACES
+from lloydia.images.files import read, write
 from lloydia.images.segments import without_specks
 
 
@@ -169,3 +171,18 @@ def test_standard_input_needs_a_name(run, folder, photo):
     assert "an image on standard input has no name: give --out FILE" in ran.err
     ran = run("segment", "-", "--out", "x.png", stdin=(folder / "photo.png").read_bytes())
     assert (ran.status, ran.err) == (0, "")
+
+
+def test_what_a_file_says_about_its_colours(run, folder, photo):
+    colors = {"gAMA": struct.pack(">I", 100_000), "cHRM": bytes(31) + b"\1"}
+    write(folder / "wide.png", photo, info=colors)
+    ran = run("segment", "wide.png", "--boundaries", "drawn.png", "--display")
+    assert (ran.status, ran.err) == (0, "")
+    for name in ("wideCLUSTERIZED.png", "drawn.png", "wideSIDEBYSIDE.png"):
+        assert read(folder / name).info == colors
+    ran = run("segment", "wide.png", "--out", "wide.jpg")
+    assert ran.status == 0
+    assert ran.err == (
+        "lloydia: warning: wide.jpg is without the gamma (gAMA) and the primaries (cHRM) of the "
+        "picture, so its colours may look different: JPEG has no room for them, a .png has.\n"
+    )

@@ -167,7 +167,8 @@ def test_the_profile_is_kept_where_it_fits(tmp_path):
     for pixels in (RGB, DEEP[..., :3]):
         write(tmp_path / "a.png", pixels, info={"icc_profile": profile})
         assert read(tmp_path / "a.png").info["icc_profile"] == profile
-    write(tmp_path / "grey.png", RGB[..., :1], info={"icc_profile": profile})
+    with pytest.warns(UserWarning, match="without the colour profile of the picture"):
+        write(tmp_path / "grey.png", RGB[..., :1], info={"icc_profile": profile})
     assert "icc_profile" not in read(tmp_path / "grey.png").info
 
 
@@ -200,16 +201,17 @@ def test_what_was_converted_is_said(tmp_path, name):
 
 
 def test_cmyk_with_a_profile(tmp_path, monkeypatch):
+    inks = bytes(16) + b"CMYK" + bytes(16) + b"acsp" + bytes(88)  # no more than a header
     Image.fromarray(RGB).convert("CMYK").save(
-        tmp_path / "print.jpg", icc_profile=b"no profile at all", dpi=(300, 300)
+        tmp_path / "print.jpg", icc_profile=inks, dpi=(300, 300)
     )
     picture = read(tmp_path / "print.jpg")
-    assert "plain formula" in picture.note  # a profile that is none
+    assert "plain formula" in picture.note  # a profile that is of no use
     assert picture.info == {"dpi": (300, 300)}
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
     def convert(image, profile, to, outputMode):
-        assert (image.mode, profile.read()) == ("CMYK", b"no profile at all")
+        assert (image.mode, profile.read()) == ("CMYK", inks)
         converted = Image.new(outputMode, image.size, (1, 2, 3))
         converted.info["icc_profile"] = srgb
         return converted

@@ -117,7 +117,7 @@ def kept(info: Mapping[str, Any], form: str, grey: bool, path: Path) -> dict[str
         rest.pop("icc_profile", None)
     lost = [_WORDS[name] for name in _that_count(info) if name not in rest]
     if lost:
-        why = f"{form} has no room for it, a .png has"
+        why = f"{form} has no room for {'it' if len(lost) == 1 else 'them'}, a .png has"
         if foreign and "icc_profile" in held:
             why = f"that is not a profile of {'grey' if grey else 'RGB'} as its pixels are"
         warnings.warn(
@@ -142,15 +142,15 @@ _WORDS = {
 
 
 def _that_count(info: Mapping[str, Any]) -> list[str]:
-    """Return what makes the colours another than sRGB; what it has precedence over is left out."""
-    if "cICP" in info:
-        return [] if tuple(info["cICP"][:2]) == _SRGB_CODE else ["cICP"]
-    if "icc_profile" in info:
-        return ["icc_profile"]
-    if "sRGB" in info:
-        return []
-    gamma, primaries = _SRGB
+    """Return what makes the colours other than sRGB; a gamma counts only without a profile."""
     counting = []
+    if "cICP" in info and tuple(info["cICP"][:2]) != _SRGB_CODE:
+        counting.append("cICP")
+    if "icc_profile" in info:
+        return [*counting, "icc_profile"]
+    if "sRGB" in info or "cICP" in info:
+        return counting
+    gamma, primaries = _SRGB
     if "gAMA" in info and abs(_GAMMA.unpack(info["gAMA"])[0] - gamma) > _NEAR:
         counting.append("gAMA")
     if "cHRM" in info:

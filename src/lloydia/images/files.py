@@ -226,7 +226,7 @@ def _samples(
         if mode in _NAMES:
             note = f"was converted from {_NAMES[mode]} to RGB"
         if mode == "CMYK":
-            note = f"{note} by the plain formula, for want of a colour profile"
+            note = f"{note} by the plain formula, for want of a usable colour profile"
         image = image.convert(_KIN.get(mode, "RGBA" if _keyed(image) else "RGB"))
     elif mode in ("L", "RGB") and _keyed(image):
         image = image.convert("LA" if mode == "L" else "RGBA")
