@@ -59,7 +59,7 @@ COLORS = {"gAMA": struct.pack(">I", 100_000), "cICP": bytes([9, 16, 0, 1])}
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_what_a_file_says_about_its_colours(run, folder, dtype):
-    write(folder / "wide.png", (PHOTO * (np.iinfo(dtype).max // 255)).astype(dtype), info=COLORS)
+    write(folder / "wide.png", PHOTO.astype(dtype) * (np.iinfo(dtype).max // 255), info=COLORS)
     ran = run("quantize", "wide.png", "-k", 8, "--palette", "swatches.png")
     assert (ran.status, ran.err) == (0, "")
     for name in ("wide-8.png", "swatches.png"):
