@@ -98,10 +98,13 @@ class Hamerly:
 
     def tests(self, half_nearest: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return M + P, s - M and M of every cluster as float32, rounded the safe way."""
-        # The kernel's L - U is rounded too.
-        spent = ((self.moved + self.passed) * (1.0 + 2.0**-21)).astype(np.float32)
-        near = np.nextafter((half_nearest - self.moved).astype(np.float32), np.float32(-np.inf))
-        return spent, near, (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
+        # What float32 cannot hold becomes infinite, or its largest number, without a warning.
+        with np.errstate(over="ignore"):
+            # The kernel's L - U is rounded too.
+            spent = ((self.moved + self.passed) * (1.0 + 2.0**-21)).astype(np.float32)
+            near = (half_nearest - self.moved).astype(np.float32)
+            least = (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
+        return spent, np.nextafter(near, np.float32(-np.inf)), least
 
     def now(
         self, labels: NDArray, rows: slice = slice(None)

@@ -9,6 +9,7 @@ import re
 import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +31,8 @@ def cpu_name() -> str:
     """Return the processor's name as the operating system gives it."""
     if platform.system() == "Darwin":
         query = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+        with suppress(OSError, subprocess.CalledProcessError):  # a sandbox may forbid it
+            return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
     cpuinfo = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     return found[1].strip() if found else platform.processor() or platform.machine()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interrupted, 141 when whatever read standard output went away, 1 for a bug of ours.
     """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _any_name_printed():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             _run(list(sys.argv[1:] if arguments is None else arguments))
         return 0
@@ -67,8 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _pipe_closed()
         raise
     except OSError as error:
+        if _is_closed_pipe(error):
+            return _pipe_closed()
         # Without the system's words it is a sentence of ours, or of a library.
-        what = f"{error.strerror.lower()}: {error.filename or 'standard output'}" if error.strerror else ""
+        what = (
+            f"{error.strerror.lower()}: {error.filename or 'standard output'}"
+            if error.strerror
+            else ""
+        )
         print("lloydia:", _sentence(what or str(error)), file=sys.stderr)
     except (ValueError, ImportError, MemoryError) as error:
         text = SPELLED.sub(r"--\1 \2", str(error) or type(error).__name__)
@@ -116,6 +125,31 @@ def _complaint(error: CycloptsError) -> str:
         # A word without a name: what it is comes by its place.
         return f"{error}; {command} takes {TAKES[command]}" if command in TAKES else str(error)
     return str(error)
+
+
+@contextmanager
+def _any_name_printed() -> Iterator[None]:
+    """Escape what standard output's encoding lacks, as Python does on standard error.
+
+    Names of files and columns are anybody's, and a console or a redirected stream may know only
+    those of its code page.
+    """
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOWrapper):
+        yield
+        return
+    before = stream.errors
+    stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if not stream.closed:
+            stream.reconfigure(errors=before)
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Tell whether standard output's reader is gone, which Windows calls an invalid argument."""
+    return sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None
 
 
 def _pipe_closed() -> int:

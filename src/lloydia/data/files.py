@@ -21,7 +21,8 @@ from lloydia.data.columns import Columns, DataError, choose
 from lloydia.data.precision import stored_type
 from lloydia.data.text import check_finite, read_pairs, read_text
 
-STANDARD_INPUT = ("-", "/dev/stdin")
+# A Path spells the second with the separators of its system.
+STANDARD_INPUT = ("-", "/dev/stdin", str(Path("/dev/stdin")))
 # What NumPy and zipfile raise on bytes that are no sound file.
 DAMAGE = (
     *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
@@ -136,9 +137,9 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
         stream = path.open("rb")
     except FileNotFoundError:
         raise DataError(f"no such file: {path}") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder, not a file.") from None
     except OSError as error:
+        if path.is_dir():  # Windows calls that a lack of permission
+            raise DataError(f"{path} is a folder, not a file.") from None
         raise DataError(f"cannot read {path}: {(error.strerror or 'unknown').lower()}.") from None
     with stream:
         yield stream, path.suffix.lower()

@@ -26,6 +26,45 @@ def test_what_is_free_is_the_least_of_the_system_and_its_groups(tmp_path, monkey
     assert memory.available() == free
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_windows_is_asked_for_free_memory(tmp_path, monkeypatch, answers):
+    class Kernel32:
+        def __init__(self, name):
+            assert name == "kernel32"
+
+        def GlobalMemoryStatusEx(self, argument):
+            status = argument._obj
+            assert status.length == 64  # the size that the Windows API documents
+            status.all_memory, status.free_memory = 8 * GB, 3 * GB
+            return answers
+
+    monkeypatch.setattr(memory, "SYSTEM", tmp_path / "missing")
+    monkeypatch.setattr(memory.control_groups, "ROOT", tmp_path)
+    monkeypatch.delattr(memory.os, "sysconf")
+    monkeypatch.setattr(memory.ctypes, "CDLL", Kernel32)
+    monkeypatch.setattr(memory.sys, "platform", "win32")
+    if answers:
+        assert memory.available() == 3 * GB
+    else:
+        with pytest.raises(ValueError, match="memory='2GB'"):
+            memory.available()
+
+
+def test_a_system_without_any_of_these_asks_the_user(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "SYSTEM", tmp_path / "missing")
+    monkeypatch.delattr(memory.os, "sysconf")
+    monkeypatch.setattr(memory.sys, "platform", "somewhere")
+    with pytest.raises(ValueError, match="memory='2GB'"):
+        memory.available()
+
+
+def test_macos_counts_half_of_its_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "SYSTEM", tmp_path / "missing")
+    monkeypatch.setattr(memory.control_groups, "ROOT", tmp_path)
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.get)
+    assert memory.available() == 2_048_000
+
+
 def bounds_of(kind, n, d, k):
     """Return the bytes a row of an algorithm's bounds of rows in float32."""
     bounds = kind(n, k, Padding.of(np.ones(d), np.dtype(np.float32)))

@@ -89,6 +89,9 @@ class Cache(FunctionCache):
     them; it does so as well before it compiles one that is not there.
     """
 
+    # Windows denies access to a file that another process replaces at that moment.  Numba's guard
+    # takes it for a kernel that is not there.
+
     # Whether kernels count references to arrays: what counts them is compiled in every process.
     counts = True
 
@@ -102,7 +105,8 @@ class Cache(FunctionCache):
         if self.counts:
             rtsys.initialize(target_context)
         try:
-            return self._load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except OSError as error:
             self._warn("read", _reason(error))
         except Exception:
@@ -113,7 +117,8 @@ class Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel, where its folder can be written."""
         try:
-            self._save_overload(sig, data)
+            with self._guard_against_spurious_io_errors():
+                self._save_overload(sig, data)
         except OSError as error:
             self._warn("written", _reason(error))
 

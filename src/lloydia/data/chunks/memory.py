@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,7 +229,29 @@ def available() -> int:
     elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         # What is free is not told; half of all there is.
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    elif sys.platform == "win32":
+        free = _free_on_windows()
     else:
         raise ValueError("this system does not say how much memory is free: give memory='2GB'.")
     left = control_groups.free_memory()
     return free if left is None else min(free, left)
+
+
+class _MemoryStatus(ctypes.Structure):
+    """MEMORYSTATUSEX of the Windows API."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        *((name, ctypes.c_uint64) for name in ("all_memory", "free_memory", "all_pages")),
+        *((name, ctypes.c_uint64) for name in ("free_pages", "all_addresses", "free_addresses")),
+        ("extended", ctypes.c_uint64),
+    )
+
+
+def _free_on_windows() -> int:
+    """Return the bytes of memory that Windows has free."""
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    if not ctypes.CDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
+        raise ValueError("Windows does not say how much memory is free: give memory='2GB'.")
+    return int(status.free_memory)
