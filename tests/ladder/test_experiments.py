@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lloydia import ladder
+from lloydia.backends.cpu.pool import available_threads
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
     experiment,
@@ -26,7 +27,7 @@ from lloydia.ladder.experiments import (
 from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import VERSIONS
 from lloydia.ladder.experiments.figures import name, seconds, speedup
-from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs, cores
+from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, keep, of_machines, pick
 from lloydia.ladder.experiments.oracle import Trial
 from lloydia.ladder.experiments.t import BLOCKS, GLOBAL, SHARED
@@ -195,7 +196,7 @@ def test_float32_may_round_but_not_by_much():
 
 
 def test_contenders_have_every_team_and_grid(monkeypatch):
-    monkeypatch.setattr("lloydia.ladder.experiments.lab.cores", lambda: 6)
+    monkeypatch.setattr("lloydia.ladder.experiments.lab.available_threads", lambda: 6)
     lab = Lab("all", blocks=(64, 128))
     some = lab.contenders(cpu=("r04_threaded_lloyd",), cuda=("r12_atomics",), hosts=("r01_lloyd",))
     assert [(each.name[:3], each.threads, each.block) for each in some] == [
@@ -372,4 +373,4 @@ def test_an_unknown_experiment_is_refused():
 
 
 def test_a_peer_uses_the_cores_there_are():
-    assert Lab().contenders(hosts=PEERS)[0].threads == cores()
+    assert Lab().contenders(hosts=PEERS)[0].threads == available_threads()
