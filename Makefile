@@ -9,9 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 KERNELS := $(VENV)/kernels.stamp
+PACKAGE := $(VENV)/package.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test gpu-tests lint bench install clean
+.PHONY: help demo test quick gpu-tests lint package bench install clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +23,10 @@ demo: $(STAMP) ## cluster a photograph and two tables; pictures go to demo/
 test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --pdb": one by one)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
 
+quick: $(STAMP) ## run the tests that take a moment: none of GPU kernels, none that kill processes
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 \
+	  -m 'not (slow or interpreter or gpu or kill)' $(ARGS)
+
 gpu-tests: $(KERNELS) ## run the tests that need a GPU, a few at a time: most of it is compiling kernels
 	$(BIN)/python -m pytest tests/gpu -n auto --maxprocesses 8 $(ARGS)
 
@@ -29,6 +34,16 @@ lint: $(STAMP) ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+package: $(PACKAGE) ## build the source distribution and the wheel into dist/, and inspect them
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/pyroma --min 8 dist/*.tar.gz
+	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/sp-repo-review .
+	$(BIN)/zizmor --quiet --offline .github
 
 bench: $(STAMP) ## time against scikit-learn and other peers (ARGS=--save keeps the figures)
 	$(BIN)/lloydia bench peers $(ARGS)
@@ -43,6 +58,10 @@ clean: ## remove everything that make made, .venv included
 $(STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group dev --editable '.[all]'
+	@touch $@
+
+$(PACKAGE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --group package
 	@touch $@
 
 # With a GPU the extra, else PyTorch's CPU build, whose kernels run in an interpreter.  A PyTorch that is

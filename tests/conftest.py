@@ -1,12 +1,29 @@
-"""Tests in Triton's interpreter take a third less time.
+"""Which tests need what, and Triton's interpreter made faster.
 
-As a kernel starts, the interpreter replaces the functions of ``triton.language`` by those for the
-host; and at every call of a function within the kernel it looks through all names again, where they
-are replaced already.  :func:`replace_once` spares it the latter.
+In the interpreter tests take a third less time.  As a kernel starts, the interpreter replaces the
+functions of ``triton.language`` by those for the host; and at every call of a function within the
+kernel it looks through all names again, where they are replaced already.  :func:`replace_once`
+spares it the latter.
 """
 
 import inspect
 import sys
+from pathlib import Path
+
+import pytest
+
+# The mark of all tests in a folder; pyproject.toml says what the marks mean.
+MARKS = {"gpu": "gpu", "backends/cuda": "interpreter"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of a folder, before -m chooses among them."""
+    here = Path(__file__).parent
+    for item in items:
+        for folder, mark in MARKS.items():
+            if item.path.is_relative_to(here / folder):
+                item.add_marker(mark)
 
 
 def pytest_runtest_setup(item):

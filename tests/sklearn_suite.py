@@ -111,15 +111,15 @@ class Suite:
             self.counts[report.outcome] += 1
 
 
-def run(module: str, dtype: str) -> Counter[str]:
-    """Run the suite against a module; return how many passed, failed, ..."""
+def run(module: str, dtype: str, chosen: str = "") -> Counter[str]:
+    """Run the suite, or the chosen tests of it, on a module; return how many passed, failed, ..."""
     text = source()
     suite = Suite(reasons(text), dtype)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"test_k_means_{dtype}.py"
         path.write_text(rebind(text, module, dtype), encoding="utf-8")
         options = ["-q", "-c", os.devnull, "--rootdir", folder, "-p", "no:cacheprovider"]
-        quiet = ["-W", "ignore::pytest.PytestUnknownMarkWarning", "--tb=short"]
+        quiet = ["-W", "ignore::pytest.PytestUnknownMarkWarning", "--tb=short", "-k", chosen]
         status = pytest.main([*options, *quiet, str(path)], plugins=[suite])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise SystemExit(2)
@@ -131,10 +131,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("module", nargs="?", default="lloydia", help="where KMeans is found")
     parser.add_argument("--dtypes", nargs="+", default=["float64", "float32"])
+    parser.add_argument("-k", default="", metavar="EXPRESSION", help="pytest's: which of the tests")
     arguments = parser.parse_args()
     counts: Counter[str] = Counter()
     for dtype in arguments.dtypes:
-        counts += run(arguments.module, dtype)
+        counts += run(arguments.module, dtype, arguments.k)
     print(json.dumps(dict(sorted(counts.items()))))
     return 1 if counts["failed"] else 0
 

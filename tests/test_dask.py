@@ -99,6 +99,7 @@ def test_centres_that_are_large(current):
         assert np.array_equal(found.compute(), other.transform(X))
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("moment", "d"), [("seeding", 12), ("run", 12), pytest.param("run", 4000, id="large")]
 )

@@ -15,6 +15,7 @@ import pytest
 from table import answer
 
 pytest.importorskip("sklearn.callback")
+pytestmark = [pytest.mark.kill, pytest.mark.slow]
 if not hasattr(os, "fork"):
     pytest.skip("processes are forked here", allow_module_level=True)
 

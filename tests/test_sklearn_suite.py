@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SUITE = Path(__file__).with_name("sklearn_suite.py")
 BROKEN = """
 import lloydia
@@ -38,7 +42,9 @@ def test_scikit_learns_own_tests_pass():
 
 def test_a_wrong_estimator_fails(tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
-    done, counts = run("broken", "--dtypes", "float64", folder=tmp_path)
+    # The first two ask for the number of iterations, the third does not.
+    some = "kmeans_results or iter_attribute or transform"
+    done, counts = run("broken", "--dtypes", "float64", "-k", some, folder=tmp_path)
     assert done.returncode == 1
-    assert counts["failed"] >= 6  # all that know n_iter_
-    assert counts["passed"] > counts["failed"]
+    assert counts["failed"] >= 6
+    assert counts["passed"] >= 4

@@ -106,6 +106,7 @@ def test_a_damaged_checkpoint_is_not_resumed(run, blobs, folder):
     assert "c.npz is damaged" in ran.err
 
 
+@pytest.mark.kill
 def test_a_command_that_is_killed_goes_on(folder, run):
     X = np.random.default_rng(0).random((30_000, 2))
     np.save("x.npy", X)

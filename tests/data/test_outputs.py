@@ -67,6 +67,7 @@ def texts(folder):
     return sorted(each.read_text() for each in folder.iterdir())
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks that go with a process")
 @pytest.mark.parametrize("begin", [check_output, fail_to_write])
 def test_what_a_dead_process_left_is_removed_and_nothing_else(tmp_path, writer, begin):

@@ -15,7 +15,7 @@ from lloydia.stopping import Centers, Inertia, Labels
 
 pytest.importorskip("numba_cuda")
 pytest.importorskip("cuda.bindings")
-pytestmark = pytest.mark.usefixtures("swift")
+pytestmark = [pytest.mark.interpreter, pytest.mark.usefixtures("swift")]
 
 RUNGS = [name for name in ladder.names() if ladder.where(name) == "cuda"]
 KERNELS = [name for name in RUNGS if name != "r31_engine_cuda"]
