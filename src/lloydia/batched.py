@@ -19,7 +19,7 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import choose, lanes, together
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, array_of, check_weights, home_of, on_host
+from lloydia.data.arrays import ROWS, array_of, check_weights, home_of, on_host, rows_on_host
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
@@ -239,7 +239,7 @@ def put(place: Any, values: dict[int, Any]) -> None:
 def _check_batch(X: Any) -> Any:
     """Return the batch as an ndarray or a tensor, checked but for NaN and infinity on a GPU."""
     there = on_gpu(X)
-    X = as_tensor(X) if there else on_host(X)
+    X = as_tensor(X) if there else rows_on_host(X)
     if not there:
         X = check_array(
             X, dtype=ROWS["dtype"], allow_nd=True, ensure_2d=False, ensure_min_samples=0,

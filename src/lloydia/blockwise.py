@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lloydia.data.arrays import on_host
+from lloydia.data.arrays import on_host, rows_on_host
 from lloydia.data.device_arrays import center_dtype
 from lloydia.estimator import BaseKMeans
 from lloydia.imports import load
@@ -47,7 +47,7 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
     validate_data(model, like, reset=False, skip_check_array=True)
     empty: NDArray = np.empty(0, np.int32)
     if method == "transform":
-        kind = np.empty(0, np.result_type(*X.dtypes)) if framed else X
+        kind = rows_on_host(X._meta) if framed else X
         empty = np.empty((0, len(model.cluster_centers_)), center_dtype(kind))
     options = {"model": light(model), "method": method, "empty": empty, "meta": empty}
     if framed:

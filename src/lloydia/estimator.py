@@ -14,15 +14,25 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, check_weights, home_of, is_sound, on_host, refuse_path
+from lloydia.data.arrays import (
+    ROWS,
+    check_weights,
+    home_of,
+    is_sound,
+    on_host,
+    refuse_path,
+    rows_on_host,
+)
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.data.frames import is_frame, read_frame
 from lloydia.imports import load
 from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
@@ -145,7 +155,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
                 self.n_features_in_ = X.shape[1]
             if getattr(self, "n_features_in_", X.shape[1]) == X.shape[1]:
                 return X
-        return validate_data(self, on_host(X), reset=reset, **ROWS)
+        frame = read_frame(X) if is_frame(X) else None
+        if frame is None:
+            return validate_data(self, rows_on_host(X), reset=reset, **ROWS)
+        validate_data(self, frame.like, reset=reset, skip_check_array=True)
+        return check_array(on_host(frame.rows), **ROWS, estimator=self, input_name="X")
 
     def _gives_frames(self) -> bool:
         """Return whether set_output makes data frames of what transform returns."""

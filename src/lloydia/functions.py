@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from lloydia.backends import choose
-from lloydia.data.arrays import ROWS, array_of, home_of, on_host, refuse_path
+from lloydia.data.arrays import ROWS, array_of, home_of, on_host, refuse_path, rows_on_host
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -175,4 +175,4 @@ def _check_rows(X: Any) -> Any:
     if on_cluster(X):
         return load("lloydia.backends.cluster.partitions").place(X)
     refuse_path(X)
-    return check_rows(X) if on_gpu(X) else check_array(on_host(X), **ROWS, input_name="X")
+    return check_rows(X) if on_gpu(X) else check_array(rows_on_host(X), **ROWS, input_name="X")

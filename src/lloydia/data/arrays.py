@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.collections import Partitions, is_collection
 from lloydia.data.device_arrays import as_tensor, on_gpu, returning
+from lloydia.data.frames import is_frame, read_frame
 
 __all__ = [
     "ROWS",
@@ -27,6 +28,7 @@ __all__ = [
     "refuse_path",
     "refuse_range",
     "refuse_weight",
+    "rows_on_host",
 ]
 
 # How scikit-learn's validation is asked to check X.
@@ -36,12 +38,15 @@ ROWS: dict[str, Any] = {
     "accept_large_sparse": False,
 }
 
+# NumPy's names of half precision; bfloat16 is ml_dtypes'.
+HALF = ("float16", "bfloat16")
+
 # Beyond this ratio of the largest to the smallest weight, products could leave float64's range.
 LARGEST_RATIO = 2.0**200
 
 
 def on_host(X: Any) -> Any:
-    """Return `X` on the host, half precision widened to float32 (exactly).
+    """Return `X` on the host, in this machine's byte order, half precision widened to float32.
 
     torch tensors become NumPy arrays: those on the host share their memory, arrays on a GPU are
     copied.  In a sparse matrix duplicates are added up (in a copy): rows in CSR have sorted
@@ -60,11 +65,40 @@ def on_host(X: Any) -> Any:
         X = X.detach()
         # NumPy has no bfloat16; float32 holds every half-precision value.
         X = (X.float() if X.is_floating_point() and X.element_size() == 2 else X).numpy()
-    if getattr(X, "dtype", None) == np.float16:
-        X = X.astype(np.float32)
+    kind = getattr(X, "dtype", None)
+    if isinstance(kind, np.dtype) and (kind.name in HALF or not kind.isnative):
+        X = X if sp.issparse(X) else np.asanyarray(X)
+        X = X.astype(np.float32 if kind.name in HALF else kind.newbyteorder("="))
     if sp.issparse(X) and X.format == "csr" and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    return X
+
+
+def rows_on_host(X: Any) -> Any:
+    """Return the rows of X as :func:`on_host` does, in a type that scikit-learn's validation keeps.
+
+    That knows the type of arrays, and takes all else as float64.  Data frames and lists whose
+    numbers are float32 or half precision, beside integers of at most 16 bits, become float32
+    arrays; a data frame becomes an array without names.
+
+    Raises
+    ------
+    ValueError
+        As :func:`on_host`, or X holds dates, or vectors of different lengths.
+    """
+    if is_frame(X):
+        frame = read_frame(X)
+        return X if frame is None else on_host(frame.rows)
+    if isinstance(X, list | tuple | memoryview):
+        try:
+            found = np.asarray(X)
+        except (TypeError, ValueError, RuntimeError):
+            return X
+        X = found if found.dtype.kind in "fiub" else X
+    X = on_host(X)
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        raise ValueError(f"X holds {X.dtype}, not real numbers: convert it, or leave it out.")
     return X
 
 

@@ -53,11 +53,12 @@ def calinski_harabasz_score(X: Any, labels: Any) -> float:
         return load("lloydia.metrics.device_scores").calinski_harabasz(X, labels)
     groups = partition(X, labels)
     origin = groups.X.mean(axis=0, dtype=np.float64)
-    centroids, sizes = groups.centroids(origin), groups.sizes
-    within = sum(
-        float(np.square(groups.residuals(j, origin) - centroid).sum())
-        for j, centroid in enumerate(centroids)
-    )
+    sizes = groups.sizes
+    centroids = np.empty((len(sizes), len(origin)))
+    within = 0.0
+    for j in range(len(sizes)):
+        centroids[j], deviations = groups.centered(j, origin)
+        within += float(np.square(deviations).sum())
     if within == 0.0:
         return 1.0
     n, k = len(groups.order), len(sizes)

@@ -8,6 +8,7 @@ import numpy as np
 
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
+from lloydia.metrics.coincidence import ExactCentroids, near
 from lloydia.metrics.partition import partition
 
 __all__ = ["davies_bouldin_score"]
@@ -29,8 +30,9 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
     -------
     float
         The mean over clusters i of ``max_j (s_i + s_j) / D_ij``, with s the mean Euclidean distance
-        of a cluster's rows from its centroid and D the distance of the centroids; pairs of equal
-        centroids are left out.  0.0 where every s, or every D, is at most 1e-8, as in scikit-learn.
+        of a cluster's rows from its centroid and D the distance of the centroids; pairs of exactly
+        equal centroids are left out.  0.0 where every s, or every D, is at most 1e-8, as in
+        scikit-learn.
 
     Raises
     ------
@@ -55,17 +57,18 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
         return load("lloydia.metrics.device_scores").davies_bouldin(X, labels, _ZERO)
     groups = partition(X, labels)
     origin = groups.X.mean(axis=0, dtype=np.float64)
-    centroids = groups.centroids(origin)
-    spread = np.array(
-        [
-            np.linalg.norm(groups.residuals(j, origin) - centroid, axis=1).mean()
-            for j, centroid in enumerate(centroids)
-        ]
-    )
-    similarity = np.empty(len(centroids))
+    k = len(groups.sizes)
+    centroids, spread, similarity = np.empty((k, len(origin))), np.empty(k), np.empty(k)
+    for j in range(k):
+        centroids[j], deviations = groups.centered(j, origin)
+        spread[j] = np.linalg.norm(deviations, axis=1).mean()
+    reach = np.linalg.norm(centroids, axis=1) + spread
+    exact = ExactCentroids(groups.rows)
     farthest = 0.0
     for j, centroid in enumerate(centroids):
         apart = np.linalg.norm(centroids - centroid, axis=1)
+        for i in np.flatnonzero(near(apart, reach, reach[j], len(groups.order))).tolist():
+            apart[i] = exact.distance(i, j)
         farthest = max(farthest, float(apart.max()))
         apart[apart == 0.0] = np.inf
         similarity[j] = ((spread + spread[j]) / apart).max()

@@ -44,6 +44,11 @@ class DevicePartition:
         """Number of rows in each cluster: shape (k,)."""
         return self.bounds.diff()
 
+    def rows_of(self, cluster: int) -> torch.Tensor:
+        """Return the numbers that the rows of a cluster had."""
+        start, stop = self.bounds[cluster : cluster + 2].tolist()
+        return self.order[start:stop]
+
 
 def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
     """Return rows as a tensor, and labels as one or as an ndarray, or raise as `check_X_y` does."""

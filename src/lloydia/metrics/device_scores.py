@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from lloydia.backends.cuda.distances import distances, own_distances
 from lloydia.backends.cuda.placed import Placed
 from lloydia.data.device_arrays import returning
+from lloydia.metrics.coincidence import ExactCentroids, near
 from lloydia.metrics.device_kernels import cluster_sums, sorted_silhouettes
 from lloydia.metrics.device_partition import DevicePartition, checked, device_partition
 
@@ -38,20 +39,28 @@ def silhouettes(
     return returning(X)(result)
 
 
-def centred(X: torch.Tensor, labels: Any) -> tuple[DevicePartition, torch.Tensor, torch.Tensor]:
-    """Return rows minus their mean, by cluster, the centroids, and each row's D to its own."""
+def centered(X: torch.Tensor, labels: Any) -> tuple[DevicePartition, torch.Tensor, torch.Tensor]:
+    """Return rows by cluster, the centroids, and each row's D to its own.
+
+    The first row of its cluster is subtracted from each row, and the first row of all from the
+    centroids: an offset costs no digits, and D is 0 where the rows of a cluster are equal.
+    """
     groups = device_partition(X, labels)
-    groups.X.sub_(groups.X.mean(dim=0))
+    first = groups.X[groups.bounds[:-1]]
+    for start in range(0, len(groups.X), step := max(1, PAIRS // len(first[0]))):
+        some = slice(start, start + step)
+        groups.X[some] -= first[groups.codes[some]]
     centroids = cluster_sums(groups.X, groups.bounds) / groups.sizes[:, None]
     rows = Placed(groups.X, None, str(groups.X.device))
-    return groups, centroids, own_distances(rows, groups.codes, centroids)
+    D = own_distances(rows, groups.codes, centroids)
+    return groups, (first - first[0]) + centroids, D
 
 
 def calinski_harabasz(X: Any, labels: Any) -> float:
     """Return the score; see :func:`lloydia.metrics.calinski_harabasz_score`."""
     rows, labels = checked(X, labels)
     with torch.cuda.device_of(rows):
-        groups, centroids, D = centred(rows, labels)
+        groups, centroids, D = centered(rows, labels)
     within = float(D.sum())
     if within == 0.0:
         return 1.0
@@ -69,21 +78,28 @@ def davies_bouldin(X: Any, labels: Any, zero: float) -> float:
     """
     rows, labels = checked(X, labels)
     with torch.cuda.device_of(rows):
-        groups, centroids, D = centred(rows, labels)
+        groups, centroids, D = centered(rows, labels)
         spread = cluster_sums(D.sqrt()[:, None], groups.bounds)[:, 0] / groups.sizes
-        similarity, farthest = similarities(spread, centroids)
+        exact = ExactCentroids(lambda j: rows[groups.rows_of(j)].cpu().double().numpy())
+        similarity, farthest = similarities(spread, centroids, len(rows), exact)
     if float(spread.amax()) <= zero or farthest <= zero:
         return 0.0
     return float(similarity.mean())
 
 
-def similarities(spread: torch.Tensor, centroids: torch.Tensor) -> tuple[torch.Tensor, float]:
+def similarities(
+    spread: torch.Tensor, centroids: torch.Tensor, n_samples: int, exact: ExactCentroids
+) -> tuple[torch.Tensor, float]:
     """Return how alike each cluster is to the one most similar to it, and the largest distance."""
     found, farthest = [], 0.0
+    reach = torch.linalg.vector_norm(centroids, dim=1) + spread
     step = max(1, PAIRS // len(centroids))
     for first in range(0, len(centroids), step):
         some = slice(first, first + step)
         apart = distances(Placed(centroids[some], None, str(centroids.device)), centroids)
+        doubtful = near(apart, reach, reach[some, None], n_samples)
+        for i, j in doubtful.nonzero().tolist():
+            apart[i, j] = exact.distance(first + i, j)
         farthest = max(farthest, float(apart.amax()))
         apart[apart == 0.0] = torch.inf
         found.append(((spread + spread[some, None]) / apart).amax(dim=1))

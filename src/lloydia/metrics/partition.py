@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
-from lloydia.data.arrays import on_host
+from lloydia.data.arrays import ROWS, on_host, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.exact.distance import check_magnitudes
+from lloydia.metrics.coincidence import NEAR
 
-__all__ = ["Partition", "partition"]
+__all__ = ["Partition", "labelled_rows", "partition"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Partition:
 
     Attributes
     ----------
-    X : {ndarray, sparse matrix in CSR format} of shape (n, d)
-        The finite data, in their own order and dtype.
+    X : ndarray of shape (n, d), float32 or float64
+        The finite data, in their own order.
     order : ndarray of shape (n,), intp
         The row numbers sorted by cluster, ascending within one.
     bounds : ndarray of shape (k + 1,), intp
@@ -39,31 +40,50 @@ class Partition:
         """Number of rows in each cluster, shape (k,), intp."""
         return np.diff(self.bounds)
 
-    def residuals(self, cluster: int, origin: np.ndarray) -> np.ndarray:
-        """Return the rows of a cluster minus `origin` (d,), float64, shape (size, d)."""
-        rows = self.order[self.bounds[cluster] : self.bounds[cluster + 1]]
-        return np.subtract(self.X[rows], origin, dtype=np.float64)
+    def rows(self, cluster: int) -> np.ndarray:
+        """Return the rows of a cluster, shape (size, d)."""
+        return self.X[self.order[self.bounds[cluster] : self.bounds[cluster + 1]]]
 
-    def centroids(self, origin: np.ndarray) -> np.ndarray:
-        """Return the mean of each cluster minus `origin`, float64, shape (k, d).
+    def centered(self, cluster: int, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the centroid of a cluster minus `origin`, and its rows minus the centroid.
 
-        The subtraction comes first: an offset common to all rows then costs no digits.
+        The subtraction comes first: an offset common to all rows then costs no digits.  The rows
+        of a cluster that is small where it lies are subtracted from each other instead, so that
+        rounding does not decide whether they are equal.
+
+        Returns
+        -------
+        centroid : ndarray of shape (d,), float64
+        deviations : ndarray of shape (size, d), float64
+            All 0 if, and only if, the rows are equal.
         """
-        k = len(self.bounds) - 1
-        return np.stack([self.residuals(j, origin).mean(axis=0) for j in range(k)])
+        rows = self.rows(cluster)
+        shifted = np.subtract(rows, origin, dtype=np.float64)
+        centroid = shifted.mean(axis=0)
+        deviations = shifted - centroid
+        if np.abs(deviations).max() <= NEAR * np.abs(shifted).max():
+            own = np.subtract(rows, rows[0], dtype=np.float64)
+            mean = own.mean(axis=0)
+            centroid = np.subtract(rows[0], origin, dtype=np.float64) + mean
+            deviations = own - mean
+        return centroid, deviations
 
 
-def partition(X: Any, labels: Any, *, accept_sparse: str | bool = False) -> Partition:
+def labelled_rows(X: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows as float32 or float64, and labels, or raise as `sklearn.utils.check_X_y` does."""
+    X, labels = check_X_y(rows_on_host(X), on_host(labels))
+    return (X if X.dtype in ROWS["dtype"] else X.astype(np.float64)), labels
+
+
+def partition(X: Any, labels: Any) -> Partition:
     """Validate data and labels as scikit-learn does and group the rows.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Real numbers; CSR where `accept_sparse` says so.
+        Real numbers.
     labels : array-like of shape (n,)
         Integers, strings: whatever `sklearn.preprocessing.LabelEncoder` takes.
-    accept_sparse : str or bool
-        As in `sklearn.utils.check_X_y`.
 
     Returns
     -------
@@ -76,13 +96,13 @@ def partition(X: Any, labels: Any, *, accept_sparse: str | bool = False) -> Part
         Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
         magnitudes whose squared distances overflow float64.
     TypeError
-        Sparse X where it is not accepted, or X that is read by blocks.
+        Sparse X, or X that is read by blocks.
     """
     if isinstance(X, Chunks):
         raise TypeError(
             f"scores take rows in memory, and X is read by blocks, {X!r}: give an array."
         )
-    X, labels = check_X_y(on_host(X), on_host(labels), accept_sparse=accept_sparse)
+    X, labels = labelled_rows(X, labels)
     encoder = LabelEncoder()
     codes = encoder.fit_transform(labels)
     n, k = len(codes), len(encoder.classes_)
@@ -96,6 +116,5 @@ def partition(X: Any, labels: Any, *, accept_sparse: str | bool = False) -> Part
     return Partition(X, np.argsort(codes, kind="stable"), bounds)
 
 
-def _largest_magnitude(X: Any) -> float:
-    values = X if isinstance(X, np.ndarray) else X.data
-    return float(max(values.max(initial=0), -values.min(initial=0)))
+def _largest_magnitude(X: np.ndarray) -> float:
+    return float(max(X.max(initial=0), -X.min(initial=0)))

@@ -6,12 +6,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state, check_X_y
+from sklearn.utils import check_random_state
 
-from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
-from lloydia.metrics.partition import Partition, partition
+from lloydia.metrics.partition import Partition, labelled_rows, partition
 from lloydia.parameters import check_threads
 
 __all__ = ["silhouette_samples", "silhouette_score"]
@@ -125,7 +124,7 @@ def silhouette_score(
         )
         return float(scores.mean())
     if sample_size is not None:
-        X, labels = check_X_y(on_host(X), on_host(labels))
+        X, labels = labelled_rows(X, labels)
         drawn = check_random_state(random_state).permutation(X.shape[0])[:sample_size]
         X, labels = X[drawn], labels[drawn]
     return float(silhouette_samples(X, labels, metric=metric, n_threads=n_threads).mean())

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from lloydia.backends.cluster.workers import current_client, gathered, settled
-from lloydia.data.arrays import ROWS, on_host
+from lloydia.data.arrays import ROWS, on_host, rows_on_host
 from lloydia.data.collections import Fact, Held, Partitions, Rows
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -160,7 +160,7 @@ def _taken(block: Any) -> tuple[Any, Fact]:
     order = "C" if hasattr(block, "columns") else None
     options = {**ROWS, "order": order, "ensure_min_samples": 0, "ensure_all_finite": False}
     try:
-        X = check_rows(block) if on_gpu(block) else check_array(on_host(block), **options)
+        X = check_rows(block) if on_gpu(block) else check_array(rows_on_host(block), **options)
     except ValueError as error:
         return None, Fact(0, 0, "", problem=str(error))
     (n, d), here, place = X.shape, on_host(X), "cuda" if on_gpu(X) else "cpu"

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.arrays import refuse_masked
+from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
+from lloydia.data.frames import is_frame, select
+from lloydia.data.frames import names_of as frame_names
 
 __all__ = ["Blocks", "names_of"]
 
 
 def names_of(block: Any) -> list[str] | None:
     """Return the names of the columns of a data frame, if all are texts."""
-    names = list(getattr(block, "columns", ()))
+    names = frame_names(block) if is_frame(block) else []
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
@@ -65,12 +67,18 @@ class Blocks(Chunks):
 
     def _chosen(self, block: Any) -> NDArray[Any]:
         """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
-        if self.every:
-            return np.asanyarray(block)
         places = list(self.columns.places)
-        if hasattr(block, "iloc"):
-            return np.asarray(block.iloc[:, places])
-        return np.asanyarray(block)[:, places]
+        if is_frame(block):
+            chosen = block if self.every else select(block, places)
+            rows = rows_on_host(chosen)
+            if rows.shape[1:] != (len(places),):
+                raise DataError(
+                    f"{self.where} holds columns of vectors, which are read from Parquet or as one "
+                    "data frame: give a column for each number."
+                )
+            return np.asarray(rows)
+        block = np.asanyarray(block)
+        return block if self.every else block[:, places]
 
     @property
     def at_once(self) -> int:

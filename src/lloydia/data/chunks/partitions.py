@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.arrays import refuse_masked
+from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
+from lloydia.data.frames import read_frame, select
 
 __all__ = ["Partitions"]
 
@@ -43,14 +44,14 @@ class Partitions(Chunks):
                 counts = [len(block.compute()) for block in collection.blocks.ravel()]
         columns = choose(names, collection.shape[1], wanted, where)
         if self.frame:
-            kinds = [list(collection.dtypes)[place] for place in columns.places]
-            for j, kind in enumerate(kinds):
-                if not isinstance(kind, np.dtype):
+            meta = select(collection._meta, columns.places)
+            for j, kind in enumerate(meta.dtypes):
+                if read_frame(select(meta, [j])) is None:
                     raise DataError(
-                        f"{where} holds {kind} in {columns.label(j)}, not NumPy's numbers: choose "
+                        f"{where} holds {kind} in {columns.label(j)}, not real numbers: choose "
                         "others with columns=, or convert it."
                     )
-            raw = np.result_type(*kinds)
+            raw = rows_on_host(meta).dtype
         self.collection, self.every = collection, wanted is None
         super().__init__(where, raw, columns, [int(count) for count in counts])
 
@@ -64,10 +65,8 @@ class Partitions(Chunks):
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for i in range(piece, len(self.lengths)):
             if self.frame:
-                some = self.collection.partitions[i].compute().iloc[:, list(self.columns.places)]
-                rows = some.to_numpy()
-                # Integers and floats side by side have the type of all of them together.
-                yield i, rows.astype(self.raw, copy=False) if len(rows) else rows
+                some = self.collection.partitions[i].compute()
+                yield i, rows_on_host(select(some, self.columns.places))
             else:
                 rows = np.asanyarray(self.collection.blocks[i].compute())
                 rows = rows if self.every else rows[:, self.columns.places]

@@ -1,0 +1,93 @@
+"""Distances between centroids that lie so near to each other that rounding could decide.
+
+The mean of m float64 numbers, added one after the other, is off by up to ``m * 2**-53`` of the mean
+of their magnitudes, so two centroids that are equal mostly come out different, and a score that
+divides by their distance is then meaningless.  Such pairs are computed from the exact sums of their
+rows, which are integers on a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ExactCentroids", "near"]
+
+# Pairs nearer than this part of the magnitudes that were added are computed exactly.
+NEAR = 2.0**-20
+# So many units in the last place for each row that was added, too.
+ROUNDING = 2.0**-43
+
+
+def near(apart: Any, reach: Any, own_reach: Any, n_samples: int) -> Any:
+    """Return which distances between centroids are too small for rounded centroids.
+
+    Parameters
+    ----------
+    apart : array of shape (m, k)
+        The computed distances.
+    reach : array of shape (k,)
+        Of each centroid, a bound on the mean magnitude of its rows: its own norm and the mean
+        distance of its rows from it, added.
+    own_reach : array of shape (m, 1)
+        The same of the m centroids.
+    n_samples : int
+    """
+    return apart <= max(NEAR, ROUNDING * n_samples) * (reach + own_reach)
+
+
+class ExactCentroids:
+    """The distances between the exact centroids of clusters.
+
+    Parameters
+    ----------
+    rows_of : callable
+        Returns the rows of a cluster: ndarray of shape (m, d), float32 or float64, finite.
+    """
+
+    def __init__(self, rows_of: Callable[[int], NDArray[Any]]) -> None:
+        self.rows_of = rows_of
+        self.known: dict[int, tuple[int, NDArray[np.object_]]] = {}
+
+    def sums(self, cluster: int) -> tuple[int, NDArray[np.object_]]:
+        """Return the rows of a cluster and, for each feature, their sum times ``2**1074``."""
+        if cluster not in self.known:
+            rows = np.asarray(self.rows_of(cluster), dtype=np.float64)
+            self.known[cluster] = len(rows), np.array([exact_sum(x) for x in rows.T], dtype=object)
+        return self.known[cluster]
+
+    def distance(self, i: int, j: int) -> float:
+        """Return the distance between two centroids, rounded from an exact square: 0 if equal."""
+        (m, own), (n, other) = self.sums(i), self.sums(j)
+        gaps = own * n - other * m
+        if not gaps.any():
+            return 0.0
+        # A power of two keeps the square within float64.
+        bits = max(int(gap).bit_length() for gap in gaps)
+        unit = 1 << bits
+        square = sum(Fraction(int(gap), unit) ** 2 for gap in gaps)
+        scale = Fraction(unit, m * n << LEAST)
+        return float(scale * Fraction(float(square) ** 0.5))
+
+
+# Every finite float64 is a multiple of 2**-1074.
+LEAST = 1074
+
+
+def exact_sum(values: NDArray[np.float64]) -> int:
+    """Return the sum of finite numbers times ``2**1074``, exactly."""
+    fraction, exponent = np.frexp(values)
+    # Below 2**53 in magnitude, and the halves below 2**32: sums of 2**31 of them fit into int64.
+    digits = np.ldexp(fraction, 53).astype(np.int64)
+    total = 0
+    for e in np.unique(exponent).tolist():
+        some = digits[exponent == e]
+        part = (int((some >> 32).sum()) << 32) + int((some & 0xFFFFFFFF).sum())
+        shift = e - 53 + LEAST
+        # The digits of a subnormal number end in zeros.
+        total += part << shift if shift >= 0 else part >> -shift
+    return total
