@@ -202,9 +202,18 @@ def test_bad_input(run, folder, photo, film, name):
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_bomb(run, folder, photo, monkeypatch):
+@pytest.mark.parametrize("name", ["photo.png", "film.gif"])
+def test_bombs(run, folder, photo, film, name, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    ran = run("quantize", photo, "-k", 4)
+    before = sorted(folder.iterdir())
+    ran = run("quantize", name, "-k", 4)
     assert ran.status == 2
-    assert "--allow-huge" in ran.err
-    assert run("quantize", photo, "-k", 4, "--allow-huge").status == 0
+    assert ran.err.endswith("are needed; --allow-huge reads it.\n")
+    assert ran.err.count("\n") == 1
+    assert "allow_huge" not in ran.err
+    assert sorted(folder.iterdir()) == before
+    ran = run("quantize", ".", "-k", 4, "--out", "small")
+    assert ran.status == 2
+    assert "2 of 2 images were left out" in ran.err
+    assert "allow_huge" not in ran.err
+    assert run("quantize", name, "-k", 4, "--allow-huge").status == 0

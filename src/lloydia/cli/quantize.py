@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections import Counter
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, READING, SEED, Json, whole
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, whole
+from lloydia.cli.pictures import AllowHuge, spelled
 from lloydia.cli.progress import bar, spinner
 from lloydia.cli.report import print_json, print_pairs
 
@@ -52,15 +52,7 @@ class Quantizing:
     threads: Annotated[
         int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
     ] = None
-    allow_huge: Annotated[
-        bool,
-        Parameter(
-            group=READING,
-            negative="",
-            show_default=False,
-            help="Read images beyond the limit that guards the memory.",
-        ),
-    ] = False
+    allow_huge: AllowHuge = False
 
     def options(self) -> dict[str, Any]:
         """Return the options of :func:`lloydia.images.quantize`."""
@@ -191,10 +183,11 @@ def _one(
     from lloydia.images.indexed import INDEXED, read_animation
     from lloydia.images.palettes import KINDS
 
-    film = read_animation(path, allow_huge=method.allow_huge) if path.is_file() else None
-    picture = (
-        Picture(film.pixels, info=film.info) if film else read(path, allow_huge=method.allow_huge)
-    )
+    huge, film = method.allow_huge, None
+    with spelled():
+        if path.is_file():
+            film = read_animation(path, allow_huge=huge)
+        picture = Picture(film.pixels, info=film.info) if film else read(path, allow_huge=huge)
     target = _target(path, base, out, film)
     check_output(target, INDEXED, others=[path])
     if palette is not None:
@@ -294,16 +287,20 @@ def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:
     """Return PSNR and SSIM; None where the pictures are equal, or too small for SSIM's window."""
     import numpy as np
 
-    from lloydia.images.quality import TAPS, psnr, shown, ssim
+    from lloydia.images.quality import TAPS, decibels, shown, squared_error, ssim
 
-    images = results[0].image if len(results) == 1 else np.stack([r.image for r in results])
-    original, other = shown(pixels), shown(images)
-    decibels = psnr(original, other)
-    similarity = None
-    if min(pixels.shape[-3:-1]) >= TAPS:
-        frames = (array.reshape(-1, *array.shape[-3:]) for array in (original, other))
-        similarity = float(np.mean([ssim(x, y) for x, y in zip(*frames)]))
-    return {"psnr": decibels if math.isfinite(decibels) else None, "ssim": similarity}
+    frames = pixels.reshape(-1, *pixels.shape[-3:])
+    images = (frame for r in results for frame in r.image.reshape(-1, *frames.shape[1:]))
+    error, similarities = 0.0, []
+    for frame, image in zip(frames, images):  # not all at once: they take eight times the memory
+        original, other = shown(frame), shown(image)
+        error += squared_error(original, other)
+        if min(frame.shape[:2]) >= TAPS:
+            similarities.append(ssim(original, other))
+    return {
+        "psnr": decibels(error / pixels.size) if error else None,
+        "ssim": float(np.mean(similarities)) if similarities else None,
+    }
 
 
 def _line(facts: dict[str, Any]) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, READING, SEED, Json
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json
+from lloydia.cli.pictures import AllowHuge, spelled
 from lloydia.cli.progress import fit_progress, spinner
 from lloydia.cli.report import print_clusters, sizes
 
@@ -167,15 +168,7 @@ def segment(
     *,
     method: Segmenting = Segmenting(),
     outputs: Outputs = Outputs(),
-    allow_huge: Annotated[
-        bool,
-        Parameter(
-            group=READING,
-            negative="",
-            show_default=False,
-            help="Read images beyond the limit that guards the memory.",
-        ),
-    ] = False,
+    allow_huge: AllowHuge = False,
     json: Json = False,
 ) -> None:
     """Paint an image in the mean colours of its k segments.
@@ -191,7 +184,7 @@ def segment(
     from lloydia.images.files import read
 
     space(mode)  # an unknown one is refused before anything is read
-    with spinner(f"reading {image}"):
+    with spinner(f"reading {image}"), spelled():
         picture = read(image, allow_huge=allow_huge)
     if picture.note:
         warnings.warn(picture.note, stacklevel=2)

@@ -10,24 +10,24 @@ kept in `Picture.info`, to be written again.  Whatever could not be kept as it w
 from __future__ import annotations
 
 import io
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageCms, ImageOps
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import DAMAGE, STANDARD_INPUT, open_input
+from lloydia.data.files import STANDARD_INPUT, open_input
 from lloydia.data.outputs import writing
 from lloydia.images import colorimetry, deep
+from lloydia.images.decoding import check_size, sound
 from lloydia.images.embedding import save
 
-__all__ = ["WRITABLE", "Picture", "read", "sound", "write"]
+__all__ = ["WRITABLE", "Picture", "read", "write"]
 
 # By extension: what Pillow calls the format, and what it is asked for.  A JPEG keeps its colours
 # at full resolution: flat segments have sharp edges.
@@ -87,8 +87,8 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
     path : str or Path
         Any file that Pillow reads; "-" is standard input.
     allow_huge : bool
-        Read an image beyond ``PIL.Image.MAX_IMAGE_PIXELS`` too.  That limit guards against small
-        files that expand to fill the memory, and is lifted for the process while this one is read.
+        Read an image beyond the limits of :mod:`.decoding` too.  They guard against small files
+        that expand to fill the memory; Pillow's are lifted for the process while this one is read.
 
     Returns
     -------
@@ -105,6 +105,8 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
         data = stream.read()
     with sound(where, data, allow_huge):
         image = Image.open(io.BytesIO(data))
+        if not allow_huge:
+            check_size(where, image.size)
         notes = [_pages(image)]
         info, left_out = colorimetry.found(image, data)
         if deep.rawmode(image) in deep.KEPT:
@@ -161,41 +163,6 @@ def write(
             flat = samples[..., 0] if samples.shape[2] == 1 else samples
             image = Image.fromarray(np.ascontiguousarray(flat))
             save(image, to, form, info or {}, path, **options)
-
-
-@contextmanager
-def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
-    """Turn what Pillow raises on bytes that are no sound image into one sentence.
-
-    Raises
-    ------
-    DataError
-        As :func:`read`.
-    """
-    limit = Image.MAX_IMAGE_PIXELS
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            if allow_huge:
-                Image.MAX_IMAGE_PIXELS = None
-            yield
-    except DataError:
-        raise
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise DataError(
-            f"{where} has more than {limit:,} pixels, the limit that guards against files made to "
-            "fill the memory; --allow-huge (allow_huge=True) reads it."
-        ) from None
-    except UnidentifiedImageError:
-        what = "is empty"
-        if data:
-            what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
-        raise DataError(f"{where} {what}.") from None
-    except DAMAGE as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise DataError(f"{where} is damaged or cut short: {reason}.") from None
-    finally:
-        Image.MAX_IMAGE_PIXELS = limit
 
 
 def _pages(image: Image.Image) -> str | None:

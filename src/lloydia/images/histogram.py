@@ -88,21 +88,21 @@ def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogr
     shape = colors.shape[:-1]
     rows = np.ascontiguousarray(colors).reshape(-1, 3)
     if alpha is None:
-        found, places = _places(rows, n_threads)
-        return Histogram(found, None, np.bincount(places), places.reshape(shape))
+        found, counts, places = _places(rows, n_threads)
+        return Histogram(found, None, counts, places.reshape(shape))
     shown = alpha.ravel() > 0
-    found, places = _places(rows[shown], n_threads)
+    found, counts, places = _places(rows[shown], n_threads)
     opacity = alpha.ravel()[shown]
     if len(opacity) and (opacity != opacity[0]).any():
         pairs = _ranks(opacity).astype(np.int64) * len(found) + places
         _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
         found, places = found[places[first]], inverse.astype(np.int32)
-        opacity = opacity[first]
+        opacity, counts = opacity[first], np.bincount(inverse)
     else:
         opacity = opacity[: len(found)]
     codes = np.full(shape, -1, dtype=np.int32)
     codes.ravel()[shown] = places
-    return Histogram(found, opacity, np.bincount(places, minlength=len(found)), codes)
+    return Histogram(found, opacity, counts, codes)
 
 
 def points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
@@ -117,14 +117,13 @@ def points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.f
     return np.hstack([places * opacity, opacity * _reach(space, colors.dtype)])
 
 
-def _places(rows: NDArray, n_threads: int) -> tuple[NDArray, NDArray[np.int32]]:
-    """Return the distinct colours of rows, and which of them each row is."""
+def _places(rows: NDArray, n_threads: int) -> tuple[NDArray, NDArray[np.int64], NDArray[np.int32]]:
+    """Return the distinct colours of rows, the rows of each, and which of them each row is."""
     if len(rows) == 0:
-        return rows, np.zeros(0, dtype=np.int32)
+        return rows, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
     found = distinct(rows, n_threads)
-    if found.places is None:
-        return found.values, np.arange(len(rows), dtype=np.int32)
-    return found.values, found.places
+    places = np.arange(len(rows), dtype=np.int32) if found.places is None else found.places
+    return found.values, found.counts, places
 
 
 def _ranks(alpha: NDArray) -> NDArray:

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from lloydia.data.columns import DataError
 from lloydia.data.outputs import writing
 from lloydia.images import colorimetry
+from lloydia.images.decoding import check_size, sound
 from lloydia.images.embedding import save
-from lloydia.images.files import sound
 from lloydia.images.palettes import Palette
 
 __all__ = ["INDEXED", "Animation", "read_animation", "write_gif", "write_png"]
@@ -59,6 +60,12 @@ class Animation:
 def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
     """Read an animated GIF; None where the file is none.
 
+    Parameters
+    ----------
+    path : Path
+    allow_huge : bool
+        As for :func:`lloydia.images.files.read`.
+
     Raises
     ------
     DataError
@@ -73,17 +80,21 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
         data = stream.read()
     with sound(str(path), data, allow_huge):
         image = Image.open(io.BytesIO(data))
-        info, _ = colorimetry.found(image, data)
-        frames, durations = [], []
         n_frames = getattr(image, "n_frames", 1)
         if n_frames == 1:
             return None
+        if not allow_huge:
+            check_size(str(path), image.size, n_frames)
+        info, _ = colorimetry.found(image, data)
+        pixels = np.empty((n_frames, image.height, image.width, 4), np.uint8)
+        durations = []
         for number in range(n_frames):
             image.seek(number)
-            frames.append(np.asarray(image.convert("RGBA")))
+            if (image.height, image.width) != pixels.shape[1:3]:
+                raise DataError(f"{path}: frame {number + 1} is larger than the animation.")
+            pixels[number] = np.asarray(image.convert("RGBA"))
             durations.append(int(image.info.get("duration", 0)))
-    pixels = np.stack(frames)
-    if (pixels[..., 3] == 255).all():
+    if all((frame[..., 3] == 255).all() for frame in pixels):
         pixels = np.ascontiguousarray(pixels[..., :3])
     return Animation(pixels, durations, image.info.get("loop"), info)
 

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.compiled import kernel
 from lloydia.backends.cpu.pool import run, threads_of
 
-__all__ = ["TAPS", "psnr", "shown", "ssim"]
+__all__ = ["TAPS", "decibels", "psnr", "shown", "squared_error", "ssim"]
 
 TAPS = 11  # pixels along a side of the window
 DEVIATION = 1.5
+BLOCK = 1 << 20  # samples that are subtracted at a time
 ROWS = 64  # rows of windows that a thread takes at a time
 
 
@@ -36,9 +37,22 @@ def psnr(original: NDArray, other: NDArray) -> float:
     ----------
     original, other : ndarray of uint8, uint16, or floating in [0, 1], of one shape
     """
-    difference = np.subtract(original, other, dtype=np.float64)
-    error = float(np.mean(np.square(difference, out=difference)))
-    return 10 * math.log10(_peak(original) ** 2 / error) if error else math.inf
+    return decibels(squared_error(original, other) / original.size, _peak(original))
+
+
+def squared_error(original: NDArray, other: NDArray) -> float:
+    """Return the sum of the squared differences of samples: exact for whole numbers."""
+    total, samples, others = 0.0, original.ravel(), other.ravel()
+    for start in range(0, original.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        difference = np.subtract(samples[part], others[part], dtype=np.float64)
+        total += float(np.square(difference, out=difference).sum())
+    return total
+
+
+def decibels(error: float, peak: float = 255.0) -> float:
+    """Return the PSNR that a mean squared error is; infinity for 0."""
+    return 10 * math.log10(peak**2 / error) if error else math.inf
 
 
 def ssim(original: NDArray, other: NDArray, n_threads: int | None = None) -> float:

@@ -117,7 +117,9 @@ def quantize(
     if alpha is not None and counted.hidden:
         colors = np.append(colors, _unused(colors), axis=0)
         alpha = np.append(alpha, alpha.dtype.type(0))
-    shares = np.bincount(indices.ravel(), minlength=len(colors)) / indices.size
+    # A frame at a time: counting takes eight bytes a pixel.
+    counts = [np.bincount(frame.ravel(), minlength=len(colors)) for frame in indices]
+    shares = np.sum(counts, axis=0) / indices.size
     return Quantized(
         image=home(_painted(pixels, indices, colors, alpha)),
         indices=home(indices.reshape(pixels.shape[: max(2, pixels.ndim - 1)])),
@@ -202,15 +204,14 @@ def _indices(
         return np.zeros(counted.codes.shape, np.uint8)
     rows = points(counted.colors, counted.opacity, space)
     entries = points(colors, None if counted.opacity is None else alpha, space)
+    kind = np.uint8 if len(colors) + counted.hidden <= 256 else np.int32
     if dither == "none":
         labels, _ = assign(rows, entries, **options)
-        found = np.append(labels, np.int32(len(colors)))[counted.codes]
-    else:
-        from lloydia.images.dither import blue_noise, floyd_steinberg
+        return np.append(labels, len(colors)).astype(kind)[counted.codes]
+    from lloydia.images.dither import blue_noise, floyd_steinberg
 
-        method = blue_noise if dither == "blue-noise" else floyd_steinberg
-        found = np.stack([method(frame, rows, entries) for frame in counted.codes])
-    return found.astype(np.uint8) if len(colors) + counted.hidden <= 256 else found
+    method = blue_noise if dither == "blue-noise" else floyd_steinberg
+    return np.stack([method(frame, rows, entries).astype(kind) for frame in counted.codes])
 
 
 def _unused(colors: NDArray) -> NDArray:
