@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.engine import Engine, Report
+from lloydia.spelling import option
 
 __all__ = ["POLICIES", "EmptyClusterError", "settle"]
 
@@ -41,7 +42,7 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
         raise EmptyClusterError(
             f"Cluster {int(empty[0])} has no points after iteration {report.iteration} "
             f"(empty clusters: {len(empty)}): use fewer clusters, another start, or "
-            "empty='relocate'."
+            f"{option('empty', 'relocate')}."
         )
     rows = donors(engine, len(empty))
     if len(rows) == 0:

@@ -22,6 +22,7 @@ from lloydia.imports import load, loaded
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
 from lloydia.resuming import Progress, Snapshot, estimator_parameters
+from lloydia.spelling import option
 from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
@@ -374,7 +375,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
     def _chosen_algorithm(self) -> str:
         if self.algorithm == "elkan" and self.n_clusters == 1:
             warnings.warn(
-                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                f"{option('algorithm', 'elkan')} doesn't make sense for a single cluster. Using "
+                "'lloyd' instead.",
                 RuntimeWarning,
                 stacklevel=5,
             )

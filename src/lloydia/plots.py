@@ -87,7 +87,8 @@ def clusters(
     else:
         _draw_plane(ax, X, labels, centers, names)
     if title:
-        ax.set_title(title, loc="left", fontweight="bold")
+        # A name is no formula.
+        ax.set_title(title, loc="left", fontweight="bold", parse_math=False)
     if path is not None:
         with ExitStack() as renames, writing(Path(path), renames) as to:
             save(ax, to)
@@ -170,8 +171,8 @@ def _draw_plane(
         rasterized=True,
     )
     _mark_centers(ax, at)
-    ax.set_xlabel(across[0])
-    ax.set_ylabel(across[1])
+    ax.set_xlabel(across[0], parse_math=False)
+    ax.set_ylabel(across[1], parse_math=False)
 
 
 def _mark_centers(ax: Axes, at: NDArray[Any]) -> None:
@@ -203,5 +204,5 @@ def _draw_strip(
     ax.vlines(centers, 0, 1.06 * top, colors="black", linewidth=1)
     if k <= NUMBERED:
         _mark_centers(ax, np.column_stack([centers, np.full(k, 1.06 * top)]))
-    ax.set_xlabel(names[0] if names else "feature 1")
+    ax.set_xlabel(names[0] if names else "feature 1", parse_math=False)
     ax.set_ylabel("rows")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lloydia.backends.engine import NEVER, Report
+from lloydia.data.numbers import real_number
 from lloydia.exact.sums import Extent
 
 __all__ = [
@@ -263,7 +264,8 @@ def parse(text: str) -> Rule:
                 "centers:ATOL, several joined by '|'."
             )
         try:
-            number = float(value) if colon else 0.0
+            # spell() writes inf where there is no limit.
+            number = math.inf if value == "inf" else real_number(value if colon else "0")
         except ValueError:
             raise ValueError(
                 f"Bad stop rule {part.strip()!r}: {value!r} is not a number; write {name}:0.001."

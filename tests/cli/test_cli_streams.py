@@ -8,7 +8,20 @@ import sys
 import numpy as np
 import pytest
 
-from lloydia.cli import _sentence, main
+from lloydia.cli import main
+
+NAMES = [
+    "Dr. Smith.csv",
+    "two  spaces.csv",
+    "init='random' empty='keep'.csv",
+    "[red]x[bold].csv",
+    "x[" + "y" * 200 + "].csv",
+    "100%s {0} {name}.csv",
+    'it\'s "quoted".csv',
+    "two\nlines. And More.csv",
+    "\x1b[31mred.csv",
+    "caf\udce9.csv",
+]
 
 
 @pytest.fixture
@@ -86,8 +99,11 @@ def test_a_bug_is_one_line_and_its_traceback_is_to_be_had(monkeypatch, table, ca
         main(["fit", str(table), "-k", "2"])
 
 
-def test_names_keep_their_capitals_in_a_sentence_of_several():
-    message = "Input X contains NaN.\nKMeans does not take it. Use X without.  X is small"
-    assert _sentence(message) == (
-        "Input X contains NaN; KMeans does not take it; use X without; X is small."
-    )
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_columns_and_cells_are_printed_as_they_are(run, folder, name):
+    column, cell = "Temp. Max  at St. Louis", "St. Louis.  Mo"
+    (folder / name).write_text(f"{column},b\n1,2\n{cell},3\n")
+    ran = run("fit", name, "-k", 2)
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    place = f"row 2 (line 3), column 1 ({column!r}) is {cell!r}, not a number."
+    assert (ran.status, ran.err) == (2, f"lloydia: {shown}: {place}\n")

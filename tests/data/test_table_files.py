@@ -84,7 +84,7 @@ def test_parquet(tmp_path):
         {"a": [1, 3], "word": ["x", "y"], "b": np.array([2.0, 4.5], np.float32)}, index=[7, 9]
     )
     frame.to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(DataError, match=r"column 2 \('word'\) holds text.*--columns 1,3"):
+    with pytest.raises(DataError, match=r"column 2 \('word'\) holds text.*columns='1,3'"):
         read_table(tmp_path / "x.parquet")
     table = read_table(tmp_path / "x.parquet", columns="a,b")
     assert table.names == ("a", "b")

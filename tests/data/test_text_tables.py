@@ -9,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lloydia.data.columns import DataError
-from lloydia.data.text import read_pairs, read_text
+from lloydia.data.numbers import Grammar
+from lloydia.data.text import TextForm, read_pairs, read_text
 
 X = np.array([[1.5, -2.0, 3e10], [4.0, 5.25, 6.0]])
 
 
-def read(text, **options):
-    return read_text(io.StringIO(text, newline=""), "t", **options)
+def read(text, header=None, decimal=".", thousands=None, n_rows=None, **options):
+    stream = io.BytesIO(text if isinstance(text, bytes) else text.encode())
+    form = TextForm(header, Grammar(decimal, thousands), n_rows)
+    return read_text(stream, "t", form=form, **options)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_columns_by_name_number_and_range():
         ("1,a", "column 1 ('a') is chosen twice"),
         ("b", "2 columns are named 'b'; choose one by its number"),
         ("0", "'0' is outside its columns 1 to 3"),
-        ("3-2", "--columns '3-2': the range runs backwards; write 2-3"),
+        ("3-2", "columns='3-2': the range runs backwards; write 2-3"),
         ("2-4", "'2-4' is outside its columns 1 to 3"),
         ("", "there is no column ''"),
     ],
@@ -97,7 +100,7 @@ def test_bad_choices(wanted, says):
         ('a,b\n"1\n",2\n3,x\n4,5\n', "row 2 (line 4), column 2 ('b') is 'x', not a number"),
         ("1,5;2,5\n3,5;4,5\n", "'1,5'"),
         ("a,b,c,d\n1,x,2,y\n3,z,4,w\n", "('b'), column 4 ('d') hold text; choose numeric columns, "
-         "such as --columns 1,3"),
+         "such as columns='1,3'"),
         ("a,b\nx,y\n", "no column is numeric"),
         ("1,2\n3,\0\n", "not a number"),
     ],
@@ -146,7 +149,7 @@ def test_every_table_reads_back(rows, delimiter, header, quoting, end):
 
 
 def test_pairs_ignore_line_breaks_and_comments():
-    text = io.StringIO("# samples\n1 2 3\n4, 5\n\n6\n")
+    text = io.BytesIO(b"# samples\n1 2 3\n4, 5\n\n6\n")
     assert read_pairs(text, "t").tolist() == [[1, 2], [3, 4], [5, 6]]
 
 

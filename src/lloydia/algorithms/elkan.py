@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding, outgrown
 from lloydia.imports import load
+from lloydia.spelling import option
 
 __all__ = ["TIMES", "Elkan", "bytes_of_row", "is_modest"]
 
@@ -60,8 +61,9 @@ class Elkan:
         needed, free = needed_bytes(n_samples, k), free_bytes()
         if needed > free:
             raise MemoryError(
-                f"algorithm='elkan' needs {needed:,} bytes for {n_samples:,} x {k:,} bounds, and "
-                f"{free:,.0f} are free: use algorithm='yinyang' or 'lloyd'."
+                f"{option('algorithm', 'elkan')} needs {needed:,} bytes for {n_samples:,} x {k:,} "
+                "bounds, and "
+                f"{free:,.0f} are free: use {option('algorithm', 'yinyang')} or 'lloyd'."
             )
         self.k, self.padding = k, padding
         self.upper = np.full(n_samples, np.inf, dtype=np.float32)

@@ -23,6 +23,7 @@ from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
+from lloydia.spelling import option
 
 __all__ = ["Lane", "choose", "lanes", "one_gpu", "put", "telling", "together"]
 
@@ -84,7 +85,8 @@ def choose(
         )
     if there:
         raise ValueError(
-            f"X lives on {X.device} and device={device!r} does not: use device='auto', or copy X "
+            f"X lives on {X.device} and {option('device', device)} does not: use "
+            f"{option('device', 'auto')}, or copy X "
             "to the host (X.cpu() for torch, X.get() for CuPy)."
         )
     return load("lloydia.backends.reference").Reference(X, weights)
@@ -128,7 +130,8 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     gpu = _gpu_name(device, False)
     if not gpu and device not in ("auto", "cpu"):
         raise ValueError(
-            f"device={device!r} takes rows that fit into memory, and here {plan}: use device='cpu' "
+            f"{option('device', device)} takes rows that fit into memory, and here {plan}: use "
+            f"{option('device', 'cpu')} "
             "or 'cuda'."
         )
     blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept, plan.spill)
@@ -244,7 +247,8 @@ def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
 def _refuse_sparse(device: str, X: Any) -> None:
     if sp.issparse(X):
         raise ValueError(
-            f"device={device!r} takes dense data and X is sparse: use device='cpu', or X.toarray()."
+            f"{option('device', device)} takes dense data and X is sparse: use "
+            f"{option('device', 'cpu')}, or X.toarray()."
         )
 
 
@@ -261,6 +265,7 @@ class _extra:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
             raise ImportError(
-                f"device={self.device!r} needs PyTorch and Triton: pip install 'lloydia[gpu]', "
-                "or use device='cpu'."
+                f"{option('device', self.device)} needs PyTorch and Triton: pip install "
+                "'lloydia[gpu]', "
+                f"or use {option('device', 'cpu')}."
             ) from None

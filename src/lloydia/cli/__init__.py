@@ -5,39 +5,17 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cyclopts import CycloptsError
+from lloydia.spelling import on_command_line, printable
 
 BUG = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-
-# What each command takes besides options, and how a shell spells what Python spells empty='keep'.
-TAKES = {
-    "fit": "one DATA",
-    "predict": "one MODEL and one DATA",
-    "score": "one DATA and one LABELS",
-    "segment": "IMAGE MODE K ITERATIONS display",
-    "quantize": "one IMAGE",
-    "demo": "options alone",
-    "bench peers": "options alone",
-    "bench seeding": "options alone",
-    "bench auto": "options alone",
-    "bench images": "options alone",
-    "bench report": "at most one FILE",
-    "ladder list": "options alone",
-    "ladder report": "options alone",
-    "ladder dump": "options alone",
-}
-SPELLED = re.compile(r"\b(algorithm|device|empty|init|memory|stop)='([^']*)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interrupted, 141 when whatever read standard output went away, 1 for a bug of ours.
     """
     try:
-        with warnings.catch_warnings(), _any_name_printed():
+        with warnings.catch_warnings(), on_command_line(), _any_name_printed():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             _run(list(sys.argv[1:] if arguments is None else arguments))
         return 0
@@ -73,20 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _is_closed_pipe(error):
             return _pipe_closed()
         # Without the system's words it is a sentence of ours, or of a library.
-        what = (
-            f"{error.strerror.lower()}: {error.filename or 'standard output'}"
-            if error.strerror
-            else ""
-        )
-        print("lloydia:", _sentence(what or str(error)), file=sys.stderr)
+        where = error.filename or "standard output"
+        _say(f"{error.strerror.lower()}: {where}" if error.strerror else str(error))
     except (ValueError, ImportError, MemoryError) as error:
-        text = SPELLED.sub(r"--\1 \2", str(error) or type(error).__name__)
-        print("lloydia:", _sentence(text), file=sys.stderr)
+        _say(str(error) or type(error).__name__)
     except Exception as error:
         if os.environ.get("LLOYDIA_TRACEBACK"):
             raise
-        what = _sentence(f"{type(error).__name__}: {error}").rstrip(".")
-        print(f"lloydia: a bug, {what} (LLOYDIA_TRACEBACK=1 shows where).", file=sys.stderr)
+        _say(f"a bug, {type(error).__name__}: {error} (LLOYDIA_TRACEBACK=1 shows where)")
         return BUG
     return BAD_INPUT
 
@@ -96,6 +68,7 @@ def _run(arguments: list[str]) -> None:
     from cyclopts import CycloptsError
 
     from lloydia.cli.app import app
+    from lloydia.cli.complaints import complaint
     from lloydia.cli.report import flush
 
     # The parser takes a lone "-" for an option; this name means the same file.
@@ -104,27 +77,9 @@ def _run(arguments: list[str]) -> None:
         command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         see = " ".join(["lloydia", *(error.command_chain or ()), "--help"])
-        raise ValueError(f"{_sentence(_complaint(error)).rstrip('.')} (see {see}).") from None
+        raise ValueError(f"{complaint(error)} (see {see}).") from None
     command(*bound.args, **bound.kwargs)
     flush()
-
-
-def _complaint(error: CycloptsError) -> str:
-    """Return what the parser complains about, in our words where they are clearer."""
-    from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
-
-    command = " ".join(error.command_chain or ())
-    if isinstance(error, UnusedCliTokensError) and command in TAKES and error.unused_tokens:
-        return f"{command} takes {TAKES[command]}; {error.unused_tokens[0]!r} is one too many"
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
-        name = error.argument.names[0]
-        if name == "-k":
-            return "-k is required, such as -k 8"
-        return f"{name} needs a value" if name.startswith("-") else f"{name} is required"
-    if isinstance(error, CoercionError) and error.token is not None and not error.token.keyword:
-        # A word without a name: what it is comes by its place.
-        return f"{error}; {command} takes {TAKES[command]}" if command in TAKES else str(error)
-    return str(error)
 
 
 @contextmanager
@@ -158,19 +113,11 @@ def _pipe_closed() -> int:
     return PIPE_CLOSED
 
 
-def _sentence(text: str) -> str:
-    """Make one line and one sentence of a message that may have several."""
-    parts = re.split(r"(?<=[^.])\.\s+(?=[A-Z])", " ".join(text.split()))
-    joined = "; ".join([parts[0], *map(_continued, parts[1:])])
-    return joined if joined.endswith((".", "?", "!")) else joined + "."
-
-
-def _continued(sentence: str) -> str:
-    """Return a sentence that goes on after another: names keep their capitals."""
-    word = sentence.split(maxsplit=1)[0]
-    name = len(word) == 1 or word != word.capitalize()
-    return sentence if name else sentence[:1].lower() + sentence[1:]
+def _say(text: str) -> None:
+    """Print a message: as it is, for it may hold names and cells of the user's."""
+    end = "" if text.endswith((".", "?", "!")) else "."
+    print(f"lloydia: {printable(text)}{end}", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    print("lloydia: warning:", _sentence(str(message)), file=sys.stderr)
+    _say(f"warning: {message}")

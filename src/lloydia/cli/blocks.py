@@ -85,6 +85,8 @@ def read_by_blocks(
 
     if reading.pairs or reading.header is not None:
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
+    if reading.decimal != "." or reading.thousands is not None:
+        raise ValueError("--decimal and --thousands are for texts, which --memory does not read.")
     if Path(data).suffix.lower() in TEXTS:
         raise ValueError(
             f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import METHOD, POSITIVE, SEED, whole_or_auto
+from lloydia.cli.options import METHOD, POSITIVE, SEED, real, whole_or_auto
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -43,6 +43,7 @@ class Method:
     tol: Annotated[
         float | None,
         Parameter(
+            converter=real,
             validator=Number(gte=0),
             help="Stop when the squared shift of the centres is at most this times the variance; "
             f"{TOL:g} by default.",
@@ -81,7 +82,7 @@ class Method:
             return self.init
         from lloydia.data.models import read_centers
 
-        centers, found = read_centers(self.init, str(table.X.dtype))
+        centers, found = read_centers(self.init, str(table.X.dtype), k)
         names = list(found or ())
         if names and table.names and names != list(table.names):
             missing = [name for name in table.names if names.count(name) != 1]

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
+from lloydia.data.numbers import real_number, whole_number
+from lloydia.spelling import option
+
 if TYPE_CHECKING:
     from lloydia.data.files import Table
 
@@ -21,11 +24,12 @@ OUTPUT = Group("Output", sort_key=3)
 
 def whole(_: type, tokens: Sequence[Any]) -> int:
     """Convert the text of an option to an int: the parser's own conversion rounds 2.5 to 2."""
-    text = tokens[0].value
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number") from None
+    return whole_number(tokens[0].value)
+
+
+def real(_: type, tokens: Sequence[Any]) -> float:
+    """Convert the text of an option to a float: the parser's own conversion takes 1_0 and nan."""
+    return real_number(tokens[0].value)
 
 
 def whole_or_auto(type_: type, tokens: Sequence[Any]) -> int | Literal["auto"]:
@@ -77,7 +81,11 @@ class Reading:
     """How DATA is read."""
 
     columns: Annotated[
-        str | None, Parameter(help="Columns to use, by name, number (from 1) or range: a,b,3-5.")
+        str | None,
+        Parameter(
+            help="Columns to use, by name, number (from 1) or range: a,b,3-5. A name with a comma "
+            "stands in double quotes."
+        ),
     ] = None
     header: Annotated[
         bool | None, Parameter(help="Whether the first row is a header; found out by default.")
@@ -88,6 +96,13 @@ class Reading:
             negative="", show_default=False, help="Read a stream of numbers as consecutive x y."
         ),
     ] = False
+    decimal: Annotated[
+        str, Parameter(help="What divides the fraction of numbers in a text: . or a comma.")
+    ] = "."
+    thousands: Annotated[
+        str | None,
+        Parameter(help="What divides thousands in a text: a comma, a point, a blank or '."),
+    ] = None
 
     def table(
         self,
@@ -108,6 +123,8 @@ class Reading:
                 header=self.header,
                 pairs=self.pairs,
                 dtype=dtype,
+                decimal=self.decimal,
+                thousands=self.thousands,
             )
         if self.columns is None and names is None:
             _warn_of_unnamed(table)
@@ -138,6 +155,6 @@ def _warn_of_unnamed(table: Table) -> None:
         one = len(unnamed) == 1
         what = "column {} has no name in the header and is used as a feature; leave it out"
         many = "columns {} have no name in the header and are used as features; leave them out"
-        how = f" with --columns {spans(named)}" if named else ""
+        how = f" with {option('columns', spans(named))}" if named else ""
         text = (what if one else many).format(spans(unnamed))
         warnings.warn(f"{table.where}: {text}{how}.", stacklevel=2)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lloydia.spelling import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -16,7 +18,7 @@ def bar(*, counted: bool) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     if counted:
         columns += [BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}")]
     columns += [TimeElapsedColumn(), TextColumn("{task.fields[note]}")]
@@ -28,7 +30,7 @@ def bar(*, counted: bool) -> Progress:
 def spinner(label: str) -> Iterator[None]:
     """Show that something of unknown length is under way."""
     with bar(counted=False) as shown:
-        shown.add_task(label, total=None, note="")
+        shown.add_task(printable(label), total=None, note="")
         yield
 
 
@@ -41,7 +43,7 @@ def fit_progress(label: str, max_iter: int) -> Iterator[None]:
     from lloydia.loop import watch
 
     with bar(counted=True) as shown:
-        task = shown.add_task(label, total=max_iter, note="")
+        task = shown.add_task(printable(label), total=max_iter, note="")
 
         def show(report: Any) -> None:
             note = f"{report.n_changed:,} points moved"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, real
 from lloydia.cli.pictures import AllowHuge, spelled
 from lloydia.cli.progress import fit_progress, spinner
 from lloydia.cli.report import print_clusters, sizes
@@ -44,6 +44,7 @@ class Segmenting:
     xy: Annotated[
         float,
         Parameter(
+            converter=real,
             validator=Number(gte=0),
             help="Weigh places too: with 1 the ends of the longer side are as far apart as black "
             "and white.",

@@ -153,7 +153,8 @@ def features_of(
         A chosen column holds no numbers, or a name stands twice.
     """
     names = feature_names(schema)
-    names += [name for name in parts_of(wanted) if name in schema.names and name not in names]
+    asked = [part.text for part in parts_of(wanted)]
+    names += [name for name in asked if name in schema.names and name not in names]
     twice = next((name for name in names if schema.names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
@@ -220,10 +221,10 @@ def _choose(
         raise DataError(f"{where} has two columns named {twice[2]!r}; rename one of them.")
     chosen = expanded if wanted is None else []
     for part in parts_of(wanted):
-        if part in by_name:
-            chosen.append(by_name[part])
+        if part.text in by_name:
+            chosen.append(by_name[part.text])
         else:
-            asked = part if isinstance(wanted, str) else [part]
+            asked = [part.text] if part.is_name else part.text
             places = choose(names, len(names), asked, where).places
             chosen += [one for one in expanded if one[0] in places]
     seen: set[str] = set()

@@ -5,6 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from lloydia.data.numbers import shown
+from lloydia.spelling import option
+
+# A part of a choice of columns: a name in quotes, in which two quotes are one, or anything else.
+PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|\Z)')
+RANGE = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?")
+NAMED = 20  # names that an error lists
 
 
 class DataError(ValueError):
@@ -33,11 +42,15 @@ class Columns:
 
 def name_column(place: int, name: str) -> str:
     """Return ``column 3 ('age')``, or ``column 3`` where the name is empty."""
-    return f"column {place + 1} ({name!r})" if name else f"column {place + 1}"
+    return f"column {place + 1} ({shown(name)})" if name else f"column {place + 1}"
 
 
 def choose(
-    header: Sequence[str] | None, width: int, wanted: str | Sequence[str] | None, where: str
+    header: Sequence[str] | None,
+    width: int,
+    wanted: str | Sequence[str] | None,
+    where: str,
+    left_out: Sequence[int] = (),
 ) -> Columns:
     """Resolve a choice of columns against a table.
 
@@ -49,10 +62,13 @@ def choose(
         Number of columns of the table.
     wanted : str, sequence of str or None
         A text such as ``"a,b,3-5"`` (names, numbers counted from 1, ranges of numbers; a name that
-        looks like a number is taken as the name), or None for all; or a sequence of exact names,
-        which asks for all columns where the table has no header.
+        looks like a number is taken as the name, and a name with a comma stands in double quotes),
+        or None for all; or a sequence of exact names, which asks for all columns where the table
+        has no header.
     where : str
         What errors call the table.
+    left_out : sequence of int
+        Places of columns that are not among all: they are read only if they are asked for.
 
     Returns
     -------
@@ -64,40 +80,79 @@ def choose(
         A name is unknown or stands twice in the header, a number is outside the table, or a column
         is chosen twice.
     """
-    same = not isinstance(wanted, str) and list(wanted or ()) == list(header or ())
+    every = [place for place in range(width) if place not in left_out]
+    names = [header[place] for place in every] if header else []
+    same = not isinstance(wanted, str) and list(wanted or ()) == names
     if wanted is None or same or (header is None and not isinstance(wanted, str)):
-        places = list(range(width))
+        places = every
     elif isinstance(wanted, str):
         parts = parts_of(wanted)
-        places = [place for part in parts for place in _places(part, header, width, where)]
+        places = [place for part in parts for place in _places(*part, header, width, where)]
     else:
         places = [_by_name(name, header or (), where) for name in wanted]
     twice = next((p for i, p in enumerate(places) if p in places[:i]), None)
     if twice is not None:
         label = name_column(twice, header[twice] if header else "")
         raise DataError(f"{where}: {label} is chosen twice.")
-    names = tuple(header[place] for place in places) if header else None
-    return Columns(tuple(places), names)
+    chosen = tuple(header[place] for place in places) if header else None
+    return Columns(tuple(places), chosen)
 
 
-def parts_of(wanted: str | Sequence[str] | None) -> list[str]:
-    """Return the names, numbers and ranges that a choice of columns consists of."""
-    if isinstance(wanted, str):
-        return [part.strip() for part in wanted.split(",")]
-    return list(wanted or ())
+class Part(NamedTuple):
+    """A name, number or range of a choice of columns."""
+
+    text: str
+    is_name: bool
 
 
-def _places(part: str, header: Sequence[str] | None, width: int, where: str) -> list[int]:
-    if header and part in header:
-        return [_by_name(part, header, where)]
-    found = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
+def parts_of(wanted: str | Sequence[str] | None) -> list[Part]:
+    """Return what a choice of columns consists of; what stands in quotes or in a list is a name.
+
+    Raises
+    ------
+    DataError
+        A quote is not closed, or is followed by something else than a comma.
+    """
+    if not isinstance(wanted, str):
+        return [Part(name, True) for name in wanted or ()]
+    parts: list[Part] = []
+    at, more = 0, True
+    while more:
+        found = PART.match(wanted, at)
+        if found is None or (found[1] is None and found[2].startswith('"')):
+            raise DataError(
+                f"{option('columns', wanted)}: a quote is not closed, or text follows it; write a "
+                'name with commas as "a, b", and a quote within it twice.'
+            )
+        quoted = found[1] is not None
+        parts.append(Part(found[1].replace('""', '"') if quoted else found[2], quoted))
+        at, more = found.end(), found[0].endswith(",")
+    return parts
+
+
+def asked_names(wanted: str | Sequence[str] | None) -> list[str]:
+    """Return the names in a choice of columns that can be nothing else: no numbers, no ranges."""
+    return [
+        part.text for part in parts_of(wanted) if part.is_name or not RANGE.fullmatch(part.text)
+    ]
+
+
+def _places(
+    part: str, is_name: bool, header: Sequence[str] | None, width: int, where: str
+) -> list[int]:
+    if is_name or (header and part in header):
+        return [_by_name(part, header or (), where)]
+    found = RANGE.fullmatch(part)
     if found is None:
         return [_by_name(part, header or (), where)]
-    first, last = int(found[1]), int(found[2] or found[1])
+    asked = option("columns", part)
+    # More digits than a width can have are not converted.
+    ends = (found[1], found[2] or found[1])
+    first, last = (int(end) if len(end) < 20 else width + 1 for end in ends)
     if first > last:
-        raise DataError(f"--columns {part!r}: the range runs backwards; write {last}-{first}.")
+        raise DataError(f"{asked}: the range runs backwards; write {last}-{first}.")
     if not 1 <= first <= last <= width:
-        raise DataError(f"{where}: --columns {part!r} is outside its columns 1 to {width}.")
+        raise DataError(f"{where}: {asked} is outside its columns 1 to {width}.")
     return list(range(first - 1, last))
 
 
@@ -106,11 +161,15 @@ def _by_name(name: str, header: Sequence[str], where: str) -> int:
     if count == 1:
         return list(header).index(name)
     if count > 1:
-        raise DataError(f"{where}: {count} columns are named {name!r}; choose one by its number.")
+        raise DataError(
+            f"{where}: {count} columns are named {shown(name)}; choose one by its number."
+        )
     if not header:
-        raise DataError(f"{where}: there is no column {name!r}, as it has no header.")
-    known = ", ".join(repr(known) for known in header[:20]) + (", ..." if len(header) > 20 else "")
-    raise DataError(f"{where}: there is no column {name!r}; its columns are {known}.")
+        raise DataError(f"{where}: there is no column {shown(name)}, as it has no header.")
+    known = ", ".join(map(shown, header[:NAMED])) + (", ..." if len(header) > NAMED else "")
+    commas = any("," in name for name in header)
+    how = "; write a name with commas in double quotes" if commas else ""
+    raise DataError(f"{where}: there is no column {shown(name)}; its columns are {known}{how}.")
 
 
 def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]:
@@ -124,20 +183,22 @@ def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]
     chosen = list(columns.names or ())
     if chosen == list(names):
         return list(range(len(names)))
-    missing = [repr(name) for name in names if name not in chosen]
+    missing = [shown(name) for name in names if name not in chosen]
     if missing:
         raise DataError(
-            f"{where}: --columns leaves out {', '.join(missing)}, which the model needs."
+            f"{where}: {option('columns')} leaves out {', '.join(missing)}, which the model needs."
         )
     surplus = [name for j, name in enumerate(chosen) if name not in names or name in chosen[:j]]
     if surplus or len(set(names)) < len(names):
-        what = repr((surplus or chosen)[0])
-        raise DataError(f"{where}: --columns chooses {what}, and the model has no column for it.")
+        what = shown((surplus or chosen)[0])
+        raise DataError(
+            f"{where}: {option('columns')} chooses {what}, and the model has no column for it."
+        )
     return [chosen.index(name) for name in names]
 
 
 def spans(places: Sequence[int]) -> str:
-    """Return positions counted from 0 as a text for ``--columns``: (0, 1, 2, 4) is 1-3,5."""
+    """Return positions counted from 0 as a choice of columns: (0, 1, 2, 4) is 1-3,5."""
     runs: list[list[int]] = []
     for place in places:
         if runs and place == runs[-1][1] + 1:
@@ -148,7 +209,11 @@ def spans(places: Sequence[int]) -> str:
 
 
 def refuse_text(
-    columns: Columns, kinds: Sequence[str], all_numeric: Sequence[int], where: str
+    columns: Columns,
+    kinds: Sequence[str],
+    all_numeric: Sequence[int],
+    where: str,
+    example: str = "",
 ) -> None:
     """Refuse columns that hold no numbers.
 
@@ -162,6 +227,8 @@ def refuse_text(
         Positions of the numeric columns of the table, for the proposal.
     where : str
         What the error calls the table.
+    example : str
+        What the error says about the first such cell, if that is known.
 
     Raises
     ------
@@ -175,7 +242,8 @@ def refuse_text(
     what = "holds " if len(bad) == 1 else "hold "
     what += " and ".join(dict.fromkeys(kind for kind in kinds if kind))
     if not all_numeric:
-        raise DataError(f"{where}: {listed} {what}, and no column is numeric.")
+        raise DataError(f"{where}: {listed} {what}, and no column is numeric{example}.")
     raise DataError(
-        f"{where}: {listed} {what}; choose numeric columns, such as --columns {spans(all_numeric)}."
+        f"{where}: {listed} {what}; choose numeric columns, such as "
+        f"{option('columns', spans(all_numeric))}{example}."
     )

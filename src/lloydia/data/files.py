@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrow import features_of
 from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.numbers import Grammar
 from lloydia.data.precision import stored_type
-from lloydia.data.text import check_finite, read_pairs, read_text
+from lloydia.data.text import TextForm, check_finite, read_pairs, read_text
+from lloydia.spelling import option
 
 # A Path spells the second with the separators of its system.
 STANDARD_INPUT = ("-", "/dev/stdin", str(Path("/dev/stdin")))
@@ -70,6 +72,9 @@ def read_table(
     header: bool | None = None,
     pairs: bool = False,
     dtype: str | np.dtype | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    n_rows: int | None = None,
 ) -> Table:
     """Read a table of numbers.
 
@@ -87,6 +92,13 @@ def read_table(
     dtype : {"float32", "float64"} or None
         Type of the result. None keeps float32 and float64, reads half precision as float32, and
         everything else as float64.
+    decimal : {".", ","}
+        What divides the whole part of a number in a text from its fraction.
+    thousands : {",", ".", " ", "'"} or None
+        What divides groups of three digits in a text.
+    n_rows : int or None
+        How many rows there must be, where the user has no options for the file: it tells whether
+        a first row of numbers in a text is a header.
 
     Returns
     -------
@@ -98,7 +110,11 @@ def read_table(
         The file cannot be read or is not a table of finite numbers; one sentence says where.
     """
     if pairs and (columns is not None or header is not None):
-        raise DataError("--pairs reads a stream without columns; leave out --columns and --header.")
+        raise DataError(
+            f"{option('pairs', True)} reads a stream without columns; leave out "
+            f"{option('columns')} and {option('header')}."
+        )
+    form = TextForm(header, Grammar(decimal, thousands, n_rows is None), n_rows)
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
         if suffix in (".npy", ".npz"):
@@ -106,11 +122,11 @@ def read_table(
         elif suffix == ".parquet":
             raw, chosen = _parquet(stream, where, columns)
         else:
-            text = decode(stream, where)
+            stream = only_text(stream, where)
             if pairs:
-                raw, chosen = read_pairs(text, where), Columns((0, 1), None)
+                raw, chosen = read_pairs(stream, where, form.grammar), Columns((0, 1), None)
             else:
-                raw, chosen = read_text(text, where, suffix=suffix, header=header, wanted=columns)
+                raw, chosen = read_text(stream, where, suffix=suffix, form=form, wanted=columns)
     return Table(as_floats(raw, dtype, chosen, where), chosen, where)
 
 
@@ -145,8 +161,8 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
         yield stream, path.suffix.lower()
 
 
-def decode(stream: BinaryIO, where: str) -> io.TextIOWrapper:
-    """Decode as UTF-8, or as the UTF-16 that a byte-order mark announces.
+def only_text(stream: BinaryIO, where: str) -> BinaryIO:
+    """Return the stream of a text, after a look at its first bytes.
 
     Raises
     ------
@@ -158,8 +174,7 @@ def decode(stream: BinaryIO, where: str) -> io.TextIOWrapper:
     for magic, what in _NO_TEXT.items():
         if start.startswith(magic):
             raise DataError(f"{where} is {what}.")
-    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    return io.TextIOWrapper(reader, encoding=encoding, newline="")
+    return reader
 
 
 def load_numpy(stream: BinaryIO, where: str) -> Any:
@@ -188,14 +203,14 @@ def _arrays(
     if pairs:
         if X.ndim != 1 or X.size % 2:
             raise DataError(
-                f"{where} holds an array of shape {X.shape}; --pairs needs an even count of "
-                "numbers in one dimension."
+                f"{where} holds an array of shape {X.shape}; "
+                f"{option('pairs', True)} needs an even count of numbers in one dimension."
             )
         return X.reshape(-1, 2), Columns((0, 1), None)
     if X.ndim == 1:
         raise DataError(
             f"{where} holds an array of one dimension, shape {X.shape}; reshape(-1, 1) makes each "
-            "value a row, and --pairs reads it as x y x y."
+            f"value a row, and {option('pairs', True)} reads it as x y x y."
         )
     if X.ndim != 2:
         raise DataError(f"{where} holds an array of shape {X.shape}; a table has two dimensions.")

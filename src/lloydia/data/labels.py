@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.arrow import feature_names
 from lloydia.data.columns import DataError
-from lloydia.data.files import STANDARD_INPUT, decode, load_numpy, open_input, pyarrow_parquet
+from lloydia.data.files import STANDARD_INPUT, load_numpy, only_text, open_input, pyarrow_parquet
+from lloydia.data.numbers import MISSING, WHOLE
+from lloydia.data.text import QuoteError, Row, Text, not_utf8
 
 
 def read_labels(path: str | Path, n: int) -> NDArray[Any]:
@@ -20,8 +21,9 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     Parameters
     ----------
     path : str or Path
-        A .npy or .parquet file, "-" for standard input, or text with one label a line.  A text has
-        a header if it has n + 1 lines, or a word above whole numbers.
+        A .npy or .parquet file, "-" for standard input, or text with one label a line.  The first
+        one is a header if it is a word above whole numbers; or, where there are n + 1 lines, if it
+        is 0, as pandas writes it, or no label below is like it.
     n : int
         Number of rows of the data.
 
@@ -48,7 +50,7 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
         elif suffix == ".npz":
             raise DataError(f"{where} is an archive; give labels as .npy, .csv, .tsv or .txt.")
         else:
-            labels = _words(decode(stream, where), where, n)
+            labels = _words(only_text(stream, where), where, n)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -63,27 +65,53 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     return labels
 
 
-def _words(text: Any, where: str, n: int) -> NDArray[Any]:
-    words: list[str] = []
-    try:
-        for cells in csv.reader(text):
-            if len(cells) > 1:
-                raise DataError(f"{where} has {len(cells)} columns; labels are one column.")
-            if cells and cells[0].strip():
-                words.append(cells[0].strip())
-    except (UnicodeDecodeError, csv.Error):
-        raise DataError(f"{where} is not a text with one label a line.") from None
-    headed = len(words) > 1 and not _is_whole(words[0]) and all(map(_is_whole, words[1:]))
-    words = words[1:] if headed or len(words) == n + 1 else words
-    try:
-        return np.array([int(word) for word in words], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return np.array(words)
+def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:
+    rows = _rows(stream, where)
+    if not rows:
+        return np.array([], dtype=np.int64)
+    words = [row.cells[0].strip() for row in rows]
+    numbers = [WHOLE.fullmatch(word) is not None for word in words]
+    above_numbers = not numbers[0] and len(numbers) > 1 and all(numbers[1:])
+    if above_numbers or (len(words) == n + 1 and _is_header(rows, words, numbers)):
+        rows, words, numbers = rows[1:], words[1:], numbers[1:]
+    for row, word in zip(rows, words):
+        # Among words it may be one of them.
+        missing = word == "" or (word.lower() in MISSING and any(numbers))
+        if missing:
+            raise DataError(
+                f"{where}: line {row.line} is missing{f' ({word})' * bool(word)}; every row needs "
+                "a label."
+            )
+    if all(numbers):
+        try:
+            return np.array([int(word) for word in words], dtype=np.int64)
+        except (ValueError, OverflowError):  # too large for this type, which makes them words
+            pass
+    return np.array(words)
 
 
-def _is_whole(word: str) -> bool:
+def _rows(stream: BinaryIO, where: str) -> list[Row]:
+    """Return the rows of a text with one cell a row."""
+    rows: list[Row] = []
     try:
-        int(word)
-    except ValueError:
-        return False
-    return True
+        for row in Text(stream).rows(","):
+            if len(row.cells) > 1:
+                raise DataError(f"{where} has {len(row.cells)} columns; labels are one column.")
+            if not_utf8(row.cells[0]):
+                raise DataError(f"{where} is not UTF-8 text in line {row.line}; save it as UTF-8.")
+            rows.append(row)
+    except UnicodeDecodeError:
+        raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
+    except QuoteError as error:
+        raise DataError(f"{where}: {error}") from None
+    return rows
+
+
+def _is_header(rows: list[Row], words: list[str], numbers: list[bool]) -> bool:
+    """Return whether the first line, which is one more than there are labels, is a header."""
+    if words[0] == "0":
+        return True
+    if numbers[0]:
+        in_quotes = bool(rows[0].quoted) and not any(row.quoted for row in rows[1:])
+        return in_quotes or not any(numbers[1:])
+    return words[0] not in words[1:]

@@ -108,7 +108,9 @@ def load_model(path: str | Path) -> Model:
     return _checked(parts, path)
 
 
-def read_centers(path: str, dtype: str) -> tuple[NDArray[np.floating], Sequence[str] | None]:
+def read_centers(
+    path: str, dtype: str, k: int
+) -> tuple[NDArray[np.floating], Sequence[str] | None]:
     """Read the centres of a model, or the rows of a table, and the names of their features.
 
     Parameters
@@ -117,6 +119,8 @@ def read_centers(path: str, dtype: str) -> tuple[NDArray[np.floating], Sequence[
         What :func:`save_model` wrote, or :func:`lloydia.data.files.read_table` reads.
     dtype : {"float32", "float64"}
         Of the centres that are returned.
+    k : int
+        How many there should be; others are returned all the same.
 
     Raises
     ------
@@ -131,7 +135,7 @@ def read_centers(path: str, dtype: str) -> tuple[NDArray[np.floating], Sequence[
             model = load_model(path)
             columns = Columns(tuple(range(model.centers.shape[1])), model.names)
             return as_floats(model.centers, dtype, columns, path), model.names
-    table = read_table(path, dtype=dtype)
+    table = read_table(path, dtype=dtype, n_rows=k)
     return table.X, table.names
 
 

@@ -31,6 +31,7 @@ from lloydia.backends.cluster.workers import gathered, mapped, places_of, sent, 
 from lloydia.backends.parts import Parts
 from lloydia.data.collections import Partitions
 from lloydia.imports import load
+from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -51,7 +52,8 @@ def engine(X: Partitions, weights: Weights | None, device: str, n_threads: int |
     """
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(
-            f"device={device!r} is not for Dask: use 'auto', 'cpu', or 'cuda' for workers that "
+            f"{option('device', device)} is not for Dask: use 'auto', 'cpu', or 'cuda' for workers "
+            "that "
             "have a GPU each."
         )
     return Parts(Cluster(X, weights, device, n_threads))

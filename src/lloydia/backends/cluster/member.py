@@ -26,6 +26,7 @@ from lloydia.data.arrays import on_host
 from lloydia.data.collections import Rows
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
+from lloydia.spelling import option
 
 __all__ = ["Member", "Question", "answer", "distances", "labels", "merge"]
 
@@ -116,7 +117,8 @@ class Member:
         X, weights = self.rows.arrays[number], self.weights and self.weights[number]
         if on_gpu(X) and self.device == "cpu":
             raise ValueError(
-                "Blocks of X live on GPUs and device='cpu' does not: use device='auto', or bring "
+                f"Blocks of X live on GPUs and {option('device', 'cpu')} does not: use "
+                f"{option('device', 'auto')}, or bring "
                 "them to the host (X.to_backend('numpy'), or 'pandas')."
             )
         if on_gpu(X) or self.device == "cuda":

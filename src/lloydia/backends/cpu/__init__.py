@@ -47,6 +47,7 @@ from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.engine import UNLIMITED, Ready, Report
 from lloydia.exact import sums as exact
 from lloydia.imports import load
+from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu.tiles import Tiles
@@ -146,12 +147,14 @@ class CPU(Clusters):
         """The rows in the order of a space-filling curve."""
         if self.sparse:
             raise ValueError(
-                "algorithm='filtering' takes dense data: use algorithm='lloyd' for sparse data."
+                f"{option('algorithm', 'filtering')} takes dense data: use "
+                f"{option('algorithm', 'lloyd')} for sparse data."
             )
         if self.n_features > MOST_FEATURES:
             raise ValueError(
-                f"algorithm='filtering' takes at most {MOST_FEATURES} features and X has "
-                f"{self.n_features}: use algorithm='auto'."
+                f"{option('algorithm', 'filtering')} takes at most {MOST_FEATURES} features and X "
+                "has "
+                f"{self.n_features}: use {option('algorithm', 'auto')}."
             )
         return load("lloydia.backends.cpu.tiles").Tiles.of(self)
 

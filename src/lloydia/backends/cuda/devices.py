@@ -11,6 +11,7 @@ import torch
 
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import INTERPRETED, number_of, place
+from lloydia.spelling import option
 
 __all__ = [
     "check_memory",
@@ -55,7 +56,8 @@ def find(device: str, X: Any) -> str:
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if asked is not None and home is not None and asked != home:
         raise ValueError(
-            f"X lives on cuda:{home} and device={device!r} is another GPU: use device='auto', or "
+            f"X lives on cuda:{home} and {option('device', device)} is another GPU: use "
+            f"{option('device', 'auto')}, or "
             f"copy X with X.to({device!r})."
         )
     if asked is None:
@@ -77,11 +79,12 @@ def find_several(device: str, X: Any) -> list[str]:
     numbers = range(_count()) if listed == "all" else [int(part) for part in listed.split(",")]
     _check_there(device, max(numbers, default=0))
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"device={device!r} names a GPU twice: name each once.")
+        raise ValueError(f"{option('device', device)} names a GPU twice: name each once.")
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if home is not None and home not in numbers:
         raise ValueError(
-            f"X lives on cuda:{home} and device={device!r} leaves it out: name it too, or copy X "
+            f"X lives on cuda:{home} and {option('device', device)} leaves it out: name it too, or "
+            "copy X "
             f"with X.to('cuda:{numbers[0]}')."
         )
     return [f"cuda:{number}" for number in numbers]
@@ -92,18 +95,20 @@ def _check_there(device: str, number: int) -> None:
     count = _count()
     if count == 0:
         raise ValueError(
-            f"device={device!r} needs a GPU, and PyTorch finds none "
-            "(torch.cuda.is_available() is False): use device='cpu'."
+            f"{option('device', device)} needs a GPU, and PyTorch finds none "
+            f"(torch.cuda.is_available() is False): use {option('device', 'cpu')}."
         )
     if number >= count:
         names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
         raise ValueError(
-            f"device={device!r} is not there: this machine has {names}; use one of them or "
-            "device='cpu'."
+            f"{option('device', device)} is not there: this machine has {names}; use one of them "
+            "or "
+            f"{option('device', 'cpu')}."
         )
     if not INTERPRETED and torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
-            f"device={device!r} is waited for, which cannot be captured in a CUDA graph: call "
+            f"{option('device', device)} is waited for, which cannot be captured in a CUDA graph: "
+            "call "
             "Lloydia outside of the capture."
         )
 
@@ -156,7 +161,7 @@ def check_memory(needed: int, device: torch.device) -> None:
     if needed > free:
         raise MemoryError(
             f"{needed:,} bytes of GPU memory are needed and {free:,} are free on {device}: free "
-            "some, store the rows in half precision, or use device='cpu'."
+            f"some, store the rows in half precision, or use {option('device', 'cpu')}."
         )
 
 

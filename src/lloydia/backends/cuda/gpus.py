@@ -32,6 +32,7 @@ from lloydia.backends.cuda.placed import MOST_ROWS
 from lloydia.backends.cuda.reports import Reports
 from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.backends.parts import Parts
+from lloydia.spelling import option
 
 __all__ = ["GPUs", "Threads", "spread_rows"]
 
@@ -62,7 +63,8 @@ class Threads:
                 return CUDAPart(_brought(X[a:b], place(name)), own, name)
             except MemoryError as error:
                 raise MemoryError(
-                    f"{error} Several GPUs have to hold all rows; one, device={name!r}, takes rows "
+                    f"{error} Several GPUs have to hold all rows; one, {option('device', name)}, "
+                    "takes rows "
                     "on the host in blocks."
                 ) from None
 

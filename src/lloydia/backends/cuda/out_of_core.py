@@ -22,6 +22,7 @@ from lloydia.backends.part import Step
 from lloydia.backends.passes import Passes
 from lloydia.data.chunks.memory import spell
 from lloydia.data.chunks.reader import Reader
+from lloydia.spelling import option
 
 __all__ = ["OutOfCore", "Plan", "out_of_core"]
 
@@ -159,7 +160,7 @@ class OutOfCore(Passes):
             raise MemoryError(
                 f"{clusters:,} bytes of GPU memory are needed for {k:,} clusters of "
                 f"{self.n_features:,} features, and {self.room.left:,} are left on {self.name} "
-                "beside rows on their way: free some, or use device='cpu'."
+                f"beside rows on their way: free some, or use {option('device', 'cpu')}."
             )
         there = len(self.sender.kept)
         self.sender.keep(found.rows)

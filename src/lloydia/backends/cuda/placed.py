@@ -19,6 +19,7 @@ from lloydia.backends.cuda.low_frame import frame_of
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
+from lloydia.spelling import option
 
 __all__ = ["Placed"]
 
@@ -66,7 +67,7 @@ class Placed:
         if X.shape[0] > MOST_ROWS:
             raise ValueError(
                 f"X has {X.shape[0]:,} rows, and a GPU takes at most {MOST_ROWS:,}: use "
-                "device='cpu'."
+                f"{option('device', 'cpu')}."
             )
         there = isinstance(X, torch.Tensor) and X.device == self.device
         copied = not there or not X.is_contiguous()

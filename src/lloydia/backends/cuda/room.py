@@ -11,6 +11,7 @@ from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.half_rows import padded
 from lloydia.backends.cuda.low_run import SPARE
 from lloydia.data.chunks.memory import spell
+from lloydia.spelling import option
 
 __all__ = ["Division", "Room"]
 
@@ -111,7 +112,7 @@ class Room:
             raise MemoryError(
                 f"{state + flow + unused:,} bytes of GPU memory are needed to send {n:,} rows in "
                 f"blocks ({spell(state)} for what is kept of them, {spell(flow)} for blocks on "
-                f"their way), and {free:,} are free: free some, or use device='cpu'."
+                f"their way), and {free:,} are free: free some, or use {option('device', 'cpu')}."
             )
         return cls(free, rows, n_blocks, state, flow, unused)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lloydia import control_groups
 from lloydia.imports import load
+from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from lloydia.data.chunks.source import Chunks
@@ -39,6 +40,7 @@ OWN, OWN_FEATURE = 20_000, 600
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
+AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?)\s*([kmgt]i?|)b?\s*")
 
 # Where Linux tells of the system's memory.
 SYSTEM = Path("/proc/meminfo")
@@ -152,7 +154,7 @@ class Plan:
                 f"{source.where} needs at least {spell(needed)} of memory ({spell(PROGRAM)} for "
                 f"the program, {spell(state)} for what is kept of {n_rows:,} rows and of the "
                 f"clusters, {spell(flow)} for blocks), and may take {spell(source.memory)}: give "
-                f"memory='{-(-needed // 10**6)}MB' or more."
+                f"{option('memory', f'{-(-needed // 10**6)}MB')} or more."
             )
         whole = n * d * size * purpose.keeps
         few = purpose.algorithm == "auto" and d <= FEW
@@ -199,9 +201,11 @@ def parse_bytes(text: int | str) -> int:
     ValueError
         It means none.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d\d?)?)\s*([kmgt]i?|)b?\s*", str(text).lower())
+    found = AMOUNT.fullmatch(str(text).lower())
     if isinstance(text, bool) or found is None or not float(found[1]):
-        raise ValueError(f"memory={text!r} is no amount of memory: write 2GB, 500MB or 1.5GiB.")
+        raise ValueError(
+            f"{option('memory', text)} is no amount of memory: write 2GB, 500MB or 1.5GiB."
+        )
     return int(float(found[1]) * UNITS[found[2]])
 
 
@@ -232,7 +236,9 @@ def available() -> int:
     elif sys.platform == "win32":
         free = _free_on_windows()
     else:
-        raise ValueError("this system does not say how much memory is free: give memory='2GB'.")
+        raise ValueError(
+            f"this system does not say how much memory is free: give {option('memory', '2GB')}."
+        )
     left = control_groups.free_memory()
     return free if left is None else min(free, left)
 

@@ -1,0 +1,242 @@
+"""Lines of a text, and the cells of each row."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain, islice
+from typing import BinaryIO, NamedTuple
+
+from lloydia.data.columns import DataError
+from lloydia.data.numbers import shown
+
+WHITE = " "  # as a separator: any run of spaces and tabs
+BLANKS = " \t\r\n\f\v"
+HEAD = 200  # lines that are looked at for the separator, the header and columns of text
+HEAD_CHARACTERS = 1_000_000  # of these lines, unless two are longer
+ENCODINGS = (
+    *((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32")),
+    *((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")),
+)
+EXCEL_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.I)
+
+
+class Row(NamedTuple):
+    """A row of a table.
+
+    Parameters
+    ----------
+    line : int
+        The line of the file that it ends on, counted from 1.
+    cells : list of str
+    quoted : frozenset of int
+        Places of the cells that stand in quotes.
+    """
+
+    line: int
+    cells: list[str]
+    quoted: frozenset[int] = frozenset()
+
+
+class QuoteError(DataError):
+    """A quote that is never closed, or is followed by text."""
+
+
+class UnclosedError(QuoteError):
+    """A quote that is never closed."""
+
+
+def decode(stream: BinaryIO) -> io.TextIOWrapper:
+    """Decode as UTF-8, or as what a byte-order mark announces.
+
+    Bytes that are not UTF-8 become lone surrogates, so that they matter only where they are read.
+    """
+    reader = io.BufferedReader(stream)  # type: ignore[type-var]
+    start = reader.peek(4)[:4]
+    encoding = next((name for mark, name in ENCODINGS if start.startswith(mark)), "utf-8-sig")
+    errors = "surrogateescape" if encoding == "utf-8-sig" else "strict"
+    return io.TextIOWrapper(reader, encoding=encoding, errors=errors, newline="")
+
+
+def not_utf8(text: str) -> bool:
+    """Return whether a decoded text holds bytes that are not UTF-8."""
+    return not text.isascii() and any("\udc80" <= c <= "\udcff" for c in text)
+
+
+class Text:
+    """The lines of a text without what leads them, and the first of them to look at.
+
+    Comments (lines that start with ``#``) and blank lines lead, then Excel's ``sep=;``.
+
+    Parameters
+    ----------
+    stream : binary file
+
+    Attributes
+    ----------
+    head : list of str
+        The first lines.
+    separator : str or None
+        What a line ``sep=;`` names.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.skipped = 0
+        self.separator: str | None = None
+        lines = iter(decode(stream))
+        first: list[str] = []
+        for line in lines:
+            if line.strip() and not line.lstrip().startswith("#"):
+                if self.separator is not None or not (found := EXCEL_SEPARATOR.fullmatch(line)):
+                    first = [line]
+                    break
+                self.separator = found[1]
+            self.skipped += 1
+        size = len(first[0]) if first else 0
+        for line in islice(lines, (HEAD - 1) * len(first)):
+            first.append(line)
+            size += len(line)
+            if size > HEAD_CHARACTERS:
+                break
+        self.head, self.rest = first, lines
+
+    def sample(self, separator: str) -> list[Row]:
+        """Return the rows of the first lines.
+
+        Raises
+        ------
+        QuoteError
+            A quote is followed by text, or the first row does not end.
+        """
+        found: list[Row] = []
+        try:
+            for row in rows(iter(self.head), separator, self.skipped):
+                found.append(row)
+        except QuoteError as error:
+            # A cell may go on after these lines; reading the table tells.
+            if not found or not isinstance(error, UnclosedError):
+                raise
+        return found
+
+    def rows(self, separator: str) -> Iterator[Row]:
+        """Give all rows; the text can be read once.
+
+        Raises
+        ------
+        QuoteError
+            As the class says.
+        """
+        return rows(chain(self.head, self.rest), separator, self.skipped)
+
+
+def rows(lines: Iterator[str], separator: str, skipped: int = 0) -> Iterator[Row]:
+    """Give the rows of lines; `skipped` lines of the file came before.
+
+    Blank lines are left out. Quotes around a cell are removed, and two of them in it are one; such
+    a cell may hold separators and line ends.
+
+    Raises
+    ------
+    QuoteError
+        As the class says.
+    """
+    number = skipped
+    blank = " \r\n" if separator == "\t" else BLANKS
+    for line in lines:
+        number += 1
+        if '"' in line:
+            row = _whole_line(line, separator, number) or _several_lines(
+                line, lines, separator, number
+            )
+            number = row.line
+            yield row
+        elif not line.strip(blank):
+            continue
+        elif separator != WHITE:
+            yield Row(number, line.rstrip("\r\n").split(separator))
+        elif line.isascii():
+            yield Row(number, line.split())
+        else:  # a narrow blank within a number divides thousands, not columns
+            yield Row(number, re.split(f"[{BLANKS}]+", line.strip(BLANKS)))
+
+
+@lru_cache
+def _patterns(separator: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of a cell with what ends it, and of the end of a cell in quotes."""
+    blanks = "[ ]*" if separator == "\t" else r"[ \t\f\v]*"
+    if separator == WHITE:
+        bare, end = rf'[^"{BLANKS}][^{BLANKS}]*', r"(?:[ \t\f\v]*[\r\n]*\Z|[ \t\f\v]+)"
+    else:
+        cut = re.escape(separator)
+        bare, end = rf'(?:[^"{cut}\r\n][^{cut}\r\n]*)?', rf"(?:{cut}|[\r\n]*\Z)"
+    trail = "" if separator == WHITE else blanks
+    quoted = rf'(")([^"]*(?:""[^"]*)*)"{trail}'
+    return re.compile(f"({blanks}(?:{quoted}|({bare}))({end}))"), re.compile(trail + end)
+
+
+def _whole_line(line: str, separator: str, number: int) -> Row | None:
+    """Return the row of one line, or None if it goes on in the next or is wrong."""
+    body, between = line.rstrip("\r\n"), f'"{separator}"'
+    if body[:1] == body[-1:] == '"' and separator != WHITE and len(body) > 1:
+        cells = body[1:-1].split(between)
+        if body.count('"') == 2 * len(cells):
+            return Row(number, cells, frozenset(range(len(cells))))
+    found = _patterns(separator)[0].findall(line)
+    if "".join(match[0] for match in found) != line:
+        return None
+    if separator != WHITE:
+        # The pattern takes the end of the text, after the last cell, for an empty cell.
+        last = next(i for i, match in enumerate(found) if not match[4].endswith(separator))
+        found = found[: last + 1]
+    cells = [match[2].replace('""', '"') if match[1] else match[3] for match in found]
+    return Row(number, cells, frozenset(i for i, match in enumerate(found) if match[1]))
+
+
+def _several_lines(line: str, lines: Iterator[str], separator: str, number: int) -> Row:
+    """Return the row that begins with a line, and goes on in the next ones within quotes."""
+    cell, end = _patterns(separator)
+    cells: list[str] = []
+    quoted: list[int] = []
+    at = 0
+    while True:
+        if (found := cell.match(line, at)) is not None:
+            at, is_quoted, ended = found.end(), bool(found[2]), found[5]
+            text = found[3].replace('""', '"') if is_quoted else found[4]
+        else:
+            opened = line.index('"', at) + 1
+            text, line, at, number = _closed(line, opened, lines, number)
+            if (after := end.match(line, at)) is None:
+                raise QuoteError(
+                    f"line {number}: text follows the quote that closes {shown(text)}; write a "
+                    "quote within quotes twice."
+                )
+            is_quoted, at, ended = True, after.end(), after[0]
+        if is_quoted:
+            quoted.append(len(cells))
+        cells.append(text)
+        if not (at < len(line) if separator == WHITE else ended.endswith(separator)):
+            return Row(number, cells, frozenset(quoted))
+
+
+def _closed(line: str, at: int, lines: Iterator[str], number: int) -> tuple[str, str, int, int]:
+    """Read on to the quote that closes a cell.
+
+    Returns the cell, the line in which it ends, the place after the quote, and that line's number.
+    """
+    begun, parts = number, []
+    while True:
+        close = line.find('"', at)
+        if close < 0:
+            parts.append(line[at:])
+            following = next(lines, None)
+            if following is None:
+                raise UnclosedError(f"line {begun}: a quote is opened and never closed; remove it.")
+            line, at, number = following, 0, number + 1
+            continue
+        parts.append(line[at:close])
+        if not line.startswith('""', close):
+            return "".join(parts), line, close + 1, number
+        parts.append('"')
+        at = close + 2

@@ -1,0 +1,291 @@
+"""Read a table of numbers from text."""
+
+from __future__ import annotations
+
+import warnings
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.data.columns import Columns, DataError, choose, refuse_text, spans
+from lloydia.data.numbers import Grammar, shown
+from lloydia.data.text.finite import check_finite
+from lloydia.data.text.header import Verdict, judge, kind, read_as_row
+from lloydia.data.text.records import QuoteError, Row, Text, not_utf8
+from lloydia.data.text.separators import is_short, separator_of
+from lloydia.spelling import option
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a text is written.
+
+    Parameters
+    ----------
+    header : bool or None
+        Whether the first row is a header; None finds out.
+    grammar : Grammar
+        How its numbers are written.
+    n_rows : int or None
+        How many rows of numbers there must be, where that is known: a first row of numbers that is
+        one more is a header.
+    """
+
+    header: bool | None = None
+    grammar: Grammar = field(default_factory=Grammar)
+    n_rows: int | None = None
+
+
+def read_text(
+    stream: BinaryIO,
+    where: str,
+    *,
+    suffix: str = "",
+    form: TextForm = TextForm(),
+    wanted: str | Sequence[str] | None = None,
+) -> tuple[NDArray[np.float64], Columns]:
+    """Read a numeric table, as docs/tables.md says.
+
+    Parameters
+    ----------
+    stream : binary file
+        UTF-8, or UTF-16 or UTF-32 with a byte-order mark.
+    where : str
+        What errors call the table.
+    suffix : str
+        Extension of the file, with the dot, or "" where there is none.
+    form : TextForm
+        How it is written.
+    wanted : str, sequence of str or None
+        Columns to read, as in `lloydia.data.columns.choose`.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n, d)
+        Finite numbers.
+    columns : Columns
+
+    Raises
+    ------
+    DataError
+        The table is empty or ragged, or a cell is missing, text, NaN or infinite; the sentence
+        names the row (counted from 1, without the header), the line of the file and the column.
+
+    Warns
+    -----
+    UserWarning
+        It could not be told with certainty whether the first row is a header, or the first column
+        was left out as names of rows.
+    """
+    try:
+        return _Reading(stream, where, suffix, form, wanted).result()
+    except UnicodeDecodeError:
+        raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
+    except QuoteError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+class _Reading:
+    """The reading of one table."""
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        where: str,
+        suffix: str,
+        form: TextForm,
+        wanted: str | Sequence[str] | None,
+    ) -> None:
+        self.where, self.form, self.wanted, self.grammar = where, form, wanted, form.grammar
+        self.text = Text(stream)
+        self.separator = separator_of(self.text, suffix, self.grammar)
+        self.sample = self.text.sample(self.separator)
+        if not self.sample:
+            raise DataError(f"{where} is empty.")
+        self.verdict = self._verdict()
+        self._choose(self.verdict.header)
+        self.values, self.lines = array("d"), array("q")
+
+    def _verdict(self) -> Verdict:
+        if self.form.header is not None:
+            return Verdict(self.form.header)
+        if is_short(self.sample, self.separator, self.grammar):
+            return Verdict(True)
+        return judge(self.sample, self.wanted, self.grammar, self.where)
+
+    def _choose(self, header: bool) -> None:
+        """Choose the columns to read, and say how many cells a row has."""
+        self.columns, self.width = self._chosen(header)
+        places = self.columns.places
+        every = places == tuple(range(self.width))
+        # An itemgetter of one item gives no tuple.
+        pick = itemgetter(*places) if len(places) > 1 else lambda cells: (cells[places[0]],)
+        self.pick: Callable[[list[str]], Sequence[str]] = list if every else pick
+
+    def _chosen(self, header: bool) -> tuple[Columns, int]:
+        first = self.sample[0].cells
+        if not header:
+            return choose(None, len(first), self.wanted, self.where), len(first)
+        names = [cell.strip() for cell in first]
+        if any(map(not_utf8, names)):
+            raise DataError(
+                f"{self.where} is not UTF-8 text in line {self.sample[0].line}; save it as UTF-8."
+            )
+        rows = self.sample[1:]
+        left_out: tuple[int, ...] = ()
+        if rows and {len(row.cells) for row in rows} == {len(names) + 1}:
+            if all(not row.cells[-1].strip() for row in rows):
+                names = [*names, ""]
+            else:
+                names, left_out = ["", *names], (0,)
+        chosen = choose(names, len(names), self.wanted, self.where, left_out)
+        if left_out and 0 not in chosen.places:
+            warnings.warn(
+                f"{self.where}: the header has one cell less than the rows, so column 1 is read as "
+                "names of rows, as R writes them, and is no feature.",
+                stacklevel=2,
+            )
+        return chosen, len(names)
+
+    def result(self) -> tuple[NDArray[np.float64], Columns]:
+        """Read all rows."""
+        rows = self.text.rows(self.separator)
+        first = next(rows)
+        below = self.sample[int(self.verdict.header) :]
+        _refuse_columns(below, self.columns, self.width, self.grammar, self.where)
+        if not self.verdict.header:
+            self._add(first)
+        agrees = self._read(rows)
+        header = self._settled(first, agrees)
+        warning = self.verdict.warning if agrees else read_as_row(first, self.where)
+        if warning and self.form.n_rows is None:
+            warnings.warn(warning, stacklevel=2)
+        if header != self.verdict.header:
+            self._change(first, header)
+        n = len(self.lines)
+        if not n:
+            raise DataError(f"{self.where} has a header but no rows.")
+        X = np.frombuffer(self.values, dtype=np.float64).reshape(n, len(self.columns.places))
+        check_finite(X, self.columns, self.where, self.lines)
+        return X, self.columns
+
+    def _read(self, rows: Iterator[Row]) -> bool:
+        """Read rows; return whether all are written in another way than the header's numbers."""
+        if not self.verdict.kinds:
+            for row in rows:
+                self._add(row)
+            return True
+        first, agrees = self.sample[0], True
+        kinds = {
+            j: kind(first.cells[j].strip(), j in first.quoted, self.grammar)
+            for j in range(first.cells[0].strip() == "", len(first.cells))
+        }
+        for row in rows:
+            self._add(row)
+            agrees = agrees and not any(
+                kind(row.cells[j].strip(), j in row.quoted, self.grammar) == kinds[j] for j in kinds
+            )
+        return agrees
+
+    def _settled(self, first: Row, agrees: bool) -> bool:
+        """Return whether the first row is a header, now that all rows are known."""
+        if self.form.header is not None or not all(map(self.grammar.is_number, first.cells)):
+            return self.verdict.header
+        if self.form.n_rows is not None:
+            total = len(self.lines) + int(self.verdict.header)
+            if total in (self.form.n_rows, self.form.n_rows + 1):
+                return total == self.form.n_rows + 1
+        return self.verdict.header and agrees
+
+    def _change(self, first: Row, header: bool) -> None:
+        """Make a header of the first row after all, or a row of the header."""
+        self._choose(header)
+        d = len(self.columns.places)
+        if header:
+            del self.values[:d], self.lines[:1]
+            return
+        values, lines = self.values, self.lines
+        self.values, self.lines = array("d"), array("q")
+        self._add(first)
+        self.values.extend(values)
+        self.lines.extend(lines)
+
+    def _add(self, row: Row) -> None:
+        if len(row.cells) != self.width:
+            raise self._ragged(row)
+        cells = self.pick(row.cells)
+        bad = self.grammar.extend(self.values, cells)
+        self.lines.append(row.line)
+        if bad is not None:
+            number = len(self.lines)
+            if not any(cell.strip() for cell in row.cells):
+                raise DataError(
+                    f"{self.where}: row {number} (line {row.line}) has only empty cells; remove it."
+                )
+            raise DataError(
+                f"{self.where}: row {number} (line {row.line}), {self.columns.label(bad)} "
+                f"{self.grammar.complaint(cells[bad])}."
+            )
+
+    def _ragged(self, row: Row) -> DataError:
+        count, width = len(row.cells), self.width
+        have = f"{count} cell{'s' * (count != 1)}"
+        more = "; it ends with a separator" if count == width + 1 and not row.cells[-1] else ""
+        return DataError(
+            f"{self.where}: row {len(self.lines) + 1} (line {row.line}) has {have} where the first "
+            f"row has {width}{more}."
+        )
+
+
+def _refuse_columns(
+    sample: Sequence[Row], columns: Columns, width: int, grammar: Grammar, where: str
+) -> None:
+    """Refuse columns that hold not one number in the rows of the sample, but text, or nothing."""
+
+    def cells_of(place: int) -> list[str]:
+        return [row.cells[place].strip() for row in sample if place < len(row.cells)]
+
+    def is_empty(place: int) -> bool:
+        return not any(cells_of(place))
+
+    def holds_text(place: int) -> bool:
+        cells = cells_of(place)
+        return any(map(grammar.is_text, cells)) and not any(map(grammar.is_number, cells))
+
+    if not sample:
+        return
+    numeric = [place for place in range(width) if not is_empty(place) and not holds_text(place)]
+    empty = [j for j, place in enumerate(columns.places) if is_empty(place)]
+    if empty and numeric:
+        listed = ", ".join(columns.label(j) for j in empty[:10])
+        verb = "is" if len(empty) == 1 else "are"
+        them = "it" if len(empty) == 1 else "them"
+        how = f"leave {them} out with {option('columns', spans(numeric))}"
+        if not grammar.adjustable:
+            how = f"remove {them}"
+        raise DataError(f"{where}: {listed} {verb} empty; {how}.")
+    kinds = ["text" if holds_text(place) else "" for place in columns.places]
+    bad = next((j for j, text in enumerate(kinds) if text), None)
+    if bad is None:
+        return
+    place = columns.places[bad]
+    row, cell = next(
+        (i, row.cells[place].strip())
+        for i, row in enumerate(sample)
+        if place < len(row.cells) and grammar.is_text(row.cells[place])
+    )
+    at = f"row {row + 1}, line {sample[row].line}"
+    if advice := grammar.advice(cell):
+        raise DataError(
+            f"{where}: {columns.label(bad)} holds {shown(cell)} in {at}, not a number; {advice}."
+        )
+    if not grammar.adjustable:
+        raise DataError(
+            f"{where}: {columns.label(bad)} holds text, {shown(cell)} in {at}; remove it."
+        )
+    refuse_text(columns, kinds, numeric, where, f" (the first text is {shown(cell)} in {at})")
