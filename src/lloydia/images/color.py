@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.data.arrays import on_host
 from lloydia.images import curves, hues
 
 __all__ = ["SPACES", "Channel", "Space", "levels", "space"]
@@ -208,7 +209,7 @@ def checked(pixels: Any) -> NDArray:
     ValueError
         The shape or the type is another, or a float is not in [0, 1].
     """
-    pixels = np.asarray(pixels)
+    pixels = np.asarray(on_host(pixels))
     if pixels.ndim == 0 or pixels.shape[-1] != 3:
         raise ValueError(f"pixels of shape {pixels.shape} have no three channels: give (..., 3).")
     if pixels.dtype.kind == "f" and pixels.dtype.itemsize <= 8:

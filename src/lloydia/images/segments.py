@@ -262,7 +262,7 @@ def _flat(pixels: Any) -> tuple[Any, Any]:
     if 0 in shape:
         raise ValueError(f"the picture has no pixels: its shape is {shape}.")
     kind = str(pixels.dtype).removeprefix("torch.")
-    if kind not in ("uint8", "uint16", "float16", "bfloat16", "float32", "float64", ">u2"):
+    if kind not in ("uint8", "uint16", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(
             f"pixels of type {kind} are not known: use uint8, uint16 or floats in [0, 1]."
         )
@@ -271,8 +271,7 @@ def _flat(pixels: Any) -> tuple[Any, Any]:
         pixels = pixels.float() if kind in ("float16", "bfloat16") else pixels
         flat = pixels.contiguous().reshape(-1, channels)
     else:
-        native = pixels.dtype.newbyteorder("=")
-        flat = np.ascontiguousarray(pixels, dtype=native).reshape(-1, channels)
+        flat = np.ascontiguousarray(pixels).reshape(-1, channels)
     if "float" in kind and CHANNELS[channels] < channels:
         color.check_range(on_host(flat[:, -1]), "alphas")
     return pixels, flat

@@ -141,13 +141,14 @@ class Plan:
         (n, d), size = source.shape, source.dtype.itemsize
         clusters = purpose.n_clusters * purpose.of_cluster(d, n_threads)
         of_row = purpose.of_row(d * size, weighted)
-        left = source.memory - PROGRAM - clusters - of_row * n * purpose.keeps
+        left = source.memory - PROGRAM - clusters - of_row * n * purpose.keeps - source.overhead
         target = min(max(left // (4 * FLOW), SMALLEST), LARGEST)
         rows = min(source.block or max(target // (d * size), 1), n)
         n_blocks = -(-n // rows)
         n_rows, n_engines = (n, n_blocks) if purpose.keeps else (rows, 1)
         state = clusters + of_row * n_rows + (OWN + OWN_FEATURE * d) * n_engines
-        flow = FLOW * rows * d * size + 2 * source.at_once * d * source.raw.itemsize
+        reading = 2 * source.at_once * d * source.raw.itemsize + source.overhead
+        flow = FLOW * rows * d * size + reading
         needed = PROGRAM + state + flow
         if needed > source.memory:
             raise MemoryError(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from lloydia.data.arrow import Features, feature_names, features_of
+from lloydia.data.chunks.decoding import decoding_bytes, open_file
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 from lloydia.data.files import pyarrow_parquet
@@ -42,10 +43,14 @@ class Parquet(Chunks):
         self.files, self.buffer = files_of(path), MOST
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
+        # Bytes of the largest row group of each file.
+        self.largest: list[int] = []
         for number in range(len(self.files)):
             found = self._open(number).metadata
             self.groups += [(number, group) for group in range(found.num_row_groups)]
-            lengths += [found.row_group(group).num_rows for group in range(found.num_row_groups)]
+            row_groups = [found.row_group(group) for group in range(found.num_row_groups)]
+            lengths += [group.num_rows for group in row_groups]
+            self.largest.append(max((group.total_byte_size for group in row_groups), default=0))
         first = self._open(0).schema_arrow
         self.features = features_of(first, wanted, str(path), self._first_row)
         raw, columns = self.features.raw, self.features.columns
@@ -65,12 +70,10 @@ class Parquet(Chunks):
         return None
 
     def _open(self, number: int) -> Any:
-        import pyarrow as pa
-
         path = self.files[number]
         try:
-            return self.parquet.ParquetFile(path, buffer_size=self.buffer)
-        except (pa.ArrowException, OSError):
+            return open_file(self.parquet, path, self.buffer)
+        except _arrow_errors():
             raise DataError(f"{path} is damaged or not a Parquet file.") from None
 
     def _alike(self, number: int, first: Any, every: bool) -> Features:
@@ -116,9 +119,19 @@ class Parquet(Chunks):
 
     @property
     def at_once(self) -> int:
-        # And the bytes of every column that wait to be decoded.
-        waiting = self.buffer // self.raw.itemsize
-        return self.step + waiting
+        return self.step
+
+    @cached_property
+    def overhead(self) -> int:
+        # Of the file with the largest row group: others take less.
+        number, _ = max(enumerate(self.largest), key=lambda one: one[1])
+        if not self.largest[number]:
+            return 0
+        file, names = self._open(number), self.features.names
+        try:
+            return decoding_bytes(file, names, self.step, self.buffer)
+        except _arrow_errors():
+            raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
     def stamp(self) -> object:
         found = [file.stat() for file in self.files if file.exists()]
@@ -131,8 +144,6 @@ class Parquet(Chunks):
         return f"{several}row group {group + 1}" if len(self.groups) > 1 else ""
 
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        import pyarrow as pa
-
         opened, file = -1, None
         for i in range(piece, len(self.groups)):
             number, group = self.groups[i]
@@ -149,11 +160,17 @@ class Parquet(Chunks):
                     place = partial(self._place_in, int(self.edges[i]) + seen)
                     yield i, features.rows(batch, place)
                     seen += len(batch)
-            except (pa.ArrowException, OSError):
+            except _arrow_errors():
                 raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
     def _place_in(self, start: int, row: int) -> str:
         return f"{self.where}: {self.place(start + row)}"
+
+
+def _arrow_errors() -> tuple[type[Exception], ...]:
+    import pyarrow as pa
+
+    return pa.ArrowException, OSError
 
 
 def files_of(path: Path) -> list[Path]:

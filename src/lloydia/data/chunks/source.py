@@ -86,6 +86,11 @@ class Chunks(ABC):
     def at_once(self) -> int:
         """Rows that :meth:`read` gives at a time, at most."""
 
+    @property
+    def overhead(self) -> int:
+        """Bytes that reading takes beside what :meth:`read` gives."""
+        return 0
+
     def stamp(self) -> object:
         """Return something that differs once the source is written to, if that can be told."""
         return None
