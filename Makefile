@@ -10,9 +10,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 KERNELS := $(VENV)/kernels.stamp
 PACKAGE := $(VENV)/package.stamp
+DOCS := $(VENV)/docs.stamp
+
+# What the documentation's build writes among its sources.
+GENERATED := docs/gallery docs/api/generated docs/benchmarks/results docs/commands/reference docs/sg_execution_times.rst
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick gpu-tests lint package bench install clean
+.PHONY: help demo test quick gpu-tests lint package docs bench install clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +49,10 @@ package: $(PACKAGE) ## build the source distribution and the wheel into dist/, a
 	$(BIN)/sp-repo-review .
 	$(BIN)/zizmor --quiet --offline .github
 
+docs: $(DOCS) ## build the documentation into build/docs (ARGS="-D plot_gallery=0": without running the gallery)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs build/docs $(ARGS)
+	$(BIN)/python docs/links.py build/docs
+
 bench: $(STAMP) ## time against scikit-learn and other peers (ARGS=--save keeps the figures)
 	$(BIN)/lloydia bench peers $(ARGS)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
@@ -52,7 +60,7 @@ bench: $(STAMP) ## time against scikit-learn and other peers (ARGS=--save keeps 
 install: $(STAMP) ## make .venv with Lloydia, its extras and the developers' tools
 
 clean: ## remove everything that make made, .venv included
-	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(GENERATED) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml | $(BIN)/python
@@ -62,6 +70,10 @@ $(STAMP): pyproject.toml | $(BIN)/python
 
 $(PACKAGE): $(STAMP)
 	$(BIN)/python -m pip install --quiet --group package
+	@touch $@
+
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 # With a GPU the extra, else PyTorch's CPU build, whose kernels run in an interpreter.  A PyTorch that is
