@@ -217,3 +217,15 @@ def test_bombs(run, folder, photo, film, name, monkeypatch):
     assert "2 of 2 images were left out" in ran.err
     assert "allow_huge" not in ran.err
     assert run("quantize", name, "-k", 4, "--allow-huge").status == 0
+
+
+def test_all_files_appear_or_none(run, folder, photo, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lloydia.images.palettes._WRITERS", {".json": fail})
+    before = sorted(folder.iterdir())
+    ran = run("quantize", "photo.png", "-k", 3, "--palette", "p.json")
+    assert ran.status == 2
+    assert ran.err == "lloydia: no space left on device: p.json.\n"
+    assert sorted(folder.iterdir()) == before

@@ -186,3 +186,48 @@ def test_what_a_file_says_about_its_colours(run, folder, photo):
         "lloydia: warning: wide.jpg is without the gamma (gAMA) and the primaries (cHRM) of the "
         "picture, so its colours may look different: JPEG has no room for them, a .png has.\n"
     )
+
+
+@pytest.mark.parametrize("option", ["--out", "--boundaries"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("deep.jpg", "16 bits a channel need .png"), ("soft.bmp", "BMP has no transparency")],
+)
+def test_what_a_format_cannot_hold_is_refused_before_any_work(
+    run, folder, photo, option, name, says
+):
+    write(folder / "deep.png", photo.astype(np.uint16) * 257)
+    write(folder / "soft.png", photo, photo[..., 0])
+    before = sorted(folder.iterdir())
+    source = name[:4] + ".png"
+    ran = run("segment", source, "--labels", "labels.npy", option, name)
+    assert ran.status == 2
+    assert ran.err.startswith(f"lloydia: cannot write {name}: {says}")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_bmp_with_transparency_becomes_a_png(run, folder, photo):
+    y = np.arange(30, dtype=np.uint8)[:, np.newaxis].repeat(40, axis=1)
+    Image.fromarray(np.dstack([photo, y])).save(folder / "soft.tga")
+    (folder / "soft.tga").rename(folder / "soft.bmp")
+    ran = run("segment", "soft.bmp", "-k", 3)
+    assert (ran.status, ran.err) == (0, "")
+    np.testing.assert_array_equal(read(folder / "softCLUSTERIZED.png").alpha, y)
+
+
+def test_all_files_appear_or_none(run, folder, photo, monkeypatch):
+    from lloydia.images import files
+
+    saved, save = [], files.save
+
+    def fail(*args, **options):
+        saved.append(save(*args, **options))
+        if len(saved) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "save", fail)
+    before = sorted(folder.iterdir())
+    ran = run("segment", "photo.png", "--labels", "l.npy", "--boundaries", "b.png")
+    assert ran.status == 2
+    assert ran.err == "lloydia: no space left on device: b.png.\n"
+    assert sorted(folder.iterdir()) == before

@@ -309,3 +309,19 @@ def test_what_cannot_be_written(tmp_path, name):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         write(tmp_path / "none" / "a.png", RGB)
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "RGB"])
+def test_an_icon_is_of_the_mode_that_is_decoded(tmp_path, mode):
+    image = Image.fromarray(RGB).convert(mode)
+    pixels = np.asarray(image.convert("RGB"))
+    stream = io.BytesIO()
+    image.resize((16, 16), Image.Resampling.NEAREST).save(stream, "PNG")
+    data = stream.getvalue()
+    entry = b"icp4" + struct.pack(">I", len(data) + 8) + data
+    (tmp_path / "a.icns").write_bytes(b"icns" + struct.pack(">I", len(entry) + 8) + entry)
+    picture = read(tmp_path / "a.icns")
+    assert picture.pixels.dtype == np.uint8
+    assert set(map(tuple, np.broadcast_to(picture.pixels, (16, 16, 3)).reshape(-1, 3))) <= set(
+        map(tuple, pixels.reshape(-1, 3))
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, whole
-from lloydia.cli.pictures import AllowHuge, spelled
+from lloydia.cli.pictures import AllowHuge, reading
 from lloydia.cli.progress import bar, spinner
 from lloydia.cli.report import print_json, print_pairs
 
@@ -184,7 +185,7 @@ def _one(
     from lloydia.images.palettes import KINDS
 
     huge, film = method.allow_huge, None
-    with spelled():
+    with reading():
         if path.is_file():
             film = read_animation(path, allow_huge=huge)
         picture = Picture(film.pixels, info=film.info) if film else read(path, allow_huge=huge)
@@ -200,9 +201,10 @@ def _one(
     start = time.perf_counter()
     results = [reduce(part, k, **method.options()) for part in method.parts(pixels)]
     seconds = time.perf_counter() - start
-    _write(target, results, film, picture.info)
-    if palette is not None:
-        results[0].palette.write(palette, picture.info)
+    with ExitStack() as renames:
+        _write(target, results, film, picture.info, renames)
+        if palette is not None:
+            results[0].palette.write(palette, picture.info, renames)
     notes += sorted({result.note for result in results if result.note})
     likeness = _likeness(pixels, results)
     if likeness["psnr"] is None:
@@ -266,21 +268,23 @@ def _prepared(picture: Any, target: Path) -> tuple[NDArray, list[str]]:
     return pixels, notes
 
 
-def _write(target: Path, results: list[Any], film: Animation | None, info: Any) -> None:
+def _write(
+    target: Path, results: list[Any], film: Animation | None, info: Any, renames: ExitStack
+) -> None:
     import numpy as np
 
     from lloydia.images.indexed import write_gif, write_png
 
     palettes: list[Palette] = [result.palette for result in results]
     if target.suffix.lower() == ".png":
-        write_png(target, results[0].indices, palettes[0], info)
+        write_png(target, results[0].indices, palettes[0], info, renames)
         return
     indices = results[0].indices if len(results) == 1 else np.stack([r.indices for r in results])
     frames = indices.reshape(-1, *indices.shape[-2:])
     if film:
-        write_gif(target, frames, palettes, film.durations, film.loop, info)
+        write_gif(target, frames, palettes, film.durations, film.loop, info, renames)
     else:
-        write_gif(target, frames, palettes, info=info)
+        write_gif(target, frames, palettes, info=info, renames=renames)
 
 
 def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, real
-from lloydia.cli.pictures import AllowHuge, spelled
+from lloydia.cli.pictures import AllowHuge, reading
 from lloydia.cli.progress import fit_progress, spinner
 from lloydia.cli.report import print_clusters, sizes
 
@@ -98,22 +98,29 @@ class Outputs:
 
     def settle(self, image: Path, picture: Picture) -> Outputs:
         """Name what is not named, and refuse what could not be written, before any work is done."""
+        from lloydia.data.columns import DataError
         from lloydia.data.files import STANDARD_INPUT
         from lloydia.data.outputs import check_output
-        from lloydia.images.files import WRITABLE
+        from lloydia.images.files import WRITABLE, check_form
 
+        form = picture.pixels.dtype, picture.alpha is not None
         out = self.out or image.parent
         if out.is_dir():
             if str(image) in STANDARD_INPUT:
                 raise ValueError("an image on standard input has no name: give --out FILE.")
-            plain = image.suffix.lower() in WRITABLE and picture.pixels.dtype == "uint8"
-            out = out / f"{image.stem}CLUSTERIZED{image.suffix if plain else '.png'}"
+            out = out / f"{image.stem}CLUSTERIZED{image.suffix}"
+            try:
+                check_form(out, *form)
+            except DataError:
+                out = out.with_suffix(".png")
         known = {"out": WRITABLE, "labels": (".npy", ".png"), "boundaries": WRITABLE}
         settled, used = replace(self, out=out), [image]
         for field in fields(settled):
             if (path := getattr(settled, field.name)) is not None:
                 check_output(path, known[field.name], others=used)
                 used.append(path)
+                if field.name != "labels":
+                    check_form(path, *form)
         return settled
 
     def write(self, found: Segments, picture: Picture) -> None:
@@ -121,13 +128,14 @@ class Outputs:
         from lloydia.images.files import write
 
         assert self.out is not None  # since settle()
-        channels = picture.pixels.shape[2]
-        if self.labels:
-            _write_labels(self.labels, found)
-        write(self.out, found.image[..., :channels], picture.alpha, picture.info)
-        if self.boundaries:
-            drawn = _outlined(picture.pixels, found.labels)
-            write(self.boundaries, drawn, picture.alpha, picture.info)
+        image = found.image[..., : picture.pixels.shape[2]]
+        with ExitStack() as renames:
+            if self.labels:
+                _write_labels(self.labels, found, renames)
+            write(self.out, image, picture.alpha, picture.info, renames)
+            if self.boundaries:
+                drawn = _outlined(picture.pixels, found.labels)
+                write(self.boundaries, drawn, picture.alpha, picture.info, renames)
 
 
 def displayed(_: type, tokens: Sequence[Any]) -> bool:
@@ -185,7 +193,7 @@ def segment(
     from lloydia.images.files import read
 
     space(mode)  # an unknown one is refused before anything is read
-    with spinner(f"reading {image}"), spelled():
+    with spinner(f"reading {image}"), reading():
         picture = read(image, allow_huge=allow_huge)
     if picture.note:
         warnings.warn(picture.note, stacklevel=2)
@@ -243,7 +251,7 @@ def _bytes(values: NDArray) -> NDArray:
     return np.repeat(eight.reshape(*values.shape[:2], 1), 3, axis=-1)
 
 
-def _write_labels(path: Path, found: Segments) -> None:
+def _write_labels(path: Path, found: Segments, renames: ExitStack) -> None:
     import numpy as np
 
     from lloydia.data.outputs import write_table, writing
@@ -253,9 +261,10 @@ def _write_labels(path: Path, found: Segments) -> None:
     if path.suffix.lower() == ".png":
         if k > 1 << 16:
             raise ValueError(f"{k:,} segments are more than a .png has levels: name {path} .npy.")
-        write(path, found.labels.astype(np.uint8 if k <= 256 else np.uint16))
+        labels = found.labels.astype(np.uint8 if k <= 256 else np.uint16)
+        write(path, labels, renames=renames)
         return
-    with ExitStack() as renames, writing(path, renames) as to:
+    with writing(path, renames) as to:
         write_table(to, found.labels, ["label"], ".npy")
 
 

@@ -27,7 +27,7 @@ from lloydia.images import colorimetry, deep
 from lloydia.images.decoding import check_size, sound
 from lloydia.images.embedding import save
 
-__all__ = ["WRITABLE", "Picture", "read", "write"]
+__all__ = ["WRITABLE", "Picture", "check_form", "read", "write"]
 
 # By extension: what Pillow calls the format, and what it is asked for.  A JPEG keeps its colours
 # at full resolution: flat segments have sharp edges.
@@ -121,11 +121,37 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
     return Picture(pixels, alpha, f"{where} {told}." if told else None, info)
 
 
+def check_form(path: str | Path, dtype: np.dtype, transparent: bool) -> None:
+    """Refuse a file whose format, by its extension, cannot hold such pixels.
+
+    Parameters
+    ----------
+    path : str or Path
+    dtype : dtype
+        uint8 or uint16.
+    transparent : bool
+
+    Raises
+    ------
+    DataError
+        The extension is unknown, or the format has no transparency or no 16 bits a channel.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise DataError(f"cannot write {path}: its extension must be one of {', '.join(WRITABLE)}.")
+    form, _ = _FORMATS[path.suffix.lower()]
+    if transparent and form in _OPAQUE:
+        raise DataError(f"cannot write {path}: {form} has no transparency; name it .png.")
+    if dtype == np.uint16 and form != "PNG":
+        raise DataError(f"cannot write {path}: 16 bits a channel need .png.")
+
+
 def write(
     path: str | Path,
     pixels: NDArray[Any],
     alpha: NDArray[Any] | None = None,
     info: Mapping[str, Any] | None = None,
+    renames: ExitStack | None = None,
 ) -> None:
     """Write an image; the file appears whole or not at all.
 
@@ -137,32 +163,29 @@ def write(
     alpha : ndarray of the same type, shape (height, width), or None
     info : mapping or None
         As in :class:`Picture`.
+    renames : ExitStack or None
+        The file appears when it closes; None: at once.
 
     Raises
     ------
     DataError
-        The extension is unknown, or the format has no transparency or no 16 bits a channel.
+        As :func:`check_form`.
     OSError
         The file cannot be written.
     """
-    path = Path(path)
-    if path.suffix.lower() not in _FORMATS:
-        raise DataError(f"cannot write {path}: its extension must be one of {', '.join(WRITABLE)}.")
+    check_form(path, pixels.dtype, alpha is not None)
+    path, found = Path(path), info or {}
     form, options = _FORMATS[path.suffix.lower()]
     samples = pixels.reshape(*pixels.shape[:2], -1)
     if alpha is not None:
-        if form in _OPAQUE:
-            raise DataError(f"cannot write {path}: {form} has no transparency; name it .png.")
         samples = np.dstack([samples, alpha])
-    if samples.dtype == np.uint16 and form != "PNG":
-        raise DataError(f"cannot write {path}: 16 bits a channel need .png.")
-    with ExitStack() as renames, writing(path, renames) as to:
+    with ExitStack() as own, writing(path, renames or own) as to:
         if samples.dtype == np.uint16:
-            deep.write(to, samples, colorimetry.kept(info or {}, form, samples.shape[2] < 3, path))
+            deep.write(to, samples, colorimetry.kept(found, form, samples.shape[2] < 3, path))
         else:
             flat = samples[..., 0] if samples.shape[2] == 1 else samples
             image = Image.fromarray(np.ascontiguousarray(flat))
-            save(image, to, form, info or {}, path, **options)
+            save(image, to, form, found, path, **options)
 
 
 def _pages(image: Image.Image) -> str | None:
@@ -177,10 +200,10 @@ def _samples(
     image: Image.Image, where: str, info: dict[str, Any]
 ) -> tuple[NDArray[Any], str | None, dict[str, Any]]:
     """Return the upright samples, shape (height, width, 1 to 4), a note, and their colours."""
-    mode, note = image.mode, None
-    if "16" in (deep.rawmode(image) or ""):
-        note = "has 16 bits a channel, of which 8 are read"
+    deeper = "16" in (deep.rawmode(image) or "")
+    note = "has 16 bits a channel, of which 8 are read" if deeper else None
     image = ImageOps.exif_transpose(image)
+    mode = image.mode  # of an icon it is known when it is decoded
     if mode.startswith(("I", "F")):
         key = image.info.get("transparency")
         return _integers(np.asarray(image), where, key), None, info

@@ -100,7 +100,11 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
 
 
 def write_png(
-    path: Path, indices: NDArray[np.uint8], palette: Palette, info: Mapping[str, Any]
+    path: Path,
+    indices: NDArray[np.uint8],
+    palette: Palette,
+    info: Mapping[str, Any],
+    renames: ExitStack | None = None,
 ) -> None:
     """Write an indexed PNG, 1 to 8 bits a pixel.
 
@@ -112,6 +116,8 @@ def write_png(
         At most 256 colours; with 16 bits they are rounded to 8.
     info : mapping
         As in :class:`lloydia.images.files.Picture`.
+    renames
+        As for :func:`lloydia.images.files.write`.
 
     Raises
     ------
@@ -122,7 +128,7 @@ def write_png(
     options: dict[str, Any] = {}
     if palette.alpha is not None:
         options["transparency"] = table[:, 3].tobytes()
-    with ExitStack() as renames, writing(path, renames) as to:
+    with ExitStack() as own, writing(path, renames or own) as to:
         save(_image(indices, table), to, "PNG", info, path, optimize=True, **options)
 
 
@@ -133,6 +139,7 @@ def write_gif(
     durations: Sequence[int] = (0,),
     loop: int | None = None,
     info: Mapping[str, Any] | None = None,
+    renames: ExitStack | None = None,
 ) -> None:
     """Write a GIF.
 
@@ -146,6 +153,8 @@ def write_gif(
         As in :class:`Animation`.
     info : mapping or None
         As in :class:`lloydia.images.files.Picture`.
+    renames
+        As for :func:`lloydia.images.files.write`.
 
     Raises
     ------
@@ -171,7 +180,7 @@ def write_gif(
             image.info["transparency"] = spare
     if len(images) == 1 and hidden[0] is not None:
         options["transparency"] = hidden[0]
-    with ExitStack() as renames, writing(path, renames) as to:
+    with ExitStack() as own, writing(path, renames or own) as to:
         save(images[0], to, "GIF", info or {}, path, **options)
 
 

@@ -65,7 +65,12 @@ class Palette:
         colors, full = np.column_stack(parts), levels(self.colors.dtype)
         return np.rint(colors * (255 / full)).astype(np.uint8)
 
-    def write(self, path: str | Path, info: Mapping[str, Any] | None = None) -> None:
+    def write(
+        self,
+        path: str | Path,
+        info: Mapping[str, Any] | None = None,
+        renames: ExitStack | None = None,
+    ) -> None:
         """Write the palette; the extension says how (see :mod:`lloydia.images.palettes`).
 
         Parameters
@@ -75,6 +80,8 @@ class Palette:
             What the picture's file says about its colours, as in
             :class:`lloydia.images.files.Picture`.  A .png keeps it; the others have no room for it,
             of which a warning is given.
+        renames
+            As for :func:`lloydia.images.files.write`.
 
         Raises
         ------
@@ -89,7 +96,7 @@ class Palette:
             raise DataError(
                 f"cannot write {path}: its extension must be one of {', '.join(KINDS)}."
             )
-        with ExitStack() as renames, writing(path, renames) as to:
+        with ExitStack() as own, writing(path, renames or own) as to:
             from lloydia.images.colorimetry import kept
             from lloydia.images.embedding import save
 
