@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
 import zlib
 
@@ -12,7 +11,6 @@ from PIL import Image, PngImagePlugin
 
 from lloydia.data.chunks import memory
 from lloydia.data.columns import DataError
-from lloydia.images.decoding import HugeImageError
 from lloydia.images.files import read
 from lloydia.images.indexed import read_animation, write_gif
 from lloydia.images.quantization import quantize
@@ -34,14 +32,13 @@ def test_the_pixels_of_all_frames_are_counted_first(tmp_path):
     data = gif_of_dots(2000, 5000, 5000)
     assert len(data) < 50_000
     (tmp_path / "a.gif").write_bytes(data)
-    with pytest.raises(HugeImageError) as raised:
+    with pytest.raises(DataError) as raised:
         read_animation(tmp_path / "a.gif")
     assert str(raised.value) == (
         f"{tmp_path / 'a.gif'} has 2,000 frames of 5,000 x 5,000 pixels, 50,000,000,000 in all, "
         "more than 268,435,455, the limit that guards against files made to fill the memory; "
         "about 1.20 TB are needed; allow_huge=True reads it."
     )
-    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 @pytest.fixture
@@ -54,7 +51,7 @@ def film(tmp_path):
 
 def test_the_limit_of_frames_is_lifted(tmp_path, film, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4 * 12 * 14 // 3 - 1)
-    with pytest.raises(HugeImageError, match="has 4 frames of 14 x 12 pixels, 672 in all"):
+    with pytest.raises(DataError, match="has 4 frames of 14 x 12 pixels, 672 in all"):
         read_animation(tmp_path / "film.gif")
     back = read_animation(tmp_path / "film.gif", allow_huge=True)
     np.testing.assert_array_equal(back.pixels, film)
@@ -65,9 +62,9 @@ def test_the_limit_of_frames_is_lifted(tmp_path, film, monkeypatch):
 def test_what_is_needed_must_be_free(tmp_path, film, monkeypatch):
     Image.fromarray(RGB).save(tmp_path / "a.png")
     monkeypatch.setattr(memory, "available", lambda: 6000)
-    with pytest.raises(HugeImageError, match=r"has 168 pixels; about 7 kB are needed, 6 kB are fr"):
+    with pytest.raises(DataError, match=r"has 168 pixels; about 7 kB are needed, 6 kB are fr"):
         read(tmp_path / "a.png")
-    with pytest.raises(HugeImageError, match=r"672 in all; about 16 kB are needed, 6 kB are free"):
+    with pytest.raises(DataError, match=r"672 in all; about 16 kB are needed, 6 kB are free"):
         read_animation(tmp_path / "film.gif")
     assert read(tmp_path / "a.png", allow_huge=True).pixels.shape == RGB.shape
     assert read_animation(tmp_path / "film.gif", allow_huge=True) is not None
@@ -102,7 +99,7 @@ def test_texts_and_profiles_that_expand(tmp_path, name):
     put = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     (tmp_path / "bomb.png").write_bytes(data[:33] + put + data[33:])
     before = PngImagePlugin.MAX_TEXT_CHUNK
-    with pytest.raises(HugeImageError, match="expands to more than 1,048,576 bytes"):
+    with pytest.raises(DataError, match="expands to more than 1,048,576 bytes"):
         read(tmp_path / "bomb.png")
     picture = read(tmp_path / "bomb.png", allow_huge=True)
     np.testing.assert_array_equal(picture.pixels, RGB)

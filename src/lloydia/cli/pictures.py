@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from cyclopts import Parameter
 
 from lloydia.cli.options import READING
 
-__all__ = ["AllowHuge", "reading"]
+__all__ = ["AllowHuge", "decoders_silent"]
 
 STANDARD_ERROR = 2
 
@@ -28,31 +29,13 @@ AllowHuge = Annotated[
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Have an error about a picture be one sentence that names options, not parameters.
+def decoders_silent() -> Iterator[None]:
+    """Keep what decoders write about damaged files away from standard error.
 
-    Raises
-    ------
-    DataError
-        As within.
+    Pillow logs it.  libtiff writes to the file descriptor; what Python writes within goes to a copy
+    of that.
     """
-    from lloydia.data.columns import DataError
-    from lloydia.images.decoding import HugeImageError
-
-    try:
-        with _decoders_silent():
-            yield
-    except HugeImageError as error:
-        raise DataError(f"{error.args[0]}; --allow-huge reads it.") from None
-
-
-@contextmanager
-def _decoders_silent() -> Iterator[None]:
-    """Keep what libtiff writes about damaged files away from standard error.
-
-    It writes to the file descriptor, where this process has nothing but standard error; what
-    Python writes within goes to a copy of it.
-    """
+    logging.getLogger("PIL").addHandler(logging.NullHandler())
     try:
         direct = sys.stderr.fileno() == STANDARD_ERROR
         copy = os.dup(STANDARD_ERROR) if direct else -1
@@ -61,7 +44,9 @@ def _decoders_silent() -> Iterator[None]:
     if not direct:
         yield
         return
-    with open(copy, "w", buffering=1, encoding=sys.stderr.encoding) as stream:
+    with open(
+        copy, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace"
+    ) as stream:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, STANDARD_ERROR)
         os.close(nowhere)

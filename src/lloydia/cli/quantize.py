@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, whole
-from lloydia.cli.pictures import AllowHuge, reading
+from lloydia.cli.pictures import AllowHuge, decoders_silent
 from lloydia.cli.progress import bar, spinner
 from lloydia.cli.report import print_json, print_pairs
 
@@ -185,7 +185,7 @@ def _one(
     from lloydia.images.palettes import KINDS
 
     huge, film = method.allow_huge, None
-    with reading():
+    with decoders_silent():
         if path.is_file():
             film = read_animation(path, allow_huge=huge)
         picture = Picture(film.pixels, info=film.info) if film else read(path, allow_huge=huge)

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, real
-from lloydia.cli.pictures import AllowHuge, reading
+from lloydia.cli.pictures import AllowHuge, decoders_silent
 from lloydia.cli.progress import fit_progress, spinner
 from lloydia.cli.report import print_clusters, sizes
 
@@ -193,7 +193,7 @@ def segment(
     from lloydia.images.files import read
 
     space(mode)  # an unknown one is refused before anything is read
-    with spinner(f"reading {image}"), reading():
+    with spinner(f"reading {image}"), decoders_silent():
         picture = read(image, allow_huge=allow_huge)
     if picture.note:
         warnings.warn(picture.note, stacklevel=2)

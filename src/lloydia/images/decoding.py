@@ -19,8 +19,9 @@ from PIL import Image, PngImagePlugin, UnidentifiedImageError
 from lloydia.data.columns import DataError
 from lloydia.data.files import DAMAGE
 from lloydia.imports import load
+from lloydia.spelling import option
 
-__all__ = ["FRAMES", "HugeImageError", "check_size", "sound"]
+__all__ = ["FRAMES", "check_size", "sound"]
 
 FRAMES = 3  # times the limit of one picture
 # Bytes a pixel, of one picture and of frames, at the peak of `lloydia quantize`, measured.
@@ -29,13 +30,6 @@ ONE, EACH = 40, 24
 # What Pillow raises beside on bytes that are no sound image.
 _DAMAGE = (*DAMAGE, IndexError, AttributeError, ZeroDivisionError, AssertionError)
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-
-
-class HugeImageError(DataError):
-    """An image that is too large unless it is allowed; the argument is why, without the advice."""
-
-    def __str__(self) -> str:
-        return f"{self.args[0]}; allow_huge=True reads it."
 
 
 def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
@@ -52,7 +46,7 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
 
     Raises
     ------
-    HugeImageError
+    DataError
         There are more pixels than the limit, or than fit the memory.
     """
     width, height = size
@@ -68,7 +62,7 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
     with suppress(ValueError):  # a system that does not say what is free
         free = memory.available()
     if needed > free:
-        raise HugeImageError(
+        raise _huge(
             f"{what}; about {memory.spell(needed)} are needed, {memory.spell(free)} are free"
         )
 
@@ -103,7 +97,7 @@ def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
         raise DataError(f"{where} {what}.") from None
     except _DAMAGE as error:
         if "MAX_TEXT" in str(error):
-            raise HugeImageError(
+            raise _huge(
                 f"{where} has a text or a colour profile that expands to more than "
                 f"{limits[1]:,} bytes, the limit that guards against files made to fill the memory"
             ) from None
@@ -117,7 +111,7 @@ def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
         ) = limits
 
 
-def _too_many_pixels(where: str, words: str) -> HugeImageError:
+def _too_many_pixels(where: str, words: str) -> DataError:
     """Return the error for what Pillow says of a picture beyond its limit."""
     limit = Image.MAX_IMAGE_PIXELS or 0
     found = re.search(r"\((\d+) pixels\)", words)
@@ -125,9 +119,13 @@ def _too_many_pixels(where: str, words: str) -> HugeImageError:
     return _beyond(f"{where} has {n_pixels:,} pixels", limit, n_pixels * ONE)
 
 
-def _beyond(what: str, limit: int, needed: int) -> HugeImageError:
+def _beyond(what: str, limit: int, needed: int) -> DataError:
     spelled = load("lloydia.data.chunks.memory").spell(needed)
-    return HugeImageError(
+    return _huge(
         f"{what}, more than {limit:,}, the limit that guards against files made to fill the "
         f"memory; about {spelled} are needed"
     )
+
+
+def _huge(what: str) -> DataError:
+    return DataError(f"{what}; {option('allow_huge', True)} reads it.")
