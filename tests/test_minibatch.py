@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 import sklearn.cluster
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, MiniBatchKMeans
 from table import INITS, blobs, start_of, weights_of
@@ -209,3 +211,18 @@ def test_what_a_fit_of_batches_has_not():
     model = MiniBatchKMeans()
     assert not hasattr(model, "set_callbacks")
     assert not hasattr(model, "resume")
+
+
+@pytest.mark.parametrize("options", [{}, {"compute_labels": False}])
+def test_fewer_clusters_than_asked_for_are_warned_of(options):
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    for fit in ("fit", "partial_fit"):
+        model = MiniBatchKMeans(3, random_state=0, **options)
+        with pytest.warns(
+            ConvergenceWarning, match=r"clusters \(2\) found smaller .* \(3\)"
+        ) as seen:
+            getattr(model, fit)(X)
+        assert seen[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            getattr(MiniBatchKMeans(2, random_state=0, **options), fit)(X)

@@ -19,7 +19,14 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import choose, lanes, together
 from lloydia.backends.engine import Engine
-from lloydia.data.arrays import ROWS, array_of, check_weights, home_of, on_host, rows_on_host
+from lloydia.data.arrays import (
+    ROWS,
+    check_weights,
+    home_of,
+    on_host,
+    real_numbers,
+    rows_on_host,
+)
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
@@ -284,7 +291,7 @@ def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:
     """Return an array with a part for each member, on the host, or None where there is none."""
     if values is None:
         return None
-    array = array_of(name, on_host(values))
+    array = real_numbers(name, values, "centres" if name == "init" else "weights")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape} and must have {shape}.")
     return array

@@ -38,10 +38,18 @@ class Centers:
     values : ndarray of shape (k, d)
     counts : ndarray of shape (k,), float64
         The weight of the rows that made each.
+    since : int
+        Rows since centres were last looked for that few rows made.
     """
 
     values: NDArray
     counts: NDArray[np.float64]
+    since: int = 0
+
+    @property
+    def n_distinct(self) -> int:
+        """How many centres differ from each other: of equal ones only the first gets rows."""
+        return len(np.unique(self.values, axis=0))
 
 
 class Draw:
@@ -117,7 +125,8 @@ def stepped(
         moved = old * counts[:, None] + means * fresh[:, None]
         moved = (moved / sums[:, None]).astype(old.dtype)
     assert report.inertia is not None
-    return Centers(np.where(fresh[:, None] > 0, moved, old), sums), float(report.inertia)
+    values = np.where(fresh[:, None] > 0, moved, old)
+    return Centers(values, sums, centers.since + engine.n_samples), float(report.inertia)
 
 
 def reassigned(

@@ -6,15 +6,17 @@ computed before someone asks.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lloydia.data.arrays import on_host, rows_on_host
+from lloydia.data.arrays import rows_on_host
+from lloydia.data.collections import undeclared
 from lloydia.data.device_arrays import center_dtype
-from lloydia.estimator import BaseKMeans
+from lloydia.estimator import BaseKMeans, check_width
 from lloydia.imports import load
 
 __all__ = ["blockwise"]
@@ -45,11 +47,13 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
     framed = hasattr(X, "columns")
     like = X._meta if framed else np.empty((0, X.shape[1]))
     validate_data(model, like, reset=False, skip_check_array=True)
+    centers = model._fitted_centers()
+    check_width(centers, X.shape[1])
     empty: NDArray = np.empty(0, np.int32)
     if method == "transform":
         kind = rows_on_host(X._meta) if framed else X
-        empty = np.empty((0, len(model.cluster_centers_)), center_dtype(kind))
-    options = {"model": light(model), "method": method, "empty": empty, "meta": empty}
+        empty = np.empty((0, len(centers)), center_dtype(kind))
+    options = {"model": light(model, centers), "method": method, "empty": empty, "meta": empty}
     if framed:
         return X.map_partitions(of_block, **options)
     columns = [(n,) for n in empty.shape[1:]]
@@ -58,14 +62,11 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
     return X.map_blocks(of_block, **options, chunks=(X.chunks[0], *columns), drop_axis=gone)
 
 
-def light(model: BaseKMeans) -> BaseKMeans:
+def light(model: BaseKMeans, centers: NDArray) -> BaseKMeans:
     """Return an estimator with what its blocks need: the centres, and threads for one block."""
     KMeans = load("lloydia.kmeans").KMeans
     own = KMeans(model.n_clusters, device=model.device, n_threads=model.n_threads or 1)
-    own.cluster_centers_ = on_host(model.cluster_centers_)
-    own.n_features_in_ = model.n_features_in_
-    if hasattr(model, "feature_names_in_"):
-        own.feature_names_in_ = model.feature_names_in_
+    vars(own).update(model._features(), cluster_centers_=centers)
     return own
 
 
@@ -78,10 +79,14 @@ def of_block(
     partition_info: Any = None,
 ) -> Any:
     """Return it for one block; Dask tells of an array's in `block_info`, of a frame's otherwise."""
+    number = block_info[0]["chunk-location"][0] if block_info else partition_info["number"]
+    if block_info:
+        first, end = block_info[0]["array-location"][0]
+        if not math.isnan(end - first) and end - first != block.shape[0]:
+            raise ValueError(undeclared(number, "rows", block.shape[0], end - first))
     if block.shape[0] == 0:
         return empty
     try:
         return getattr(model, method)(block)
     except ValueError as error:
-        number = block_info[0]["chunk-location"][0] if block_info else partition_info["number"]
         raise ValueError(f"Partition {number} of X: {error}") from None

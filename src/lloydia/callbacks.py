@@ -151,6 +151,8 @@ class Tasks:
     n_runs, max_iter : int
     home : callable
         Brings the engine's arrays to the library and device of X.
+    features : dict
+        The attributes that describe the features of X, for a callback's `fitted_estimator`.
 
     Attributes
     ----------
@@ -170,8 +172,12 @@ class Tasks:
         n_runs: int,
         max_iter: int,
         home: Callable[[Any], Any],
+        features: dict[str, Any],
     ) -> None:
         self.estimator, self.engine, self.home = estimator, engine, home
+        # scikit-learn copies the estimator, which may have names of features from an earlier fit.
+        earlier = {"feature_names_in_": None} if hasattr(estimator, "feature_names_in_") else {}
+        self.features = earlier | features
         self.max_iter, self.n_runs = max_iter, n_runs
         metadata = None if weights is None else {"sample_weight": weights}
         self.data = {"estimator": estimator, "X": X, "metadata": metadata}
@@ -225,4 +231,4 @@ class Tasks:
 
     def _attributes(self) -> dict[str, Any]:
         centers = self.home(deepcopy(self.engine.centers()))
-        return {"cluster_centers_": centers, "_n_features_out": len(centers)}
+        return {**self.features, "cluster_centers_": centers, "_n_features_out": len(centers)}

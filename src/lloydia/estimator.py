@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,6 +29,7 @@ from lloydia.data.arrays import (
     refuse_path,
     rows_on_host,
 )
+from lloydia.data.centers import TABLE, dense, in_order_of
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions, is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
@@ -36,9 +38,12 @@ from lloydia.data.frames import is_frame, read_frame
 from lloydia.imports import load
 from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
-from lloydia.seeding.given import checked, fits
+from lloydia.seeding.given import called, checked, fits
 
-__all__ = ["BaseKMeans", "weights_beside"]
+__all__ = ["BaseKMeans", "check_width", "warn_of_fewer", "weights_beside"]
+
+# What a fit learns from X itself; scikit-learn's validation sets both.
+FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def weights_beside(X: Any, sample_weight: Any) -> Any:
@@ -46,6 +51,29 @@ def weights_beside(X: Any, sample_weight: Any) -> Any:
     if isinstance(X, Partitions):
         return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
     return check_weights(sample_weight, X.shape[0])
+
+
+def check_width(centers: NDArray, n_features: int) -> None:
+    """Refuse rows of another number of features than the fitted centres."""
+    if centers.shape[1] != n_features:
+        raise ValueError(
+            f"X has {n_features} features and cluster_centers_ has {centers.shape[1]}: they must "
+            "agree."
+        )
+
+
+def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
+    """Warn, in scikit-learn's words, where a fit found fewer clusters than it was asked for.
+
+    `stacklevel` is what the caller would give to :func:`warnings.warn`.
+    """
+    if found < n_clusters:
+        warnings.warn(
+            f"Number of distinct clusters ({found}) found smaller than n_clusters ({n_clusters}). "
+            "Possibly due to duplicate points in X.",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -100,8 +128,9 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             return load("lloydia.blockwise").blockwise(self, X, "transform")
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
-        centers = on_host(self.cluster_centers_)
+        centers = self._fitted_centers()
         X = self._check_rows(X, reset=False, a_row=8 * len(centers))
+        check_width(centers, X.shape[1])
         engine = choose(self.device, X, None, self.n_threads)
         check_range(engine, None, centers)
         return home(engine.distances(centers))
@@ -138,6 +167,34 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             for name, x in state.items()
             if not is_collection(x)
         }
+
+    # -- the result, as a whole ----------------------------------------------------------------
+
+    def _draft(self) -> Self:
+        """Return an estimator with these parameters that knows no features.
+
+        A fit checks its rows with the draft, so that this estimator keeps its features until the
+        fit has a result.
+        """
+        draft = object.__new__(type(self))
+        draft.__dict__ = self._without(FEATURES)
+        return draft
+
+    def _features(self) -> dict[str, Any]:
+        """Return the number of features, and their names where they have any."""
+        return {name: vars(self)[name] for name in FEATURES if name in vars(self)}
+
+    def _replace_result(self, result: dict[str, Any]) -> None:
+        """Set the attributes of a result in one step.
+
+        An interrupt leaves the old result or the new one.  Attributes that not every fit has do
+        not outlive their fit.
+        """
+        kept = self._without((*FEATURES, "labels_", "inertia_", "inertia_history_"))
+        self.__dict__ = kept | result
+
+    def _without(self, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in names}
 
     # -- rows and starts ---------------------------------------------------------------------
 
@@ -186,7 +243,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             )
         if there and fits(init, X, self.n_clusters):
             return init, 1
-        return checked(init, X, self.n_clusters), 1
+        return self._checked(init, X), 1
+
+    def _checked(self, init: Any, X: Any) -> NDArray:
+        names = getattr(self, "feature_names_in_", None)
+        return checked(init, X, self.n_clusters, names)
 
     def _seed(
         self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState | None
@@ -195,22 +256,40 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             assert random_state is not None
             centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
         elif callable(init):
-            centers = checked(
-                init(X, self.n_clusters, random_state=random_state), X, self.n_clusters
-            )
+            centers = self._checked(called(init, X, self.n_clusters, random_state), X)
         else:
             centers = init
         if self.verbose:
             print("Initialization complete")
         return centers
 
+    def _fitted_centers(self) -> NDArray:
+        """Return the fitted centres on the host as engines take them, wherever they came from.
+
+        Raises
+        ------
+        ValueError
+            Somebody set or forged them: they are no finite real numbers, or no table.
+        """
+        name, centers = "cluster_centers_", self.cluster_centers_
+        names = getattr(self, "feature_names_in_", None)
+        centers, own = dense(name, centers)
+        if 0 in centers.shape:
+            raise ValueError(f"{name} {TABLE.format(shape=centers.shape)}")
+        dtype = np.dtype(np.float32 if centers.dtype == np.float32 else np.float64)
+        centers = np.ascontiguousarray(in_order_of(names, name, centers, own), dtype=dtype)
+        if not np.isfinite(centers).all():
+            raise ValueError(f"{name} holds NaN or infinity: fit anew, or set finite centres.")
+        return centers
+
     def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
         """Return an engine that holds X, assigned to the fitted centres."""
         check_is_fitted(self)
         check_threads(self.n_threads)
+        centers = self._fitted_centers()
         X = self._check_rows(X, reset=False)
+        check_width(centers, X.shape[1])
         weights = weights_beside(X, sample_weight)
-        centers = on_host(self.cluster_centers_)
         if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.
             X = X.double() if on_gpu(X) else X.astype(np.float64)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from lloydia.backends import choose
-from lloydia.data.arrays import ROWS, array_of, home_of, on_host, refuse_path, rows_on_host
+from lloydia.data.arrays import ROWS, home_of, on_host, refuse_path, rows_on_host
+from lloydia.data.centers import dense, in_order_of, opened
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
@@ -138,7 +137,8 @@ def assign(
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_samples, n_features)
-    centers : array-like or sparse matrix of shape (n_clusters, n_features)
+    centers : array-like, sparse matrix or data frame of shape (n_clusters, n_features)
+        The columns of a data frame are matched by name, if X is one too.
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
@@ -149,16 +149,9 @@ def assign(
     inertia : float
         Sum of the squared distances to them.
     """
-    home = home_of(X)
-    X = _check_rows(X)
-    centers = centers.toarray() if sp.issparse(centers) else on_host(centers)
-    if isinstance(centers, list | tuple | np.matrix):
-        centers = array_of("centers", centers)
-    if np.ndim(centers) != 2:
-        raise ValueError(
-            f"centers has shape {np.shape(centers)} and must be (n_clusters, n_features): a row of "
-            "features for each."
-        )
+    home, (rows, names) = home_of(X), opened(X)
+    X = _check_rows(rows)
+    centers = in_order_of(names, "centers", *dense("centers", centers))
     centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")
     if centers.shape[1] != X.shape[1]:
         raise ValueError(

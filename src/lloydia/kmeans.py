@@ -9,15 +9,15 @@ from contextlib import nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from lloydia.backends import choose, one_gpu, telling
 from lloydia.backends.engine import Engine, Report
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
 from lloydia.data.chunks.source import Chunks
+from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
-from lloydia.estimator import BaseKMeans, weights_beside
+from lloydia.estimator import BaseKMeans, warn_of_fewer, weights_beside
 from lloydia.imports import load, loaded
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
@@ -227,14 +227,14 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
                 engine, self.init, algorithm=self.algorithm, rule=self._rule(engine),
                 max_iter=self.max_iter, empty=self.empty,
             )  # fmt: skip
-            self.n_features_in_ = X.shape[1]
+            features = {"n_features_in_": X.shape[1]}
             # Tensors on the device of X, as X is one.
-            self._keep(best, engine, lambda values: values, history=False)
-            self.seconds_seeding_ = 0.0
+            self._keep(best, engine, lambda values: values, features, 0.0)
             return self
         check_parameters(self)
         home = home_of(X)
-        X = self._check_rows(X, reset=True)
+        draft = self._draft()
+        X = draft._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weights = weights_beside(X, sample_weight)
@@ -243,15 +243,18 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         # A start that is on a GPU stays there, unless somebody may want to keep it.
         kept = self._left_off is not None or hasattr(self, "_skl_callbacks")
         there = weights is None and not kept and one_gpu(self.device, X)
-        init, n_init = self._starts(X, there)
+        init, n_init = draft._starts(X, there)
         with telling(print) if self.verbose else nullcontext():
             engine = choose(self.device, X, weights, self.n_threads)
         # What draws or calls for a start is not to do so for rows that are refused.
         drawn = isinstance(init, str) or callable(init)
         check_range(engine, weights, init, later=not drawn)
         rule = self._rule(engine)
-        tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home)
+        features = draft._features()
+        tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home, features)
         progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
+        for centers in progress.centers_so_far():
+            check_range(engine, weights, centers)
         seconds_seeding = 0.0
         for number in progress.left(n_init):
             began = time.perf_counter()
@@ -259,7 +262,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
                 centers = progress.halts[number].used
             else:
                 random_state = progress.random_state if drawn else None
-                centers = self._seed(engine, home(X), init, random_state)
+                centers = draft._seed(engine, home(X), init, random_state)
                 if callable(init):
                     check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began
@@ -271,8 +274,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             if stopped:
                 break
         best = progress.end()
-        self._keep(best, engine, home, history=bool(best.history))
-        self.seconds_seeding_ = seconds_seeding
+        self._keep(best, engine, home, features, seconds_seeding)
         if own and there and not tasks.active:
             load(AGAIN).remember(self, X, sample_weight, engine)
         self._left_off = None
@@ -326,6 +328,12 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         >>> kmeans.set_params(max_iter=1000).fit(X)  # the same X  # doctest: +SKIP
         """
         snapshot = load("lloydia.data.checkpoints").load_snapshot(path)
+        wanted = set(cls._get_param_names()) - {"client"}
+        if other := sorted(wanted ^ snapshot.parameters.keys()):
+            raise DataError(
+                f"{path} is a checkpoint of another estimator than {cls.__name__}, which differs "
+                f"in the parameter {other[0]}: resume it with the class that was fitted."
+            )
         model = cls(**estimator_parameters(snapshot))
         model._left_off = snapshot
         return model
@@ -384,29 +392,30 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         return self.algorithm
 
     def _keep(
-        self, best: Result, engine: Engine, home: Callable[[Any], Any], history: bool
+        self,
+        best: Result,
+        engine: Engine,
+        home: Callable[[Any], Any],
+        features: dict[str, Any],
+        seconds_seeding: float,
     ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
-        k = self.n_clusters
-        distinct = k if best.full else n_distinct(best.labels, k)
-        if distinct < k:
-            warnings.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({k}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        self.cluster_centers_ = home(best.centers)
         # len() of a tensor takes longer.
-        self._n_features_out = best.centers.shape[0]
-        self.labels_ = home(best.labels)
-        self.inertia_ = best.inertia
-        self.n_iter_ = best.n_iter
-        self.converged_ = best.converged
-        self.n_distances_ = engine.n_distances
-        self.n_rechecked_ = engine.n_rechecked
-        self.algorithm_ = best.algorithm
-        self.device_ = engine.name
-        self.__dict__.pop("inertia_history_", None)
-        if history:
-            self.inertia_history_ = best.history
+        k = best.centers.shape[0]
+        warn_of_fewer(k if best.full else n_distinct(best.labels, k), k, stacklevel=4)
+        result = {
+            "cluster_centers_": home(best.centers),
+            "_n_features_out": k,
+            "labels_": home(best.labels),
+            "inertia_": best.inertia,
+            "n_iter_": best.n_iter,
+            "converged_": best.converged,
+            "n_distances_": engine.n_distances,
+            "n_rechecked_": engine.n_rechecked,
+            "algorithm_": best.algorithm,
+            "device_": engine.name,
+            "seconds_seeding_": seconds_seeding,
+        }
+        if best.history:
+            result["inertia_history_"] = best.history
+        self._replace_result(features | result)

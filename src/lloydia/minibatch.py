@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from sklearn.utils import check_random_state
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
 from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
-from lloydia.data.arrays import check_weights, home_of, on_host
+from lloydia.data.arrays import check_weights, home_of, real_numbers
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection
-from lloydia.data.device_arrays import center_dtype, on_gpu
-from lloydia.estimator import BaseKMeans
+from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
+from lloydia.estimator import BaseKMeans, check_width, warn_of_fewer
 from lloydia.exact.distance import movement
 from lloydia.parameters import check_mini_batches, check_range
+from lloydia.seeding.generator import undone_on_error
 
 __all__ = ["MiniBatchKMeans"]
 
@@ -164,20 +166,28 @@ class MiniBatchKMeans(BaseKMeans):
             As :meth:`lloydia.KMeans.fit`.
         """
         check_mini_batches(self)
-        home = home_of(X)
-        X = self._in_memory(X, reset=True)
+        home, draft = home_of(X), self._draft()
+        X = draft._in_memory(X, reset=True)
         n = X.shape[0]
         weights = check_weights(sample_weight, n)
         whole = choose(self.device, X, weights, self.n_threads)
         check_range(whole, weights)
         state = check_random_state(self.random_state)
-        values = self._best_start(X, weights, state)
+        values = draft._best_start(X, weights, state)
         centers, steps, inertia = self._batches(X, weights, whole, values, state)
-        self._keep_batch(centers, home, whole, state)
-        self.n_steps_ = steps
-        self.n_iter_ = math.ceil(steps * min(self.batch_size, n) / n)
+        found = draft._features() | {
+            "n_steps_": steps,
+            "n_iter_": math.ceil(steps * min(self.batch_size, n) / n),
+            # By the names that scikit-learn has for them.
+            "_init_size": draft._init_size,
+            "_n_init": draft._n_init,
+        }
         if not self.compute_labels:
-            self.inertia_ = inertia * (n if weights is None else float(weights.sum()))
+            found["inertia_"] = inertia * (n if weights is None else float(weights.sum()))
+        found |= self._after_batch(centers, home, whole, state)
+        labels, k = found.get("labels_"), len(centers.values)
+        warn_of_fewer(centers.n_distinct if labels is None else n_distinct(labels, k), k, 2)
+        self._replace_result(found)
         return self
 
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -203,24 +213,57 @@ class MiniBatchKMeans(BaseKMeans):
         """
         check_mini_batches(self)
         begun, home = hasattr(self, "cluster_centers_"), home_of(X)
-        X = self._in_memory(X, reset=not begun)
-        weights = check_weights(sample_weight, X.shape[0])
-        state = self.__dict__.get("_random_state") or check_random_state(self.random_state)
-        if begun:
-            X, values = _of_one_type(X, on_host(self.cluster_centers_))
-            centers = Centers(values, self.counts_)
-        else:
-            self._init_size, (init, _) = self._init_rows(X.shape[0]), self._starts(X)
-            values = self._start(X, weights, init, state)
-            centers, self._since = Centers(values, np.zeros(len(values))), 0
-        engine = choose(self.device, X, weights, self.n_threads)
-        check_range(engine, weights, centers.values)
-        centers, _ = self._step(engine, weights, centers, state)
-        self._keep_batch(centers, home, engine, state)
-        self.n_steps_ = self.n_steps_ + 1 if begun else 1
+        state = self.__dict__.get("_random_state") if begun else None
+        with undone_on_error(state):
+            found = self._one_more(X, sample_weight, begun, home, state)
+        self._replace_result(found)
         return self
 
     # -- what they are made of -----------------------------------------------------------------
+
+    def _one_more(
+        self,
+        X: Any,
+        sample_weight: Any,
+        begun: bool,
+        home: Callable[[Any], Any],
+        state: RandomState | None,
+    ) -> dict[str, Any]:
+        """Return the attributes after one batch more; this estimator stays as it is."""
+        draft = self if begun else self._draft()
+        X = draft._in_memory(X, reset=not begun)
+        weights = check_weights(sample_weight, X.shape[0])
+        state = state or check_random_state(self.random_state)
+        found: dict[str, Any] = {}
+        if begun:
+            centers = self._so_far(X)
+            X, values = _of_one_type(X, centers.values)
+            centers = replace(centers, values=values)
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, centers.values if begun else ())
+        if not begun:
+            draft._init_size, (init, _) = draft._init_rows(X.shape[0]), draft._starts(X)
+            found["_init_size"] = draft._init_size
+            values = draft._start(X, weights, init, state)
+            check_range(engine, weights, values)
+            centers = Centers(values, np.zeros(len(values)))
+        centers, _ = self._step(engine, weights, centers, state)
+        found |= draft._features() | self._after_batch(centers, home, engine, state)
+        found["n_steps_"] = getattr(self, "n_steps_", 0) + 1 if begun else 1
+        warn_of_fewer(centers.n_distinct, len(centers.values), 3)
+        return found
+
+    def _so_far(self, X: Any) -> Centers:
+        """Return the centres that there are, and what they are made of."""
+        values = self._fitted_centers()
+        check_width(values, X.shape[1])
+        counts = real_numbers("counts_", getattr(self, "counts_", None), "weights")
+        if counts.shape != (len(values),) or not (np.isfinite(counts) & (counts >= 0)).all():
+            raise ValueError(
+                f"counts_ must hold a finite number >= 0 for each of the {len(values)} rows of "
+                "cluster_centers_: it is the weight of the rows that made each."
+            )
+        return Centers(values, counts.astype(np.float64), getattr(self, "_since", 0))
 
     def _in_memory(self, X: Any, reset: bool) -> Any:
         """Check rows in memory; what would have to be computed or read first is refused."""
@@ -253,7 +296,6 @@ class MiniBatchKMeans(BaseKMeans):
 
     def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
         """Return the start with the least inertia of rows set aside."""
-        # By the names that scikit-learn has for them.
         self._init_size = self._init_rows(X.shape[0])
         init, self._n_init = self._starts(X)
         rows, kept = sample(X, weights, self._init_size, random_state)
@@ -289,7 +331,7 @@ class MiniBatchKMeans(BaseKMeans):
         n_steps = self.max_iter * n // size
         limit = float(self.tol) * whole.spread() if self.tol > 0 else None
         draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
-        centers, self._since = Centers(values, np.zeros(self.n_clusters)), 0
+        centers = Centers(values, np.zeros(self.n_clusters))
         for step in range(1, n_steps + 1):
             rows = rows_of(X, draw.rows(state.random_sample(size)))
             engine, before = self._placed(rows, engine), centers.values
@@ -322,29 +364,32 @@ class MiniBatchKMeans(BaseKMeans):
         self, engine: Engine, weights: NDArray | None, centers: Centers, random_state: RandomState
     ) -> tuple[Centers, float]:
         """Return the centres after a batch, and its inertia before."""
-        self._since += engine.n_samples
-        looks = (centers.counts == 0).any() or self._since >= PATIENCE * self.n_clusters
+        unused = (centers.counts == 0).any()
         centers, inertia = stepped(engine, weights, centers)
-        if looks:
-            self._since = 0
+        if unused or centers.since >= PATIENCE * self.n_clusters:
             ratio = self.reassignment_ratio
             centers, n_moved = reassigned(engine, weights, centers, ratio, random_state)
             if self.verbose and n_moved:
                 print(f"[MiniBatchKMeans] Reassigning {n_moved} cluster centers.")
+            centers = replace(centers, since=0)
         return centers, inertia
 
-    def _keep_batch(
+    def _after_batch(
         self, centers: Centers, home: Callable[[Any], Any], engine: Engine, state: RandomState
-    ) -> None:
-        """Set what there is after any batch, with the labels of the engine's rows if asked for."""
-        self.cluster_centers_, self.counts_ = home(centers.values), centers.counts
-        self._n_features_out = len(centers.values)
-        self._random_state, self.device_ = state, engine.name
-        for name in ("labels_", "inertia_"):
-            self.__dict__.pop(name, None)
+    ) -> dict[str, Any]:
+        """Return what there is after any batch, with the labels of its rows if asked for."""
+        found = {
+            "cluster_centers_": home(centers.values),
+            "counts_": centers.counts,
+            "device_": engine.name,
+            "_n_features_out": len(centers.values),
+            "_random_state": state,
+            "_since": centers.since,
+        }
         if self.compute_labels:
             engine.classify(centers.values)
-            self.labels_, self.inertia_ = home(engine.labels()), float(engine.inertia())
+            found["labels_"], found["inertia_"] = home(engine.labels()), float(engine.inertia())
+        return found
 
 
 def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:

@@ -159,7 +159,8 @@ def check_init(init: Any) -> None:
 
     An array's shape and values are checked beside the data, by :mod:`lloydia.seeding.given`.
     """
-    if not callable(init) and is_name(init):
+    # A class makes no centres, though it is a callable.
+    if isinstance(init, type) or (not callable(init) and is_name(init)):
         check_choice("init", init, SEEDINGS, ", an array or a callable")
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "Snapshot",
     "estimator_parameters",
     "known_by",
+    "stored_array",
     "stored_parameters",
 ]
 
@@ -162,7 +163,7 @@ def _stored(name: str, value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     if isinstance(value, np.ndarray):
-        return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
+        return stored_array(value)
     if isinstance(value, Rule):
         return spell(value)
     if isinstance(value, RandomState) and value.get_state(legacy=False)["bit_generator"] == MT:
@@ -170,6 +171,11 @@ def _stored(name: str, value: Any) -> Any:
     raise ValueError(
         f"A checkpoint cannot hold {name}={value!r}: give a number, a name or an array."
     )
+
+
+def stored_array(value: NDArray) -> str:
+    """Return the text that stands for an array among the parameters."""
+    return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
 
 
 def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
@@ -256,6 +262,13 @@ class Progress:
             self.random_state = RandomState()
         self.random_state.set_state(snapshot.random_state)
         self.results, self.halts = dict(snapshot.results), dict(snapshot.halts)
+
+    def centers_so_far(self) -> Iterator[NDArray]:
+        """Give all centres that come from the snapshot and that an engine may be given."""
+        for halt in self.halts.values():
+            yield halt.used
+        for result in self.results.values():
+            yield result.centers
 
     def left(self, n_runs: int) -> Iterator[int]:
         """Give the numbers of the runs that are to be made or to go on."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from lloydia.data.collections import Partitions, is_collection
 from lloydia.data.device_arrays import as_tensor, on_gpu, returning
 from lloydia.data.frames import is_frame, read_frame
+from lloydia.data.sparse import as_csr
 
 __all__ = [
     "ROWS",
@@ -24,6 +27,7 @@ __all__ = [
     "home_of",
     "is_sound",
     "on_host",
+    "real_numbers",
     "refuse_masked",
     "refuse_path",
     "refuse_range",
@@ -49,13 +53,12 @@ def on_host(X: Any) -> Any:
     """Return `X` on the host, in this machine's byte order, half precision widened to float32.
 
     torch tensors become NumPy arrays: those on the host share their memory, arrays on a GPU are
-    copied.  In a sparse matrix duplicates are added up (in a copy): rows in CSR have sorted
-    indices, each once.
+    copied.  A sparse matrix becomes CSR with sorted 32-bit indices, each once.
 
     Raises
     ------
     ValueError
-        If values of a masked array are masked.
+        If values of a masked array are masked, or a sparse matrix cannot have 32-bit indices.
     """
     refuse_masked(X)
     if on_gpu(X):
@@ -69,10 +72,7 @@ def on_host(X: Any) -> Any:
     if isinstance(kind, np.dtype) and (kind.name in HALF or not kind.isnative):
         X = X if sp.issparse(X) else np.asanyarray(X)
         X = X.astype(np.float32 if kind.name in HALF else kind.newbyteorder("="))
-    if sp.issparse(X) and X.format == "csr" and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    return as_csr(X) if sp.issparse(X) else X
 
 
 def rows_on_host(X: Any) -> Any:
@@ -118,6 +118,50 @@ def array_of(name: str, values: Any) -> NDArray:
         ) from error
 
 
+def real_numbers(name: str, values: Any, what: str) -> NDArray:
+    """Return the values of a parameter as an array of real numbers on the host.
+
+    NumPy would read dates as nanoseconds, and the text ``"1_2"`` as 12.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the parameter.
+    values : array-like
+    what : str
+        What errors call its values, such as "weights".
+
+    Returns
+    -------
+    ndarray of bool, integers or floats, of any shape
+        float64 for Python objects, such as ``decimal.Decimal``.
+
+    Raises
+    ------
+    ValueError
+        The values are sparse or masked, make no array, or are not all real numbers.
+    """
+    if sp.issparse(values):
+        raise ValueError(
+            f"{name} is sparse, a {type(values).__name__}: give a dense array (toarray())."
+        )
+    refuse_masked(values, f"{name}: ")
+    array = array_of(name, on_host(values))
+    if array.dtype.kind in "fiub":
+        return array
+    if array.dtype.kind != "O":
+        held = "text" if array.dtype.kind in "UST" else array.dtype
+        raise ValueError(f"{name} holds {held}, and {what} are real numbers.")
+    for place, value in np.ndenumerate(array):
+        if not isinstance(value, Real | Decimal | np.bool_):
+            where = f"{name}[{', '.join(map(str, place))}]" if place else name
+            raise ValueError(f"{where} is {value!r:.80}, and {what} are real numbers.")
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} holds numbers too large for float64: scale them down.") from None
+
+
 def refuse_masked(X: Any, where: str = "") -> None:
     """Raise an error for an array with masked values: nothing here looks at masks.
 
@@ -126,7 +170,7 @@ def refuse_masked(X: Any, where: str = "") -> None:
     if isinstance(X, np.ma.MaskedArray) and (count := int(np.ma.count_masked(X))):
         values = "value is" if count == 1 else "values are"
         raise ValueError(
-            f"{where}{count:,} {values} masked, and masked values have no distance: fill them "
+            f"{where}{count:,} {values} masked, and masked values cannot be used: fill them "
             "(numpy.ma.filled), or leave out their rows."
         )
 
@@ -171,14 +215,14 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
     """
     if sample_weight is None:
         return None
-    given = array_of("sample_weight", on_host(sample_weight))
-    if given.dtype.kind == "c":
-        raise ValueError(f"sample_weight holds {given.dtype}, and weights are real numbers.")
-    weights = given.astype(np.float64)
+    weights = real_numbers("sample_weight", sample_weight, "weights").astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D.")
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D: sample_weight has "
+            f"shape {weights.shape}."
+        )
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
     bad = np.flatnonzero(~acceptable(weights))

@@ -16,7 +16,7 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Fact", "Held", "Partitions", "Rows", "is_collection", "on_cluster"]
+__all__ = ["Fact", "Held", "Partitions", "Rows", "is_collection", "on_cluster", "undeclared"]
 
 
 def is_collection(X: Any) -> bool:
@@ -35,6 +35,14 @@ def on_cluster(X: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def undeclared(p: int, what: str, count: int, declared: int) -> str:
+    """Return what is said of a partition that is not what its collection declares."""
+    return (
+        f"Partition {p} of X has {count} {what} and X declares {declared}: let Dask find out with "
+        "X.compute_chunk_sizes(), or give map_blocks the right chunks=."
+    )
 
 
 @dataclass(frozen=True)

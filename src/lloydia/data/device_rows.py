@@ -55,10 +55,11 @@ def check_rows(X: Any, estimator: Any = None, reset: bool = True) -> Tensor:
 
 def _check_features(X: Any, estimator: Any, reset: bool) -> None:
     d, named = X.shape[1], hasattr(X, "__dataframe__") or hasattr(estimator, "feature_names_in_")
-    if named or not (reset or d == estimator.n_features_in_):
+    if named or not (reset or d == getattr(estimator, "n_features_in_", d)):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-    # scikit-learn's own way takes longer than an iteration over few rows.
-    estimator.n_features_in_ = d
+    elif reset:
+        # scikit-learn's own way takes longer than an iteration over few rows.
+        estimator.n_features_in_ = d
 
 
 def refuse_non_finite(X: Tensor) -> None:

@@ -63,8 +63,8 @@ def select(X: Any, places: Sequence[int]) -> Any:
     return X.iloc[:, list(places)] if library == "pandas" else X[:, list(places)]
 
 
-def read_frame(X: Any) -> Frame | None:
-    """Return the rows of a data frame of numbers.
+def read_frame(X: Any, where: str = "X") -> Frame | None:
+    """Return the rows of a data frame of numbers, which errors call `where`.
 
     Returns
     -------
@@ -93,11 +93,11 @@ def read_frame(X: Any) -> Frame | None:
     else:
         given = X.get_columns() if library == "polars" else X.columns
         columns = [np.asarray(column) for column in given]
-    columns = [_numbers(column, name) for column, name in zip(columns, names)]
+    columns = [_numbers(column, name, where) for column, name in zip(columns, names)]
     for column, name in zip(columns, names):
         if column.dtype.kind in "Mm":
             raise ValueError(
-                f"X: column {name!r} holds {column.dtype}, not real numbers: convert it, or leave "
+                f"{where}: column {name!r} holds {column.dtype}, not real numbers: convert it, or leave "
                 "it out."
             )
     if not columns or any(column.dtype.kind not in REAL for column in columns):
@@ -125,12 +125,12 @@ def _of_pandas(column: Any) -> NDArray[Any]:
     return column.to_numpy(dtype=kind)
 
 
-def _numbers(column: NDArray[Any], name: Any) -> NDArray[Any]:
+def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
     """Return a column of Python objects as numbers or vectors (n, width), where it holds these."""
     if column.dtype != object or len(column) == 0:
         return column
     if any(isinstance(value, VECTORS) for value in column):
-        return _vectors(column, name)
+        return _vectors(column, name, where)
     try:
         # As scikit-learn's validation does.
         return column.astype(np.float64)
@@ -138,12 +138,12 @@ def _numbers(column: NDArray[Any], name: Any) -> NDArray[Any]:
         return column
 
 
-def _vectors(column: NDArray[Any], name: Any) -> NDArray[Any]:
-    where = "X: row {:,}, column {!r}"
+def _vectors(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
+    place = where + ": row {:,}, column {!r}"
     for row, value in enumerate(column):
         if not isinstance(value, VECTORS):
             raise ValueError(
-                f"{where.format(row + 1, name)} is {value!r:.80} among vectors: fill it in or "
+                f"{place.format(row + 1, name)} is {value!r:.80} among vectors: fill it in or "
                 "remove the row."
             )
     lengths = np.array([len(value) for value in column])
@@ -151,7 +151,7 @@ def _vectors(column: NDArray[Any], name: Any) -> NDArray[Any]:
     if len(other):
         row = int(other[0])
         raise ValueError(
-            f"{where.format(row + 1, name)} holds a vector of {lengths[row]:,} numbers, and "
+            f"{place.format(row + 1, name)} holds a vector of {lengths[row]:,} numbers, and "
             f"that of the first row has {lengths[0]:,}: give all the same length."
         )
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +12,7 @@ from numpy.random import MT19937, RandomState
 from numpy.random.bit_generator import ISeedSequence
 from sklearn.utils import check_random_state
 
-__all__ = ["generator", "is_seed"]
+__all__ = ["generator", "is_seed", "undone_on_error"]
 
 # Seeds are below.
 SEEDS = 1 << 32
@@ -47,3 +49,19 @@ def generator(random_state: Any) -> RandomState:
     fresh = RandomState(MT19937(blank))
     fresh.seed(int(random_state))
     return fresh
+
+
+@contextmanager
+def undone_on_error(state: RandomState | None) -> Iterator[None]:
+    """Have a generator draw the same numbers again after an error or an interrupt within.
+
+    NumPy's global generator, which others draw from as well, is left as it is.
+    """
+    own = state if state is not np.random.mtrand._rand else None
+    before: Any = None if own is None else own.get_state()
+    try:
+        yield
+    except BaseException:
+        if own is not None:
+            own.set_state(before)
+        raise

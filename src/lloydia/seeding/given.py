@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from lloydia.data.arrays import array_of, on_host
+from lloydia.data.centers import dense, in_order_of, is_plain
 from lloydia.data.device_arrays import center_dtype, on_gpu
 
-__all__ = ["checked", "fits"]
+__all__ = ["called", "checked", "fits"]
 
 
 def fits(centers: Any, X: Any, n_clusters: int) -> bool:
@@ -35,26 +35,50 @@ def fits(centers: Any, X: Any, n_clusters: int) -> bool:
     )
 
 
-def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
+def called(init: Callable[..., Any], X: Any, n_clusters: int, random_state: Any) -> Any:
+    """Return what a callable `init` gives.
+
+    Raises
+    ------
+    TypeError
+        It does not take these arguments; what it raises itself is left as it is.
+    """
+    try:
+        return init(X, n_clusters, random_state=random_state)
+    except TypeError as error:
+        # The traceback of an error from within goes on into the callable.
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        raise TypeError(
+            f"init={init!r} cannot be called as init(X, n_clusters, random_state=...): "
+            f"{str(error).rstrip('.')}."
+        ) from None
+
+
+def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[str] | None = None) -> NDArray:
     """Return a copy of `centers`, dense, on the host, in the type of the centres of `X`.
+
+    Parameters
+    ----------
+    centers : array-like, sparse matrix or data frame of shape (n_clusters, n_features)
+    X : array of shape (n_samples, n_features)
+    n_clusters : int
+    names : sequence of str, optional
+        Names of the features; the columns of a data frame are put in their order.
 
     Raises
     ------
     ValueError
-        If they are not finite, or their shape is not (n_clusters, n_features).
+        If they are not finite real numbers, or their shape is not (n_clusters, n_features), or
+        their columns have other names than the features.
     """
-    if sp.issparse(centers):
-        centers = centers.toarray()
     there, dtype = on_gpu(centers), center_dtype(X)
-    centers = on_host(centers)
-    if isinstance(centers, list | tuple):
-        centers = array_of("init", centers)
-    if np.ndim(centers) != 2:
-        raise ValueError(
-            f"init gives an array of shape {np.shape(centers)} and must give one of shape "
-            f"{(n_clusters, X.shape[1])}: a row of features for each cluster."
-        )
-    if _plain(centers, dtype):
+    wanted = (
+        "gives an array of shape {shape} and must give one of shape "
+        f"{(n_clusters, X.shape[1])}: a row of features for each cluster."
+    )
+    centers = in_order_of(names, "init", *dense("init", centers, wanted))
+    if is_plain(centers, dtype):
         # What comes from a GPU is a copy.
         centers = np.ascontiguousarray(centers) if there else centers.copy(order="C")
     else:
@@ -71,12 +95,3 @@ def checked(centers: Any, X: Any, n_clusters: int) -> NDArray:
                 f"{name} {expected}."
             )
     return centers
-
-
-def _plain(centers: Any, dtype: np.dtype) -> bool:
-    """Return whether there is nothing to convert or to refuse.
-
-    To ask scikit-learn takes longer than an iteration over few rows.
-    """
-    plain = type(centers) is np.ndarray and centers.dtype == dtype and centers.ndim == 2
-    return plain and centers.size > 0 and bool(np.isfinite(centers).all())

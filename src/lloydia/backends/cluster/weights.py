@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cluster.partitions import digest, in_order, submit_at
 from lloydia.backends.cluster.workers import gathered
-from lloydia.data.arrays import acceptable, check_weights, on_host, refuse_range, refuse_weight
+from lloydia.data.arrays import (
+    acceptable,
+    check_weights,
+    real_numbers,
+    refuse_range,
+    refuse_weight,
+)
 from lloydia.data.collections import Partitions, is_collection
 from lloydia.imports import load
 
@@ -76,7 +82,9 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
         sample_weight = load("dask.array").from_array(whole, chunks=(tuple(X.lengths),))
     blocks = X.client.compute(_blocks(sample_weight, X))
     held = [
-        submit_at(X.client, own.address, take_weights, [blocks[p] for p in own.numbers])
+        submit_at(
+            X.client, own.address, take_weights, [blocks[p] for p in own.numbers], own.numbers
+        )
         for own in X.held
     ]
     facts = in_order(X.held, gathered(X.client, X.client.map(facts_of_weights, held, pure=False)))
@@ -121,9 +129,20 @@ def _refuse(facts: Sequence[Fact], lengths: Sequence[int]) -> None:
 # -- tasks ---------------------------------------------------------------------------------------
 
 
-def take_weights(blocks: Sequence[Any]) -> list[NDArray[np.float64]]:
-    """Return the weights of some partitions, which need not be acceptable."""
-    return [np.array(on_host(block), dtype=np.float64) for block in blocks]
+def take_weights(blocks: Sequence[Any], numbers: Sequence[int]) -> list[NDArray[np.float64]]:
+    """Return the weights of some partitions, which need not be acceptable.
+
+    Raises
+    ------
+    ValueError
+        Names the partition, by its number, that holds other things than real numbers.
+    """
+    return [
+        np.array(
+            real_numbers(f"Partition {p} of sample_weight", block, "weights"), dtype=np.float64
+        )
+        for p, block in zip(numbers, blocks)
+    ]
 
 
 def facts_of_weights(weights: Sequence[NDArray[np.float64]]) -> list[Fact]:

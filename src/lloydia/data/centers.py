@@ -1,0 +1,108 @@
+"""Centres that callers give: as a start, as an argument, or as an attribute of an estimator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lloydia.data.arrays import array_of, on_host, real_numbers
+from lloydia.data.frames import is_frame, names_of, read_frame
+
+__all__ = ["TABLE", "dense", "in_order_of", "is_plain", "opened"]
+
+
+# What is said of centres that are no table.
+TABLE = (
+    "has shape {shape} and must be (n_clusters, n_features): a row of features for each cluster."
+)
+
+
+def is_plain(centers: Any, dtype: np.dtype) -> bool:
+    """Return whether centres are a finite array of a type, so that nothing is left to check.
+
+    scikit-learn's own checks take longer than an iteration over few rows.
+    """
+    plain = type(centers) is np.ndarray and centers.dtype == dtype and centers.ndim == 2
+    return plain and centers.size > 0 and bool(np.isfinite(centers).all())
+
+
+def opened(X: Any, name: str = "X") -> tuple[Any, list[str] | None]:
+    """Return the rows of a data frame and the names of its features; all else as it is, and None.
+
+    There are no names either where not all of them are text.  Errors call the frame by `name`.
+    """
+    frame = read_frame(X, name) if is_frame(X) else None
+    names: list[Any] = []
+    if frame is not None:
+        X, names = frame.rows, names_of(frame.like)
+    elif hasattr(X, "columns") and not callable(X.columns):
+        names = list(X.columns)
+    return X, names if names and all(isinstance(each, str) for each in names) else None
+
+
+def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[str] | None]:
+    """Return centres as a dense table of real numbers on the host, and the names of its columns.
+
+    Parameters
+    ----------
+    name : str
+        What errors call them.
+    centers : array-like, sparse matrix or data frame
+    wanted : str
+        What an error says of another ``{shape}``.
+
+    Raises
+    ------
+    ValueError
+        They have not two dimensions, or are no real numbers; see
+        :func:`lloydia.data.arrays.real_numbers`.
+    """
+    centers, names = opened(centers, name)
+    centers = on_host(centers.toarray() if sp.issparse(centers) else centers)
+    table = array_of(name, centers)
+    if table.ndim != 2:
+        raise ValueError(f"{name} {wanted.format(shape=table.shape)}")
+    return real_numbers(name, table, "centres"), names
+
+
+def in_order_of(
+    names: Sequence[str] | None, name: str, centers: NDArray, own: Sequence[str] | None
+) -> NDArray:
+    """Return centres with their columns in the order of the features of X.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Of the features of X; None if they have none.
+    name : str
+        What errors call the centres.
+    centers : ndarray of shape (k, d)
+    own : sequence of str or None
+        Names of their columns; None if they have none.
+
+    Raises
+    ------
+    ValueError
+        Both have names, and not the same ones.
+    """
+    if names is None or own is None or list(names) == list(own):
+        return centers
+    wanted, found = Counter(names), Counter(own)
+    problem = ""
+    if several := [each for each, count in (wanted + found).items() if count > 2]:
+        problem = f"X or {name} has several columns {several[0]!r}"
+    elif missing := wanted - found:
+        problem = f"{name} has no column {next(iter(missing))!r}, and X has one"
+    elif surplus := found - wanted:
+        problem = f"{name} has a column {next(iter(surplus))!r}, and X has none"
+    if problem:
+        raise ValueError(
+            f"{problem}: columns are matched by name, so give {name} the columns "
+            f"{', '.join(map(repr, names))}, or an array."
+        )
+    return centers[:, [list(own).index(each) for each in names]]
