@@ -259,7 +259,10 @@ def broken(kind):
             return block
         if kind == "nan":
             block[7, 2] = np.nan
-        return {"width": block[:, :2], "type": block.astype(np.float64)}.get(kind, block)
+        return {
+            "width": block[:, :2], "type": block.astype(np.float64), "short": block[:-3],
+            "long": np.concatenate([block, block]), "none": block[:0],
+        }.get(kind, block)  # fmt: skip
 
     return cut(X, 100, 100).map_blocks(spoil, dtype=X.dtype, meta=X[:0])
 
@@ -270,11 +273,80 @@ def broken(kind):
         ("nan", "Partition 1 of X: its row 7 has nan in column 2"),
         ("width", "Partition 1 of X has 2 features and partition 0 has 3"),
         ("type", "Partition 1 of X is read as float64 and partition 0 as float32"),
+        ("short", "Partition 1 of X has 97 rows and X declares 100: .* X.compute_chunk_sizes"),
+        ("long", "Partition 1 of X has 200 rows and X declares 100"),
+        ("none", "Partition 1 of X has 0 rows and X declares 100"),
     ],
 )
 def test_rows_that_cannot_be_taken(current, kind, message):
     with pytest.raises(ValueError, match=message):
         KMeans(4).fit(broken(kind))
+
+
+def test_all_partitions_of_another_width(current):
+    rows = cut(blobs(30, 3, "float32"), 10).map_blocks(lambda block: block[:, :2])
+    with pytest.raises(ValueError, match="Partition 0 of X has 2 features and X declares 3"):
+        KMeans(4).fit(rows)
+
+
+def test_lengths_that_nobody_declares_are_counted(current):
+    X = blobs(300, 3, "float32")
+    rows = broken("short")
+    rows._chunks = ((np.nan,) * 3, (3,))
+    whole = np.concatenate([X[:197], X[200:]])
+    assert everything(KMeans(4, init="first").fit(rows)) == answer(
+        KMeans(4, init="first").fit(whole)
+    )
+
+
+@pytest.mark.parametrize("kind", ["short", "long", "none"])
+def test_predictions_of_partitions_that_are_not_as_declared(current, kind):
+    model = KMeans(4, init="first").fit(blobs(300, 3, "float32"))
+    for method in (model.predict, model.transform):
+        with pytest.raises(ValueError, match=r"Partition 1 of X has .* rows and X declares 100"):
+            method(broken(kind)).compute()
+
+
+def test_a_failed_fit_leaves_the_result_before_it(current):
+    X = blobs(300, 3, "float32")
+    frame = dd.from_dict({name: X[:, j] for j, name in enumerate("abc")}, npartitions=2)
+    model = lloydia.dask.KMeans(4, init="first").fit(frame)
+    before = dict(vars(model))
+    for rows, weights in [
+        (cut(X[:, :2], 100), -np.ones(300)),
+        (broken("nan"), None),
+        (cut(X[:2], 1), None),
+    ]:
+        with pytest.raises(ValueError, match=r"weight|finite|n_samples"):
+            model.fit(rows, sample_weight=weights)
+        assert dict(vars(model)) == before
+    assert (model.predict(frame).compute() == model.labels_.compute()).all()
+
+
+def test_columns_of_a_start_are_matched_by_name(current):
+    pd = pytest.importorskip("pandas")
+    X = blobs(300, 3, "float64") * [1.0, 10.0, 100.0]
+    frame = pd.DataFrame(X, columns=list("abc"))
+    expected = KMeans(4, init=X[:4], n_init=1).fit(X)
+    found = KMeans(4, init=frame[:4][["c", "a", "b"]], n_init=1)
+    found.fit(dd.from_pandas(frame, npartitions=2))
+    assert everything(found) == answer(expected)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.arange(300).astype("M8[D]"), r"sample_weight holds datetime64\[D\]"),
+        (np.full(300, "1"), "sample_weight holds text"),
+        (np.ones(300, complex), "sample_weight holds complex128"),
+        (np.full(300, None), r"sample_weight\[0\] is None"),
+    ],
+)
+def test_weights_that_are_no_numbers(current, weights, message):
+    rows = cut(blobs(300, 3, "float32"), 200)
+    for given in (weights, da.from_array(weights, chunks=150)):
+        with pytest.raises(ValueError, match=message):
+            KMeans(4).fit(rows, sample_weight=given)
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
     for column, name in zip(columns, names):
         if column.dtype.kind in "Mm":
             raise ValueError(
-                f"{where}: column {name!r} holds {column.dtype}, not real numbers: convert it, or leave "
-                "it out."
+                f"{where}: column {name!r} holds {column.dtype}, not real numbers: convert it, or "
+                "leave it out."
             )
     if not columns or any(column.dtype.kind not in REAL for column in columns):
         return None

@@ -6,6 +6,7 @@ takes the partitions that it holds, and sends facts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from lloydia.backends.cluster.workers import current_client, gathered, settled
 from lloydia.data.arrays import ROWS, on_host, rows_on_host
-from lloydia.data.collections import Fact, Held, Partitions, Rows
+from lloydia.data.collections import Fact, Held, Partitions, Rows, undeclared
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
 
@@ -74,6 +75,7 @@ def place(X: Any, estimator: Any = None, reset: bool = True) -> Partitions:
     held = _held(client, blocks)
     facts = _facts(client, held)
     refuse(facts)
+    _refuse_undeclared(X, facts)
     if estimator is not None:
         like = X._meta if hasattr(X, "columns") else np.empty((0, facts[0].width))
         validate_data(estimator, like, reset=reset, skip_check_array=True)
@@ -129,6 +131,20 @@ def refuse(facts: Sequence[Fact]) -> None:
             )
     if not any(fact.length for fact in facts):
         raise ValueError("X has no rows: all its partitions are empty.")
+
+
+def _refuse_undeclared(X: Any, facts: Sequence[Fact]) -> None:
+    """Raise an error if partitions of an array have other shapes than it declares.
+
+    A data frame declares no lengths, and a column of vectors is several features.
+    """
+    if hasattr(X, "columns"):
+        return
+    for p, (length, fact) in enumerate(zip(X.chunks[0], facts)):
+        found = {"rows": (fact.length, length), "features": (fact.width, X.shape[1])}
+        for what, (count, declared) in found.items():
+            if not math.isnan(declared) and count != declared:
+                raise ValueError(undeclared(p, what, count, declared))
 
 
 def size_of(X: Any) -> int:
