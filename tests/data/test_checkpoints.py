@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import warnings
 
 import numpy as np
 import pytest
 
-from lloydia import stopping
+from lloydia import KMeans, stopping
+from lloydia.callbacks import Checkpoint
 from lloydia.data.checkpoints import load_snapshot, save_snapshot
 from lloydia.data.columns import DataError
 from lloydia.loop import Halt, Result
-from lloydia.resuming import Snapshot, estimator_parameters
+from lloydia.resuming import Snapshot, estimator_parameters, stored_array
 
 USED = np.array([[0.1, 1e-30], [5.0, np.nextafter(6, 7)]])
 HALT = Halt(17, USED, USED + 1, [3.5, 0.1 + 0.2])
 BEST = Result(None, USED - 1, 1 / 3, 12, True, "strict convergence", [1.0, 1e300], "elkan", True)
-PARAMETERS = {"n_clusters": 2, "init": "random", "stop": None, "random_state": 4, "tol": 0.1}
-DATA = {"shape": [100, 2], "dtype": "float64", "digest": "0f"}
+LIMITED = BEST._replace(n_iter=17, converged=False, reason="max_iter reached")
+PARAMETERS = {
+    **KMeans(2, init="random", random_state=4, tol=0.1, n_init=3).get_params(deep=False),
+    "max_iter": 40,
+}
+DATA = {"shape": [100, 2], "dtype": "float64", "digest": "0f" * 32}
 GENERATOR = np.random.RandomState(3)
 GENERATOR.normal()  # so that there is half a pair left
 SNAPSHOT = Snapshot(PARAMETERS, DATA, {0: BEST}, {1: HALT}, GENERATOR.get_state(), None)
@@ -36,14 +43,35 @@ def same(a, b):
     return a == b
 
 
-@pytest.mark.parametrize("halts", [{1: HALT}, {}, {0: HALT, 12: HALT}])
-@pytest.mark.parametrize("results", [{0: BEST}, {}, {2: BEST, 12: BEST}])
-@pytest.mark.parametrize("init", [USED, None])
-def test_round_trip(tmp_path, halts, results, init):
-    snapshot = dataclasses.replace(SNAPSHOT, halts=halts, results=results, init=init)
+RUNS = [
+    ({}, {0: HALT}),
+    ({0: BEST}, {}),
+    ({0: BEST}, {1: HALT}),
+    ({0: LIMITED, 1: BEST}, {0: HALT, 2: HALT}),
+    ({0: BEST, 1: BEST, 2: LIMITED}, {2: HALT}),
+]
+
+
+@pytest.mark.parametrize(("results", "halts"), RUNS)
+def test_round_trip(tmp_path, results, halts):
+    snapshot = dataclasses.replace(SNAPSHOT, results=results, halts=halts)
     save_snapshot(snapshot, tmp_path / "c.npz")
     assert same(load_snapshot(tmp_path / "c.npz"), snapshot)
     assert [each.name for each in tmp_path.iterdir()] == ["c.npz"]
+
+
+GIVEN = dataclasses.replace(
+    SNAPSHOT,
+    parameters={**PARAMETERS, "init": stored_array(USED)},
+    results={},
+    halts={0: HALT},
+    init=USED,
+)
+
+
+def test_round_trip_with_a_start(tmp_path):
+    save_snapshot(GIVEN, tmp_path / "c.npz")
+    assert same(load_snapshot(tmp_path / "c.npz"), GIVEN)
 
 
 def test_the_state_of_the_generator_is_whole(tmp_path):
@@ -102,6 +130,180 @@ def test_damaged_parts(tmp_path, parts):
     rewritten(tmp_path / "c.npz", **parts)
     with pytest.raises(DataError, match="is a damaged checkpoint"):
         load_snapshot(tmp_path / "c.npz")
+
+
+# Each field of the header, by its path, and what it may not be.  Of all it may be nothing else
+# than these types, whatever their values.
+STRANGE = [None, True, 0, -1, 1.5, 625, 2**70, 1e999, -1e999, "", "x", "1", [], [1], {}, {"a": 1}]
+FIELDS = {
+    ("parameters",): "dict",
+    ("data",): "dict",
+    ("results",): "dict",
+    ("halts",): "dict",
+    ("random_state",): "list",
+    ("version",): "str",
+    ("data", "shape"): "list",
+    ("data", "shape", 0): range(2, 2**63),
+    ("data", "shape", 1): (2,),
+    ("data", "dtype"): ("float64",),
+    ("data", "digest"): (),
+    ("random_state", 0): ("MT19937",),
+    ("random_state", 1): range(625),
+    ("random_state", 2): (1,),  # half a pair is left
+    ("random_state", 3): "float",
+    ("results", "0"): "dict",
+    ("results", "0", "inertia"): "cost",
+    ("results", "0", "n_iter"): range(1, 41),
+    ("results", "0", "converged"): (True,),
+    ("results", "0", "reason"): "reason",
+    ("results", "0", "algorithm"): ("lloyd", "elkan"),
+    ("results", "0", "full"): (True, False),
+    ("halts", "1"): range(2, 41),
+    ("parameters", "n_clusters"): (2,),
+    ("parameters", "init"): ("random",),
+    ("parameters", "n_init"): range(2, 2**71),
+    ("parameters", "max_iter"): range(17, 2**71),
+    ("parameters", "tol"): "tol",
+    ("parameters", "verbose"): "verbose",
+    ("parameters", "random_state"): "seed",
+    ("parameters", "copy_x"): (True, False),
+    ("parameters", "algorithm"): ("auto",),
+    ("parameters", "device"): "str",
+    ("parameters", "n_threads"): "threads",
+    ("parameters", "stop"): (None,),
+    ("parameters", "empty"): ("keep",),
+}
+
+
+def allowed(value, what):
+    """Whether a field may have a value, as far as its own type and range say."""
+    plain = type(value) is int
+    if isinstance(what, range):
+        return plain and value in what
+    if isinstance(what, tuple):
+        return any(type(value) is type(each) and value == each for each in what)
+    return {
+        "str": type(value) is str,
+        "reason": type(value) is str and value != "",
+        "float": type(value) is float and np.isfinite(value),
+        "cost": type(value) is float and 0 <= value < np.inf,
+        "tol": type(value) in (int, float, bool) and value >= 0,
+        "verbose": type(value) in (int, bool) and value >= 0,
+        "seed": value is None or (type(value) in (int, bool) and 0 <= value < 2**32),
+        "threads": value is None or (plain and value >= 1),
+    }.get(what, False)
+
+
+@pytest.mark.parametrize("place", FIELDS, ids=lambda place: "-".join(map(str, place)))
+def test_every_field_is_of_its_type_and_in_its_range(tmp_path, place):
+    save_snapshot(SNAPSHOT, path := tmp_path / "c.npz")
+    parts = dict(np.load(path))
+    for value in [*STRANGE, "absent"]:
+        header = json.loads(str(parts["header"]))
+        *before, last = place
+        owner = functools.reduce(lambda part, name: part[name], before, header)
+        owner[last] = value
+        if value == "absent":
+            del owner[last]
+        np.savez(path, **{**parts, "header": np.array(json.dumps(header))})
+        if value != "absent" and allowed(value, FIELDS[place]):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # another version
+                load_snapshot(path)
+            continue
+        with pytest.raises(DataError, match="is a damaged checkpoint: use an earlier one"):
+            load_snapshot(path)
+
+
+def test_a_forged_position_of_the_generator_is_never_used(tmp_path):
+    for position in (625, 1_000_000, 2**31, -1):
+        state = ["MT19937", position, 0, 0.0]
+        rewritten(tmp_path / "c.npz", header={"random_state": state})
+        with pytest.raises(DataError, match=r"c\.npz is a damaged checkpoint"):
+            KMeans.resume(tmp_path / "c.npz")
+
+
+WRONG_ARRAYS = {
+    "keys": [np.zeros(624, np.uint64), np.zeros((624, 1), np.uint32), np.zeros(625, np.uint32)],
+    "0_centers": [USED[:1], USED.astype(">f8"), USED * np.inf, USED.ravel(), np.array("x")],
+    "0_history": [
+        np.zeros((1, 1)),
+        np.array([-1.0]),
+        np.array([np.nan]),
+        np.zeros(13),
+        np.int64(1),
+    ],
+    "1_used": [USED * np.nan, USED.astype(np.float32), USED.astype(complex), USED[:, :1]],
+    "1_made": [USED * np.nan, USED.astype(str), np.zeros((0, 2))],
+    "1_costs": [np.zeros(18), np.array(["a"]), np.array([np.inf])],
+    "header": [np.array("[]"), np.array("{"), np.array(b"{}"), np.zeros(3), np.array("[" * 9999)],
+    "2_used": [USED],
+    "init": [USED],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARRAYS)
+def test_every_array_is_of_its_type_shape_and_range(tmp_path, name):
+    save_snapshot(SNAPSHOT, path := tmp_path / "c.npz")
+    parts = dict(np.load(path))
+    for value in WRONG_ARRAYS[name]:
+        np.savez(path, **{**parts, name: value})
+        with pytest.raises(DataError, match="is a damaged checkpoint"):
+            load_snapshot(path)
+    parts.pop(name, None)
+    np.savez(path, **parts)
+    if name in ("2_used", "init"):
+        assert same(load_snapshot(path), SNAPSHOT)
+        return
+    with pytest.raises(DataError, match=r"is a damaged checkpoint|is not a checkpoint"):
+        load_snapshot(path)
+
+
+WRONG_RUNS = {
+    "none": ({}, {}),
+    "the first is missing": ({1: BEST}, {2: HALT}),
+    "one is missing": ({0: BEST}, {2: HALT}),
+    "too many": (dict.fromkeys(range(4), BEST), {}),
+    "converged and not over": ({0: BEST}, {0: HALT}),
+    "two ends": ({0: LIMITED._replace(n_iter=16)}, {0: HALT}),
+    "converged at the limit": ({0: LIMITED._replace(converged=True)}, {}),
+}
+
+
+@pytest.mark.parametrize("runs", WRONG_RUNS.values(), ids=WRONG_RUNS)
+def test_runs_that_no_fit_leaves_behind(tmp_path, runs):
+    results, halts = runs
+    snapshot = dataclasses.replace(SNAPSHOT, results=results, halts=halts)
+    save_snapshot(snapshot, tmp_path / "c.npz")
+    with pytest.raises(DataError, match="is a damaged checkpoint"):
+        load_snapshot(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("init", [USED + 1, USED[:1], None])
+def test_a_start_that_is_not_the_one_of_the_parameters(tmp_path, init):
+    save_snapshot(dataclasses.replace(GIVEN, init=init), tmp_path / "c.npz")
+    with pytest.raises(DataError, match="is a damaged checkpoint"):
+        load_snapshot(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("change", [{"bogus": 1}, {"tol": ...}], ids=["one more", "one less"])
+def test_a_checkpoint_of_another_estimator(tmp_path, change):
+    parameters = {**PARAMETERS, **change}
+    parameters = {name: value for name, value in parameters.items() if value is not ...}
+    save_snapshot(dataclasses.replace(SNAPSHOT, parameters=parameters), tmp_path / "c.npz")
+    with pytest.raises(DataError, match=r"checkpoint of another estimator|damaged checkpoint"):
+        KMeans.resume(tmp_path / "c.npz")
+
+
+def test_centres_whose_squares_overflow_reach_no_kernel(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    path = tmp_path / "c.npz"
+    KMeans(2, random_state=0, max_iter=2, tol=0).set_callbacks(Checkpoint(path)).fit(X)
+    parts = dict(np.load(path))
+    for name in ("0_used", "0_centers"):
+        np.savez(path, **{**parts, name: parts[name] * 1e200})
+        with pytest.raises(ValueError, match="is too large: squared distances overflow"):
+            KMeans.resume(path).set_params(max_iter=9).fit(X)
 
 
 def test_any_damaged_byte_is_noticed_or_harmless(tmp_path):

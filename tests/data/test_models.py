@@ -33,22 +33,45 @@ def test_equal_models_are_equal_bytes(tmp_path):
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
 
 
+NUMBERS = [
+    np.array(v) for v in ("1", 1j, True, [1], [[1]], "2020-01-01", b"1", np.datetime64(1, "s"))
+]
 BAD_PARTS = {
-    "centers": np.zeros(3, np.float32),
-    "dtype": np.array("float64"),
-    "n_iter": np.array([1, 2]),
-    "inertia": np.array("much"),
-    "feature_names": np.array(["a"]),
+    "centers": [
+        *(np.zeros(3, np.float32), np.zeros((0, 2), np.float32), np.zeros((2, 0), np.float32)),
+        *(np.zeros((1, 2, 2), np.float32), CENTERS.astype(">f4"), CENTERS.astype(np.float16)),
+        *(CENTERS.astype(np.longdouble), CENTERS.astype(int), CENTERS * 1j, CENTERS.astype(str)),
+        *(CENTERS * np.nan, CENTERS * np.inf, CENTERS.astype("M8[s]"), np.zeros(2, "f4,f4")),
+    ],
+    "dtype": [*NUMBERS, np.array("float64"), np.array(["float32"]), np.array(b"float32")],
+    "n_iter": [*NUMBERS, *map(np.array, (1.0, -1, np.uint64(2**63), np.int32(1), np.nan))],
+    "inertia": [*NUMBERS, *map(np.array, ("much", 1, -1.0, np.nan, np.inf, np.float32(1)))],
+    "version": [*NUMBERS[1:5], *NUMBERS[6:], np.array(["0.1.0"])],
+    "feature_names": [
+        *NUMBERS[:4],
+        *map(np.array, ("ab", ["a"], [1, 2], [["a", "b"]], [b"a", b"b"])),
+    ],
 }
+BAD = [(name, part) for name, parts in BAD_PARTS.items() for part in parts]
 
 
-@pytest.mark.parametrize("name", BAD_PARTS)
-def test_parts_that_do_not_fit(tmp_path, name):
+@pytest.mark.parametrize(("name", "part"), BAD, ids=[f"{n}-{i}" for i, (n, _) in enumerate(BAD)])
+def test_parts_that_do_not_fit(tmp_path, name, part):
     save_model(MODEL, tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as archive:
-        parts = {**archive, name: BAD_PARTS[name]}
+        parts = {**archive, name: part}
     np.savez(tmp_path / "bad.npz", **parts)
-    with pytest.raises(DataError, match="is a damaged model"):
+    with pytest.raises(DataError, match=r"bad\.npz is a damaged model"):
+        load_model(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("part", NUMBERS)
+def test_a_format_is_a_text(tmp_path, part):
+    save_model(MODEL, tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as archive:
+        parts = {**archive, "format": part}
+    np.savez(tmp_path / "bad.npz", **parts)
+    with pytest.raises(DataError, match="has the format"):
         load_model(tmp_path / "bad.npz")
 
 

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia import __version__
+from lloydia.algorithms import ALGORITHMS
 from lloydia.data.columns import DataError
+from lloydia.data.fields import check, is_real, is_whole, sound_centers, sound_costs
 from lloydia.data.files import DAMAGE, load_numpy, open_input
 from lloydia.data.outputs import naming, replacing
-from lloydia.loop import Halt, Result
-from lloydia.resuming import Snapshot
+from lloydia.loop import CALLBACK, LIMIT, Halt, Result
+from lloydia.parameters import check_parameters
+from lloydia.resuming import GENERATOR, MT, Snapshot, State, stored_array
+from lloydia.stopping import parse
 
 __all__ = ["FORMAT", "load_snapshot", "save_snapshot"]
 
 FORMAT = "lloydia checkpoint 2"
+
+# Words of the state of a generator; its position among them is at most as many.
+KEYS = 624
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
@@ -83,15 +92,17 @@ def load_snapshot(path: str | Path) -> Snapshot:
             arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays["header"]))
             if header["format"] != FORMAT:
-                raise DataError(f"{path} has the format {header['format']!r}, not {FORMAT!r}.")
+                raise DataError(f"{path} has the format {header['format']!r:.60}, not {FORMAT!r}.")
             snapshot = _read(header, arrays)
-        except (*DAMAGE, LookupError, TypeError, AttributeError) as error:
+            version = header["version"]
+            check(type(version) is str)
+        except (*DAMAGE, LookupError, AttributeError, RecursionError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"{path} is a damaged checkpoint: use an earlier one.") from None
-    if header["version"] != __version__:
+    if version != __version__:
         warnings.warn(
-            f"{path} was written by Lloydia {header['version']} and this is {__version__}: the "
+            f"{path} was written by Lloydia {version[:40]} and this is {__version__}: the "
             "result may differ from that of a fit without a break.",
             stacklevel=3,
         )
@@ -99,37 +110,99 @@ def load_snapshot(path: str | Path) -> Snapshot:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> Snapshot:
-    kind, *rest = header["random_state"]
-    dtype = np.dtype(header["data"]["dtype"])
-    shape = (int(header["parameters"]["n_clusters"]), int(header["data"]["shape"][1]))
+    """Return the snapshot of sound parts.
 
-    def centers(name: str) -> NDArray:
-        return _centers(arrays[name], shape, dtype)
-
-    results = {
-        int(number): Result(
-            labels=None,
-            centers=centers(f"{number}_centers"),
-            history=arrays[f"{number}_history"].tolist(),
-            **facts,
-        )
-        for number, facts in header["results"].items()
-    }
-    halts = {
-        int(number): Halt(
-            int(iteration),
-            centers(f"{number}_used"),
-            centers(f"{number}_made"),
-            arrays[f"{number}_costs"].tolist(),
-        )
-        for number, iteration in header["halts"].items()
-    }
-    np.random.RandomState().set_state(state := (kind, arrays["keys"], *rest))
+    Raises
+    ------
+    ValueError, LookupError, TypeError or AttributeError
+        A part is missing, or of another type, or out of range.
+    """
     parameters, data = dict(header["parameters"]), dict(header["data"])
-    return Snapshot(parameters, data, results, halts, state, arrays.get("init"))
+    state = _state(header["random_state"], arrays.pop("keys"))
+    _check_data(data)
+    dtype, d = np.dtype(data["dtype"]), data["shape"][1]
+    init = arrays.pop("init", None)
+    _check_parameters(parameters, init)
+    k = parameters["n_clusters"]
+    check(k <= data["shape"][0])
+
+    def part(number: int, name: str) -> NDArray:
+        return sound_centers(arrays.pop(f"{number}_{name}"), (k, d), dtype)
+
+    def costs(number: int, name: str, most: int) -> list[float]:
+        return sound_costs(arrays.pop(f"{number}_{name}"), most)
+
+    if init is not None:
+        init = sound_centers(init, (k, d), dtype)
+    results, halts = {}, {}
+    for number, facts in _numbered(header["results"]).items():
+        _check_result(facts, parameters["max_iter"])
+        history = costs(number, "history", facts["n_iter"])
+        results[number] = Result(None, part(number, "centers"), history=history, **facts)
+    for number, iteration in _numbered(header["halts"]).items():
+        check(is_whole(iteration, 1, parameters["max_iter"]))
+        used, made = part(number, "used"), part(number, "made")
+        halts[number] = Halt(iteration, used, made, costs(number, "costs", iteration))
+    _check_runs(results, halts, _most_runs(parameters, init))
+    check(arrays.keys() == {"header"})
+    return Snapshot(parameters, data, results, halts, state, init)
 
 
-def _centers(centers: NDArray, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
-    if centers.shape != shape or centers.dtype != dtype or not np.isfinite(centers).all():
-        raise ValueError("centres of another shape or type")
-    return np.ascontiguousarray(centers)
+def _state(given: list[Any], keys: NDArray) -> State:
+    """Return the state of a generator, all of it in range: NumPy itself reads beyond its keys."""
+    kind, position, has_gauss, gauss = given
+    check(kind == MT and keys.dtype == np.uint32 and keys.shape == (KEYS,))
+    check(is_whole(position, 0, KEYS) and is_whole(has_gauss, 0, 1) and is_real(gauss))
+    check(has_gauss == 1 or gauss == 0.0)
+    return kind, keys, position, has_gauss, gauss
+
+
+def _check_data(data: dict[str, Any]) -> None:
+    check(data.keys() == {"shape", "dtype", "digest"})
+    n, d = data["shape"]
+    check(is_whole(n, 1) and is_whole(d, 1) and data["dtype"] in ("float32", "float64"))
+    check(re.fullmatch("[0-9a-f]{64}", data["digest"]) is not None)
+
+
+def _check_parameters(parameters: dict[str, Any], init: NDArray | None) -> None:
+    """Check those of an estimator, as the estimator does."""
+    given = SimpleNamespace(**parameters)
+    check(type(given.init) is str)
+    if init is not None:
+        check(given.init == stored_array(init))
+        given.init = init
+    given.stop = None if given.stop is None else parse(given.stop)
+    given.random_state = None if given.random_state == GENERATOR else given.random_state
+    check_parameters(given)
+    check(isinstance(given.device, str) and is_whole(given.n_clusters, 1))
+
+
+def _check_result(facts: dict[str, Any], max_iter: int) -> None:
+    check(facts.keys() == set(Result._fields) - {"labels", "centers", "history"})
+    check(is_real(facts["inertia"]) and facts["inertia"] >= 0)
+    check(is_whole(facts["n_iter"], 1, max_iter) and facts["algorithm"] in ALGORITHMS)
+    check(type(facts["converged"]) is type(facts["full"]) is bool)
+    check(type(facts["reason"]) is str and facts["reason"] != "")
+    check(facts["converged"] == (facts["reason"] not in (CALLBACK, LIMIT)))
+
+
+def _check_runs(results: dict[int, Result], halts: dict[int, Halt], most: int) -> None:
+    """Check that runs follow each other, and that those which are over and may go on say so."""
+    numbers = results.keys() | halts.keys()
+    check(0 < len(numbers) <= most and numbers == set(range(len(numbers))))
+    for number in results.keys() & halts.keys():
+        check(results[number].reason in (CALLBACK, LIMIT))
+        check(results[number].n_iter == halts[number].iteration)
+
+
+def _numbered(given: dict[str, Any]) -> dict[int, Any]:
+    """Return what is kept of runs, by their numbers."""
+    check(all(re.fullmatch("0|[1-9][0-9]{0,9}", number) for number in given))
+    return {int(number): value for number, value in given.items()}
+
+
+def _most_runs(parameters: dict[str, Any], init: NDArray | None) -> int:
+    if init is not None:
+        return 1
+    # "auto" is never more than this.
+    return 10 if parameters["n_init"] == "auto" else parameters["n_init"]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.columns import Columns, DataError
+from lloydia.data.fields import check, is_real, is_text, sound_centers
 from lloydia.data.files import DAMAGE, as_floats, load_numpy, open_input, read_table
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def load_model(path: str | Path) -> Model:
             parts = {name: archive[name] for name in wanted}
         except DAMAGE:
             raise DataError(f"{path} is a damaged model; write it again.") from None
-    if str(parts["format"]) != FORMAT:
+    if not is_text(parts["format"]) or str(parts["format"]) != FORMAT:
         raise DataError(f"{path} has the format {str(parts['format'])[:40]!r}, not {FORMAT!r}.")
     return _checked(parts, path)
 
@@ -141,24 +142,21 @@ def read_centers(
 
 def _checked(parts: dict[str, NDArray], path: str | Path) -> Model:
     centers, names = parts["centers"], parts["feature_names"]
-    sound = (
-        centers.ndim == 2
-        and centers.size > 0
-        and centers.dtype in (np.dtype(np.float32), np.dtype(np.float64))
-        and str(parts["dtype"]) == str(centers.dtype)
-        and bool(np.isfinite(centers).all())
-        and parts["n_iter"].shape == parts["inertia"].shape == parts["version"].shape == ()
-        and parts["n_iter"].dtype.kind == "i"
-        and parts["inertia"].dtype.kind == "f"
-        and names.ndim == 1
-        and len(names) in (0, centers.shape[1])
-    )
-    if not sound:
-        raise DataError(f"{path} is a damaged model: its parts do not fit together.")
+    n_iter, inertia = parts["n_iter"], parts["inertia"]
+    try:
+        centers = sound_centers(centers)
+        check(is_text(parts["dtype"]) and str(parts["dtype"]) == str(centers.dtype))
+        check(n_iter.dtype == np.int64 and n_iter.ndim == 0 and int(n_iter) >= 0)
+        check(inertia.dtype == np.float64 and inertia.ndim == 0)
+        check(is_real(float(inertia)) and float(inertia) >= 0)
+        check(is_text(parts["version"]) and is_text(names, ndim=1))
+        check(len(names) in (0, centers.shape[1]))
+    except ValueError:
+        raise DataError(f"{path} is a damaged model; write it again.") from None
     return Model(
-        np.ascontiguousarray(centers),
-        int(parts["n_iter"]),
-        float(parts["inertia"]),
+        centers,
+        int(n_iter),
+        float(inertia),
         str(parts["version"]),
         tuple(str(name) for name in names) or None,
     )
