@@ -335,6 +335,8 @@ def test_a_failed_fit_leaves_the_old_one():
     assert (model.labels_ == model.predict(X)).all()
 
 
+@pytest.mark.thread_unsafe(reason="signals go to the main thread")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
 def test_ctrl_c_leaves_nothing_broken(request):
     model = KMeans(3, random_state=0).fit(X)
     inertia = model.inertia_
@@ -419,6 +421,7 @@ def test_torch_tensors_on_the_host_are_arrays():
         assert (model.predict(given) == model.labels_).all()
 
 
+@pytest.mark.thread_unsafe(reason="the switch of the collector is the process's")
 def test_imports_leave_the_garbage_collector_as_it_was():
     import gc
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from PIL import Image
+
+resource = pytest.importorskip("resource", reason="no limit of the length of files")
 
 
 @contextmanager

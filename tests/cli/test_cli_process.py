@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
 import select
 import signal
@@ -18,6 +17,7 @@ import pytest
 import lloydia
 
 LLOYDIA = [sys.executable, "-m", "lloydia"]
+unix = pytest.mark.skipif(os.name == "nt", reason="Windows has other signals and terminals")
 
 
 def test_version():
@@ -55,6 +55,7 @@ def test_closed_pipe_is_quiet(folder):
     assert predict.wait() == 141
 
 
+@unix
 def test_ctrl_c(folder):
     data = io.BytesIO()
     np.save(data, np.random.default_rng(0).normal(size=(200_000, 16)))
@@ -75,7 +76,10 @@ def test_ctrl_c(folder):
     assert os.listdir() == []
 
 
+@unix
 def test_progress_goes_to_a_terminal_on_standard_error(folder, blobs):
+    import pty
+
     master, slave = pty.openpty()
     fit = subprocess.Popen(
         [*LLOYDIA, *["fit", "blobs.csv", "-k", "3", "--json"]],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
 import warnings
 from contextlib import contextmanager
 
@@ -14,6 +13,8 @@ from numba.core import config
 
 from lloydia.backends.cpu import kernel_cache
 from lloydia.backends.cpu.compiled import kernel
+
+resource = pytest.importorskip("resource", reason="no limit of the length of files")
 
 
 @pytest.fixture(autouse=True)
