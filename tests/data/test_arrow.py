@@ -268,3 +268,31 @@ def test_blocks_whose_types_differ_are_compared_as_they_are_read():
     assert source.dtype == np.float64
     X = source.load(source.plan(False, 1))
     assert X.tolist() == [[1, 3], [2, 4], [1.5, 1.5], [2, 0], [7, 8]]
+
+
+FRAMES = {
+    "float32": lambda: pd.DataFrame(E),
+    "nullable": lambda: pd.DataFrame(E).astype("Float32"),
+    "arrow": lambda: pd.DataFrame(E).astype("float[pyarrow]"),
+    "mixed": lambda: pd.DataFrame(
+        {0: E[:, 0], 1: np.arange(50, dtype="int16"), 2: pd.array([True, False] * 25)}
+    ),
+    "int32 beside float32": lambda: pd.DataFrame({0: E[:, 0], 1: np.arange(50, dtype="int32")}),
+    "int16 alone": lambda: pd.DataFrame({0: np.arange(50, dtype="int16")}),
+    "float64 beside bool": lambda: pd.DataFrame({0: np.arange(50) / 7, 1: [True, False] * 25}),
+    "decimals": lambda: pd.DataFrame({0: [Decimal(n).scaleb(-2) for n in range(50)], 1: E[:, 0]}),
+    "vectors": lambda: pd.DataFrame({0: list(E), 1: np.arange(50, dtype="int16")}),
+    "index": lambda: pd.DataFrame(E, index=pd.Index(range(50, 100), name="id")),
+}
+
+
+@READERS
+@pytest.mark.parametrize("case", FRAMES)
+def test_a_data_frame_and_its_file_are_the_same_rows(case, read, tmp_path):
+    given = FRAMES[case]().rename(columns="c{}".format)
+    given.to_parquet(tmp_path / "t.parquet")
+    X, names = read(tmp_path / "t.parquet")
+    model, same = (KMeans(3, random_state=0).fit(rows) for rows in (given, X))
+    assert model.cluster_centers_.dtype == X.dtype
+    assert model.cluster_centers_.tobytes() == same.cluster_centers_.tobytes()
+    assert model.feature_names_in_.tolist() == list(names)

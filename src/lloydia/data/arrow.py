@@ -219,6 +219,9 @@ def _choose(
     if len(by_name) < len(expanded):
         twice = next(one for one in expanded if one != by_name[one[2]])
         raise DataError(f"{where} has two columns named {twice[2]!r}; rename one of them.")
+    features: dict[int, list[tuple[int, int, str]]] = {}
+    for one in expanded:
+        features.setdefault(one[0], []).append(one)
     chosen = expanded if wanted is None else []
     for part in parts_of(wanted):
         if part.text in by_name:
@@ -226,7 +229,7 @@ def _choose(
         else:
             asked = [part.text] if part.is_name else part.text
             places = choose(names, len(names), asked, where).places
-            chosen += [one for one in expanded if one[0] in places]
+            chosen += [one for place in places for one in features[place]]
     seen: set[str] = set()
     for place, _, name in chosen:
         if name in seen:

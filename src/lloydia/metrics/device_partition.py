@@ -53,14 +53,21 @@ class DevicePartition:
 def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
     """Return rows as a tensor, and labels as one or as an ndarray, or raise as `check_X_y` does."""
     rows = as_tensor(X)
-    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex() or not math.isfinite(largest(rows)):
+    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex() or not finite(rows):
         check_X_y(on_host(rows), on_host(labels))
+    if not rows.is_floating_point():
+        rows = rows.double()
     if on_gpu(labels):
         labels = as_tensor(labels)
         if labels.shape == rows.shape[:1] and not labels.is_floating_point():
             return rows, labels.to(rows.device)
     # Rows of one number stand for the others: they have been checked.
     return rows, check_X_y(np.zeros((len(rows), 1)), on_host(labels))[1]
+
+
+def finite(rows: torch.Tensor) -> bool:
+    """Return whether all numbers of any real type are finite."""
+    return not rows.is_floating_point() or math.isfinite(largest(rows))
 
 
 def largest(rows: torch.Tensor) -> float:

@@ -32,7 +32,7 @@ def data(n, d, k, dtype="float64"):
     return (rng.normal(size=(n, d)) + 1e3 + labels[:, None]).astype(dtype), labels
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "uint16"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_scores_of_the_cpu(shape, dtype, device):
     rows, labels = data(*shape, dtype)
@@ -45,6 +45,17 @@ def test_the_scores_of_the_cpu(shape, dtype, device):
                 assert ours.device.type == torch.device(device).type
                 ours = ours.cpu().numpy()
             np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_truths(device):
+    bits = torch.tensor(np.arange(12).reshape(6, 2) % 3 == 0, device=device)
+    labels = [0, 0, 1, 1, 2, 2]
+    for name in NAMES:
+        score = getattr(metrics, name)
+        ours, theirs = (score(rows, labels) for rows in (bits, bits.double()))
+        np.testing.assert_array_equal(
+            *(np.asarray(torch.as_tensor(x).cpu()) for x in (ours, theirs))
+        )
 
 
 @pytest.mark.parametrize("score", [calinski_harabasz_score, davies_bouldin_score])

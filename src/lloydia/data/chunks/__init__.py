@@ -39,8 +39,9 @@ def chunks(
     ----------
     what : path, array, callable or dask collection
         - a path: .npy; .parquet, or a folder of such files, in the order of their names (needs
-          pyarrow); .zarr (needs zarr); .h5 or .hdf5 (needs h5py).  Of an archive of several arrays,
-          the one named X or data;
+          pyarrow; the index of pandas is no feature, and a column of vectors is a feature for each
+          of its numbers, ``name[0]`` and so on); .zarr (needs zarr); .h5 or .hdf5 (needs h5py).
+          Of an archive of several arrays, the one named X or data;
         - an array of shape (n, d) that is read by slices: a memmap, a Zarr array, an open HDF5
           data set;
         - a callable without arguments that returns a fresh iterator of blocks, each an array of
