@@ -37,6 +37,7 @@ Spill = Annotated[
 ]
 
 ALWAYS = (".zarr", ".h5", ".hdf5")
+KNOWN = (*ALWAYS, ".npy", ".parquet")
 TEXTS = (".csv", ".tsv", ".txt")
 
 
@@ -82,15 +83,22 @@ def read_by_blocks(
     from lloydia.data.chunks import chunks
     from lloydia.data.columns import in_order_of
     from lloydia.data.files import Table
+    from lloydia.data.formats.compressed import EXTENSIONS
 
     if reading.pairs or reading.header is not None:
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
     if reading.decimal != "." or reading.thousands is not None:
         raise ValueError("--decimal and --thousands are for texts, which --memory does not read.")
-    if Path(data).suffix.lower() in TEXTS:
+    if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS):
         raise ValueError(
             f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "
             "of it."
+        )
+    path = Path(data)
+    if path.suffix.lower() not in KNOWN and path.is_file():
+        raise ValueError(
+            f"{data} is not read by blocks: leave out --memory, or make a .npy or .parquet file of "
+            "it."
         )
     if spill is not None and not spill.is_dir():
         raise ValueError(f"--spill {spill} is no folder: make it, or name another.")

@@ -89,7 +89,7 @@ class Outputs:
             title = f"{Path(table.where).name}: {len(fitted.cluster_centers_)} clusters"
             found = (fitted.labels_, fitted.cluster_centers_)
             with writing(self.plot, renames) as to:
-                save(clusters(table.X, *found, title=title, names=table.names), to)
+                save(clusters(table.dense().X, *found, title=title, names=table.names), to)
 
 
 def _suffix(path: Path) -> str:
@@ -143,7 +143,7 @@ def fit(
     elif spill is not None:
         raise ValueError("--spill is for DATA that is read by blocks: add --memory.")
     else:
-        table = reading.table(data, dtype=dtype)
+        table = reading.table(data, dtype=dtype, sparse=True)
     n = table.X.shape[0]
     if k > n:
         raise ValueError(

@@ -63,14 +63,18 @@ Json = Annotated[
 ]
 Data = Annotated[
     str,
-    Parameter(help="Text (.csv, .tsv, .txt), .npy, .npz or .parquet; - is standard input."),
+    Parameter(
+        help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather "
+        "or .arrow; - is standard input."
+    ),
 ]
 
 TableOrFolder = Annotated[
     str,
     Parameter(
-        help="Text (.csv, .tsv, .txt), .npy, .npz, .parquet, .zarr or .h5, or a folder: all "
-        ".parquet files in it, read as one table; - is standard input."
+        help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather, "
+        ".arrow, .zarr or .h5, or a folder: all .parquet files in it, read as one table; - is "
+        "standard input."
     ),
 ]
 
@@ -110,8 +114,12 @@ class Reading:
         *,
         dtype: str | None = None,
         names: Sequence[str] | None = None,
+        sparse: bool = False,
     ) -> Table:
-        """Read DATA; `names` are its columns, in that order, where it has a header."""
+        """Read DATA; `names` are its columns, in that order, where it has a header.
+
+        A sparse matrix gets its zeros unless `sparse`.
+        """
         from lloydia.cli.progress import spinner
         from lloydia.data.files import read_table
 
@@ -125,6 +133,7 @@ class Reading:
                 dtype=dtype,
                 decimal=self.decimal,
                 thousands=self.thousands,
+                sparse=sparse,
             )
         if self.columns is None and names is None:
             _warn_of_unnamed(table)

@@ -63,20 +63,20 @@ def predict(
     if blocks:
         source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=fitted.names)
     else:
-        table = reading.table(data, dtype=dtype, names=fitted.names)
+        table = reading.table(data, dtype=dtype, names=fitted.names, sparse=True)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
     estimator = fitted.estimator().set_params(device=device)
     if blocks:
         _predict_blocks(estimator, source, labels, json)
         return
-    check_squares(table, len(table.X))
+    check_squares(table, table.X.shape[0])
     with spinner("predicting"):
         start = time.perf_counter()
         found = estimator.predict(table.X)
         seconds = time.perf_counter() - start
     facts = {
-        "n_samples": len(table.X),
+        "n_samples": table.X.shape[0],
         "n_features": d,
         "n_clusters": k,
         "dtype": str(table.X.dtype),

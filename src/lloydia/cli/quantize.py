@@ -108,7 +108,7 @@ def quantize(
     Example: lloydia quantize photo.jpg -k 16 --dither blue-noise --palette colours.gpl
     """
     from lloydia.data.columns import DataError
-    from lloydia.data.files import STANDARD_INPUT
+    from lloydia.data.formats.opening import STANDARD_INPUT
     from lloydia.images.color import space
 
     if palette is not None and method.per_frame:

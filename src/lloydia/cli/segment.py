@@ -99,7 +99,7 @@ class Outputs:
     def settle(self, image: Path, picture: Picture) -> Outputs:
         """Name what is not named, and refuse what could not be written, before any work is done."""
         from lloydia.data.columns import DataError
-        from lloydia.data.files import STANDARD_INPUT
+        from lloydia.data.formats.opening import STANDARD_INPUT
         from lloydia.data.outputs import check_output
         from lloydia.images.files import WRITABLE, check_form
 

@@ -17,7 +17,8 @@ from lloydia import __version__
 from lloydia.algorithms import ALGORITHMS
 from lloydia.data.columns import DataError
 from lloydia.data.fields import check, is_real, is_whole, sound_centers, sound_costs
-from lloydia.data.files import DAMAGE, load_numpy, open_input
+from lloydia.data.formats.numpy_files import DAMAGE, load_numpy
+from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
 from lloydia.loop import CALLBACK, LIMIT, Halt, Result
 from lloydia.parameters import check_parameters
@@ -85,7 +86,7 @@ def load_snapshot(path: str | Path) -> Snapshot:
         if not stream.read(2).startswith(b"PK"):
             raise DataError(stranger)
         stream.seek(0)
-        archive = load_numpy(stream, str(path))
+        archive = load_numpy(stream, str(path), ours=True)
         if isinstance(archive, np.ndarray) or "header" not in archive.files:
             raise DataError(stranger)
         try:

@@ -90,7 +90,8 @@ def choose(
         places = [place for part in parts for place in _places(*part, header, width, where)]
     else:
         places = [_by_name(name, header or (), where) for name in wanted]
-    twice = next((p for i, p in enumerate(places) if p in places[:i]), None)
+    seen: set[int] = set()
+    twice = next((p for p in places if p in seen or seen.add(p)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         label = name_column(twice, header[twice] if header else "")
         raise DataError(f"{where}: {label} is chosen twice.")

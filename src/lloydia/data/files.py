@@ -1,44 +1,41 @@
-"""Tables from text, .npy, .npz, Parquet and standard input, as one array of finite floats."""
+"""Tables from text, NumPy's, Parquet's and Arrow's files, as one array of finite floats."""
 
 from __future__ import annotations
 
-import io
-import struct
-import sys
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.data.arrow import features_of
 from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
+from lloydia.data.formats.arrow_files import read_arrow
+from lloydia.data.formats.numpy_files import (
+    Archive,
+    is_sparse,
+    load_numpy,
+    load_sparse,
+)
+from lloydia.data.formats.opening import (
+    STANDARD_INPUT,
+    open_input,
+    refuse_other_kinds,
+    text_of,
+)
+from lloydia.data.formats.room import check_room
 from lloydia.data.numbers import Grammar
 from lloydia.data.precision import stored_type
 from lloydia.data.text import TextForm, check_finite, read_pairs, read_text
 from lloydia.spelling import option
 
-# A Path spells the second with the separators of its system.
-STANDARD_INPUT = ("-", "/dev/stdin", str(Path("/dev/stdin")))
-# What NumPy and zipfile raise on bytes that are no sound file.
-DAMAGE = (
-    *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
-    *(NotImplementedError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
-)
-_MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PAR1": ".parquet"}
-_NO_TEXT = {
-    b"\x1f\x8b": "compressed by gzip, not text; decompress it first",
-    b"PK\x03\x04": "a zip archive, not text; name it .npz if NumPy wrote it, else extract it",
-    b"\x93NUMPY": "a NumPy array, not text; name it .npy",
-    b"PAR1": "a Parquet file, not text; name it .parquet",
-    b"\xff\xd8\xff": "a JPEG picture, not text; lloydia segment and quantize take pictures",
-    b"\x89PNG": "a PNG picture, not text; lloydia segment and quantize take pictures",
-}
+__all__ = ["Table", "as_floats", "check_squares", "parquet_table", "pyarrow_parquet", "read_table"]
+
+FEWER = "choose fewer rows or columns"
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Table:
 
     Parameters
     ----------
-    X : ndarray of float32 or float64, shape (n, d)
+    X : ndarray or CSR matrix of float32 or float64, shape (n, d)
         Finite numbers, C-contiguous.
     columns : Columns
         The d columns: their places in the file, and their names where it has a header.
@@ -55,7 +52,7 @@ class Table:
         What an error calls the table.
     """
 
-    X: NDArray[np.floating]
+    X: Any
     columns: Columns
     where: str
 
@@ -63,6 +60,20 @@ class Table:
     def names(self) -> tuple[str, ...] | None:
         """Names of the d columns, where the file has a header."""
         return self.columns.names
+
+    def dense(self) -> Table:
+        """Return the table with all its zeros.
+
+        Raises
+        ------
+        DataError
+            It does not fit into memory so.
+        """
+        if not sp.issparse(self.X):
+            return self
+        n, d = self.X.shape
+        check_room(n * d * self.X.dtype.itemsize, f"{self.where}, with its zeros,", FEWER)
+        return Table(self.X.toarray(order="C"), self.columns, self.where)
 
 
 def read_table(
@@ -75,14 +86,16 @@ def read_table(
     decimal: str = ".",
     thousands: str | None = None,
     n_rows: int | None = None,
+    sparse: bool = False,
 ) -> Table:
     """Read a table of numbers.
 
     Parameters
     ----------
     path : str or Path
-        A .npy, .npz (one array, or one named X or data) or .parquet file, "-" for standard input
-        (recognised by its first bytes), or a text file with any other name.
+        A .npy, .npz (one array, one named X or data, or SciPy's sparse matrix), .parquet, .feather
+        or .arrow file, "-" for standard input (recognised by its first bytes), or a text file with
+        any other name, which may end in .gz, .bz2, .xz or .zst.
     columns : str, sequence of str or None
         Columns to read, as in `lloydia.data.columns.choose`; None reads all.
     header : bool or None
@@ -99,6 +112,8 @@ def read_table(
     n_rows : int or None
         How many rows there must be, where the user has no options for the file: it tells whether
         a first row of numbers in a text is a header.
+    sparse : bool
+        Keep a sparse matrix sparse; else it gets its zeros.
 
     Returns
     -------
@@ -118,79 +133,22 @@ def read_table(
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
         if suffix in (".npy", ".npz"):
+            refuse_other_kinds(stream, suffix, where, "a NumPy file")
             raw, chosen = _arrays(stream, suffix, where, columns, pairs)
         elif suffix == ".parquet":
+            refuse_other_kinds(stream, suffix, where, "a Parquet file")
             raw, chosen = _parquet(stream, where, columns)
+        elif suffix in ARROW:
+            refuse_other_kinds(stream, ".arrow", where, "an Arrow file")
+            raw, chosen = read_arrow(stream, where, columns)
         else:
-            stream = only_text(stream, where)
+            stream, suffix = text_of(stream, suffix, where)
             if pairs:
                 raw, chosen = read_pairs(stream, where, form.grammar), Columns((0, 1), None)
             else:
                 raw, chosen = read_text(stream, where, suffix=suffix, form=form, wanted=columns)
-    return Table(as_floats(raw, dtype, chosen, where), chosen, where)
-
-
-@contextmanager
-def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file or standard input; yield the bytes and the extension that says how to read them.
-
-    Raises
-    ------
-    DataError
-        There is no such file, or it is a folder, or it cannot be read.
-    """
-    if str(path) in STANDARD_INPUT:
-        if sys.stdin is None:
-            raise DataError("standard input is closed; give a file.")
-        data = sys.stdin.buffer.read()
-        found = [kind for magic, kind in _MAGIC.items() if data.startswith(magic)]
-        yield io.BytesIO(data), found[0] if found else ""
-        return
-    if not str(path):
-        raise DataError("an empty file name; give a file.")
-    path = Path(path)
-    try:
-        stream = path.open("rb")
-    except FileNotFoundError:
-        raise DataError(f"no such file: {path}") from None
-    except OSError as error:
-        if path.is_dir():  # Windows calls that a lack of permission
-            raise DataError(f"{path} is a folder, not a file.") from None
-        raise DataError(f"cannot read {path}: {(error.strerror or 'unknown').lower()}.") from None
-    with stream:
-        yield stream, path.suffix.lower()
-
-
-def only_text(stream: BinaryIO, where: str) -> BinaryIO:
-    """Return the stream of a text, after a look at its first bytes.
-
-    Raises
-    ------
-    DataError
-        The first bytes are those of a file that is no text.
-    """
-    reader = io.BufferedReader(stream)  # type: ignore[type-var]
-    start = reader.peek(8)[:8]
-    for magic, what in _NO_TEXT.items():
-        if start.startswith(magic):
-            raise DataError(f"{where} is {what}.")
-    return reader
-
-
-def load_numpy(stream: BinaryIO, where: str) -> Any:
-    """Load a .npy or .npz file without pickle.
-
-    Raises
-    ------
-    DataError
-        The file is damaged, or holds Python objects.
-    """
-    try:
-        return np.load(stream, allow_pickle=False)
-    except DAMAGE as error:
-        if "allow_pickle" in str(error) and "Object arrays" in str(error):
-            raise DataError(f"{where} holds Python objects; save it as numbers.") from None
-        raise DataError(f"{where} is damaged or not a NumPy file.") from None
+    table = Table(as_floats(raw, dtype, chosen, where), chosen, where)
+    return table if sparse else table.dense()
 
 
 def _arrays(
@@ -199,7 +157,7 @@ def _arrays(
     loaded = load_numpy(stream, where)
     if isinstance(loaded, np.ndarray) != (suffix == ".npy"):
         raise DataError(f"{where} is not a {suffix} file.")
-    X = loaded if isinstance(loaded, np.ndarray) else _only_array(loaded, where)
+    X = loaded if isinstance(loaded, np.ndarray) else _of_archive(loaded)
     if pairs:
         if X.ndim != 1 or X.size % 2:
             raise DataError(
@@ -218,16 +176,16 @@ def _arrays(
     return (X if wanted is None else X[:, chosen.places]), chosen
 
 
-def _only_array(archive: Any, where: str) -> NDArray[Any]:
-    names = list(archive.files)
+def _of_archive(archive: Archive) -> Any:
+    """Return an archive's sparse matrix, or its only array, or the one named X or data."""
+    if is_sparse(archive):
+        return load_sparse(archive)
+    names, where = archive.files, archive.where
     name = names[0] if len(names) == 1 else next((n for n in ("X", "data") if n in names), None)
     if name is None:
         listed = ", ".join(names) or "nothing"
         raise DataError(f"{where} holds {listed}; keep one array, or name one X or data.")
-    try:
-        return archive[name]
-    except DAMAGE:
-        raise DataError(f"{where} is damaged, or {name} holds Python objects.") from None
+    return archive[name]
 
 
 def pyarrow_parquet(where: str) -> Any:
@@ -245,6 +203,23 @@ def pyarrow_parquet(where: str) -> Any:
     return parquet
 
 
+def parquet_table(stream: BinaryIO, where: str) -> Any:
+    """Read all columns of a Parquet file as an Arrow table.
+
+    Raises
+    ------
+    DataError
+        It is damaged, or pyarrow is not installed.
+    """
+    parquet = pyarrow_parquet(where)
+    import pyarrow as pa
+
+    try:
+        return parquet.read_table(stream)
+    except (pa.ArrowException, OSError):
+        raise DataError(f"{where} is damaged or not a Parquet file.") from None
+
+
 def _parquet(
     stream: BinaryIO, where: str, wanted: str | Sequence[str] | None
 ) -> tuple[NDArray[Any], Columns]:
@@ -259,10 +234,26 @@ def _parquet(
             where,
             lambda names: next(file.iter_batches(1, columns=names), None),
         )
+        # As columns, and as rows.
+        needed = 2 * file.metadata.num_rows * len(features.sources) * features.raw.itemsize
+        check_room(needed, where, "choose fewer columns, or read it by blocks")
         table = file.read(columns=features.names)
     except (pa.ArrowException, OSError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
     return features.table_rows(table, where), features.columns
+
+
+def _sparse_floats(raw: Any, dtype: np.dtype, columns: Columns, where: str) -> Any:
+    """Return a sparse matrix in another type, if all its numbers are finite in it."""
+    with np.errstate(over="ignore"):
+        X = raw.astype(dtype)
+    if not np.isfinite(X.data).all():
+        place = int(np.argmin(np.isfinite(X.data)))
+        row, j = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        value = raw.data[place]
+        what = f"{value:g}, too large for {dtype}" if np.isfinite(value) else f"{value:g}"
+        raise DataError(f"{where}: row {row + 1}, {columns.label(j)} is {what}; leave it out.")
+    return X
 
 
 def check_squares(table: Table, count: int) -> None:
@@ -294,6 +285,8 @@ def as_floats(
     if 0 in raw.shape:
         raise DataError(f"{where} is empty: its shape is {raw.shape}.")
     dtype = read_as if dtype is None else dtype
+    if sp.issparse(raw):
+        return _sparse_floats(raw, np.dtype(dtype), columns, where)
     if raw.dtype.kind == "f":
         check_finite(raw, columns, where)
     with np.errstate(over="ignore"):

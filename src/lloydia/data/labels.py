@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrow import feature_names
 from lloydia.data.columns import DataError
-from lloydia.data.files import STANDARD_INPUT, load_numpy, only_text, open_input, pyarrow_parquet
+from lloydia.data.files import parquet_table
+from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
+from lloydia.data.formats.arrow_files import arrow_table
+from lloydia.data.formats.numpy_files import load_array
+from lloydia.data.formats.opening import (
+    STANDARD_INPUT,
+    open_input,
+    refuse_other_kinds,
+    text_of,
+)
 from lloydia.data.numbers import MISSING, WHOLE
 from lloydia.data.text import QuoteError, Row, Text, not_utf8
 
@@ -21,7 +30,8 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     Parameters
     ----------
     path : str or Path
-        A .npy or .parquet file, "-" for standard input, or text with one label a line.  The first
+        A .npy, .parquet, .feather or .arrow file, "-" for standard input, or text with one label a
+        line, which may be compressed.  The first
         one is a header if it is a word above whole numbers; or, where there are n + 1 lines, if it
         is 0, as pandas writes it, or no label below is like it.
     n : int
@@ -40,17 +50,19 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
         if suffix == ".npy":
-            labels = load_numpy(stream, where)
+            refuse_other_kinds(stream, suffix, where, "a NumPy file")
+            labels = load_array(stream, where)
         elif suffix == ".parquet":
-            table = pyarrow_parquet(where).read_table(stream)
-            columns = [table[name].to_numpy() for name in feature_names(table.schema)]
-            if len(columns) != 1:
-                raise DataError(f"{where} has {len(columns)} columns; labels are one column.")
-            labels = columns[0]
+            refuse_other_kinds(stream, suffix, where, "a Parquet file")
+            labels = _only_column(parquet_table(stream, where), where)
+        elif suffix in ARROW:
+            refuse_other_kinds(stream, ".arrow", where, "an Arrow file")
+            labels = _only_column(arrow_table(stream, where), where)
         elif suffix == ".npz":
             raise DataError(f"{where} is an archive; give labels as .npy, .csv, .tsv or .txt.")
         else:
-            labels = _words(only_text(stream, where), where, n)
+            stream, _ = text_of(stream, suffix, where)
+            labels = _words(stream, where, n)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -63,6 +75,14 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     if len(labels) != n:
         raise DataError(f"{where} holds {len(labels)} labels for the {n} rows of the data.")
     return labels
+
+
+def _only_column(table: Any, where: str) -> NDArray[Any]:
+    """Return the only column of an Arrow table but for the index of pandas."""
+    columns = [table[name].to_numpy() for name in feature_names(table.schema)]
+    if len(columns) != 1:
+        raise DataError(f"{where} has {len(columns)} columns; labels are one column.")
+    return columns[0]
 
 
 def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:

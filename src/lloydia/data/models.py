@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.fields import check, is_real, is_text, sound_centers
-from lloydia.data.files import DAMAGE, as_floats, load_numpy, open_input, read_table
+from lloydia.data.files import as_floats, read_table
+from lloydia.data.formats.numpy_files import DAMAGE, load_numpy
+from lloydia.data.formats.opening import open_input
 
 if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
@@ -96,7 +98,7 @@ def load_model(path: str | Path) -> Model:
         if not stream.read(2).startswith(b"PK"):
             raise DataError(stranger)
         stream.seek(0)
-        archive = load_numpy(stream, str(path))
+        archive = load_numpy(stream, str(path), ours=True)
         wanted = ("format", "version", "centers", "dtype", "n_iter", "inertia", "feature_names")
         if isinstance(archive, np.ndarray) or any(name not in archive.files for name in wanted):
             raise DataError(stranger)

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import STANDARD_INPUT, pyarrow_parquet
+from lloydia.data.files import pyarrow_parquet
+from lloydia.data.formats.opening import STANDARD_INPUT
 
 try:
     import fcntl

@@ -17,7 +17,7 @@ from warnings import catch_warnings, simplefilter
 from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import DAMAGE
+from lloydia.data.formats.numpy_files import DAMAGE
 from lloydia.imports import load
 from lloydia.spelling import option
 

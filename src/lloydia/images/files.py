@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageOps
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import STANDARD_INPUT, open_input
+from lloydia.data.formats.opening import STANDARD_INPUT, open_input
 from lloydia.data.outputs import writing
 from lloydia.images import colorimetry, deep
 from lloydia.images.decoding import check_size, sound

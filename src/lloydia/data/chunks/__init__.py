@@ -21,6 +21,16 @@ SHARE = 0.5
 FOLDERS = (".zarr",)
 ARCHIVES = (".h5", ".hdf5")
 
+# What to do with files that are not read by blocks.
+TEXT = "for text, chunks(lambda: pandas.read_csv(path, chunksize=100_000))"
+OTHERS = {
+    ".npz": "save its array as .npy; a sparse matrix has to fit into memory: "
+    "fit(scipy.sparse.load_npz(path))",
+    **dict.fromkeys(
+        (".feather", ".arrow", ".ipc", ".arrows"), "write an Arrow file anew as Parquet"
+    ),
+}
+
 
 def chunks(
     what: Any,
@@ -143,8 +153,13 @@ def _gives_slices(what: Any) -> bool:
 def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:
     from lloydia.data.chunks import arrays
 
-    if not path.exists():
-        raise DataError(f"no such file: {path}")
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise DataError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise DataError(f"cannot read {path}: {reason}.") from None
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return arrays.numpy_file(path, columns)
@@ -157,6 +172,6 @@ def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:
 
         return Parquet(path, columns)
     raise DataError(
-        f"{path} is not read by blocks: give .npy, .parquet or a folder of them, .zarr or .h5; for "
-        "text, chunks(lambda: pandas.read_csv(path, chunksize=100_000))."
+        f"{path} is not read by blocks: give .npy, .parquet or a folder of them, .zarr or .h5; "
+        f"{OTHERS.get(suffix, TEXT)}."
     )

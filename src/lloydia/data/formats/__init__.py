@@ -1,0 +1,1 @@
+"""Formats of files: known by the first bytes, opened, decompressed, and checked before reading."""

@@ -1,0 +1,144 @@
+"""Arrow's own files (IPC, which Feather is too): as a file and as a stream.
+
+What a file declares is summed up before any of it is decompressed.  A compressed buffer begins with
+the number of bytes that it becomes (Arrow columnar format, "Buffer compression"); where the buffers
+lie is in the message's FlatBuffers metadata (Message.fbs, whose fields are numbered in order).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from numpy.typing import NDArray
+
+from lloydia.data.arrow import features_of
+from lloydia.data.columns import Columns, DataError
+from lloydia.data.formats.room import check_room
+
+__all__ = ["EXTENSIONS", "arrow_table", "read_arrow"]
+
+EXTENSIONS = (".arrow", ".feather", ".ipc", ".arrows")
+
+# A file is this, a stream, and a footer.
+MAGIC = b"ARROW1\x00\x00"
+
+DICTIONARY_BATCH = 2  # of the kinds of messages
+
+FEWER = "choose fewer columns, or write it as Parquet, which is read by blocks"
+
+
+def read_arrow(
+    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None
+) -> tuple[NDArray[Any], Columns]:
+    """Read the chosen columns of an Arrow file.
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed, it is damaged, or is no table of numbers, or does not fit into
+        memory.
+    """
+    with _sound(stream, where) as start:
+        schema = _opened(stream, start).schema
+        features = features_of(schema, wanted, where, lambda names: _first(stream, start, names))
+        fields = [schema.get_field_index(name) for name in features.names]
+        table = _opened(stream, start, fields).read_all()
+    check_room(features.raw.itemsize * table.num_rows * len(features.sources), where, FEWER)
+    return features.table_rows(table, where), features.columns
+
+
+def arrow_table(stream: BinaryIO, where: str) -> Any:
+    """Read all columns of an Arrow file as an Arrow table.
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed, it is damaged, or does not fit into memory.
+    """
+    with _sound(stream, where) as start:
+        return _opened(stream, start).read_all()
+
+
+@contextmanager
+def _sound(stream: BinaryIO, where: str) -> Iterator[int]:
+    """Yield where the stream of messages begins; say so where they are damaged, or too large."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise DataError(f"{where} needs pyarrow; pip install 'lloydia[files]'.") from None
+
+    start = len(MAGIC) if stream.read(len(MAGIC)) == MAGIC else 0
+    try:
+        _check(stream, start, where)
+        yield start
+    except (pa.ArrowException, OSError, EOFError, struct.error, IndexError):
+        raise DataError(f"{where} is damaged or not an Arrow file.") from None
+
+
+def _opened(stream: BinaryIO, start: int, fields: list[int] | None = None) -> Any:
+    from pyarrow import ipc
+
+    stream.seek(start)
+    options = ipc.IpcReadOptions(included_fields=fields) if fields else None
+    return ipc.open_stream(stream, options=options)
+
+
+def _first(stream: BinaryIO, start: int, names: list[str]) -> Any:
+    """Return the first batch that has rows."""
+    for batch in _opened(stream, start):
+        if batch.num_rows:
+            return batch.select(names)
+    return None
+
+
+def _check(stream: BinaryIO, start: int, where: str) -> None:
+    """Refuse a file whose batches become larger than the free memory."""
+    from pyarrow import ipc
+
+    stream.seek(start)
+    declared = 0
+    for message in ipc.MessageReader.open_stream(stream):
+        if message.type in ("record batch", "dictionary"):
+            declared += _declared(message.metadata.to_pybytes(), message.body)
+    check_room(declared, where, FEWER)
+
+
+def _declared(metadata: bytes, body: Any) -> int:
+    """Return the bytes that the buffers of a batch take when they are decompressed."""
+    table = _follow(metadata, 0)
+    kind = metadata[_field(metadata, table, 1)]
+    batch = _follow(metadata, _field(metadata, table, 2))
+    if kind == DICTIONARY_BATCH:
+        batch = _follow(metadata, _field(metadata, batch, 1))
+    compressed = bool(_field(metadata, batch, 3))
+    buffers = _field(metadata, batch, 2)
+    if not buffers:
+        return 0
+    vector = _follow(metadata, buffers)
+    (count,) = struct.unpack_from("<I", metadata, vector)
+    declared = 0
+    for i in range(count):
+        offset, length = struct.unpack_from("<qq", metadata, vector + 4 + 16 * i)
+        if compressed and length >= 8:
+            (size,) = struct.unpack("<q", body.slice(offset, 8).to_pybytes())
+            # -1 marks a buffer that is not compressed.
+            length = size if size >= 0 else length
+        declared += length
+    return declared
+
+
+def _follow(metadata: bytes, place: int) -> int:
+    """Return where an offset leads."""
+    return place + int(struct.unpack_from("<I", metadata, place)[0])
+
+
+def _field(metadata: bytes, table: int, number: int) -> int:
+    """Return where a field of a table is; 0 where it is left out."""
+    offsets = table - struct.unpack_from("<i", metadata, table)[0]
+    (size,) = struct.unpack_from("<H", metadata, offsets)
+    place = 4 + 2 * number
+    (offset,) = struct.unpack_from("<H", metadata, offsets + place) if place < size else (0,)
+    return table + offset if offset else 0
