@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lloydia
+from lloydia.backends.weighted import WeightedRows
 
 
 def tight(what, meant, kept=0, weighted=False, **options):
@@ -18,5 +19,5 @@ def tight(what, meant, kept=0, weighted=False, **options):
     return source
 
 
-def for_fit(estimator):
-    return lambda source: source.meant_for(estimator, reset=True)
+def for_fit(estimator, weights=None):
+    return lambda source: WeightedRows.checked(source.meant_for(estimator, reset=True), weights).X

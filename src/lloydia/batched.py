@@ -19,9 +19,9 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import choose, lanes, together
 from lloydia.backends.engine import Engine
+from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import (
     ROWS,
-    check_weights,
     home_of,
     on_host,
     real_numbers,
@@ -180,24 +180,26 @@ class Batch:
         engine = None
         for b in left:
             with about(b):
-                weights = self.weights
-                if weights is not None:
-                    weights = check_weights(weights[b], self.X.shape[1])
-                engine = self._placed(b, weights, engine)
-                result = yield from self._fit(b, weights, engine, self._start(b, there=False))
+                weights = None if self.weights is None else self.weights[b]
+                rows = WeightedRows.of(self.X[b], weights)
+                rows.refuse_few(self.model.n_clusters)
+                engine = self._placed(rows, engine)
+                start = self._start(b, there=False)
+                result = yield from self._fit(b, rows.weights, engine, start)
+                place = self.model.device, self.model.n_threads
                 put(self.centers, {b: result.centers})
-                put(self.labels, {b: result.labels})
+                put(self.labels, {b: rows.labels(result.labels, result.centers, *place)})
                 self._count(b, result)
 
-    def _placed(self, b: int, weights: NDArray | None, engine: Any) -> Any:
+    def _placed(self, rows: WeightedRows, engine: Any) -> Any:
         """Return an engine of a member: that of another one, on a GPU and without weights."""
-        rows, model = self.X[b], self.model
-        if on_gpu(rows) and weights is None:
+        X, model = rows.X, self.model
+        if on_gpu(X) and rows.weights is None:
             if engine is not None:
-                engine.renew(rows)
+                engine.renew(X)
                 return engine
-            rows = rows.clone()
-        return choose(model.device, rows, weights, model.n_threads)
+            X = X.clone()
+        return choose(model.device, X, rows.weights, model.n_threads)
 
     def _start(self, b: int, there: bool) -> Any:
         """Return where a member starts, or how; on the device only if `there`."""

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine
 from lloydia.data.arrays import on_host
-from lloydia.data.device_arrays import load_torch, on_gpu
+from lloydia.data.device_arrays import rows_of
 from lloydia.exact.sums import total_grid
 
-__all__ = ["Centers", "Draw", "Smoothed", "reassigned", "rows_of", "sample", "stepped"]
+__all__ = ["Centers", "Draw", "Smoothed", "reassigned", "sample", "stepped"]
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,6 @@ class Draw:
         total = self.cumulative[-1]
         targets = np.minimum((fractions * float(total)).astype(np.int64), total - 1)
         return np.searchsorted(self.cumulative, targets, side="right").astype(np.int64)
-
-
-def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Return some rows, where they are."""
-    return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
 
 
 def sample(

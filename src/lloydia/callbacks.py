@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from lloydia.backends.engine import Engine, Report
+from lloydia.backends.weighted import WeightedRows
 from lloydia.imports import load
 from lloydia.parameters import InvalidParameterError, check_int
 from lloydia.resuming import Snapshot, stored_parameters
@@ -146,8 +148,8 @@ class Tasks:
     estimator : estimator
     engine : Engine
         Its current centres are what a callback's `fitted_estimator` is made of.
-    X : array
-        Given to hooks that ask for it.
+    rows : WeightedRows
+        Given to hooks that ask for them, with rows of weight 0.
     n_runs, max_iter : int
     home : callable
         Brings the engine's arrays to the library and device of X.
@@ -167,8 +169,7 @@ class Tasks:
         self,
         estimator: Any,
         engine: Engine,
-        X: Any,
-        weights: Any,
+        rows: WeightedRows,
         n_runs: int,
         max_iter: int,
         home: Callable[[Any], Any],
@@ -179,8 +180,7 @@ class Tasks:
         earlier = {"feature_names_in_": None} if hasattr(estimator, "feature_names_in_") else {}
         self.features = earlier | features
         self.max_iter, self.n_runs = max_iter, n_runs
-        metadata = None if weights is None else {"sample_weight": weights}
-        self.data = {"estimator": estimator, "X": X, "metadata": metadata}
+        self.rows = rows
         self.open: list[Any] = []
         callbacks = getattr(estimator, "_skl_callbacks", ())
         self.active = bool(callbacks)
@@ -192,6 +192,13 @@ class Tasks:
                 max_subtasks=n_runs if n_runs > 1 else max_iter
             )
             self._begin(context)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What hooks are given, if there are any."""
+        weights = self.rows.every_weight
+        metadata = None if weights is None else {"sample_weight": weights}
+        return {"estimator": self.estimator, "X": self.home(self.rows.every), "metadata": metadata}
 
     def begin_run(self) -> None:
         """Begin a run and its first iteration."""

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
+from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import (
     ROWS,
-    check_weights,
     home_of,
     is_sound,
     on_host,
@@ -31,7 +31,7 @@ from lloydia.data.arrays import (
 )
 from lloydia.data.centers import TABLE, dense, in_order_of
 from lloydia.data.chunks.source import Chunks
-from lloydia.data.collections import Partitions, is_collection, on_cluster
+from lloydia.data.collections import is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.data.frames import is_frame, read_frame
@@ -40,17 +40,10 @@ from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import called, checked, fits
 
-__all__ = ["BaseKMeans", "check_width", "warn_of_fewer", "weights_beside"]
+__all__ = ["BaseKMeans", "check_width", "warn_of_fewer"]
 
 # What a fit learns from X itself; scikit-learn's validation sets both.
 FEATURES = ("n_features_in_", "feature_names_in_")
-
-
-def weights_beside(X: Any, sample_weight: Any) -> Any:
-    """Return checked weights, or None, where the checked rows of `X` are."""
-    if isinstance(X, Partitions):
-        return load("lloydia.backends.cluster.weights").weigh(X, sample_weight)
-    return check_weights(sample_weight, X.shape[0])
 
 
 def check_width(centers: NDArray, n_features: int) -> None:
@@ -283,13 +276,17 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return centers
 
     def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
-        """Return an engine that holds X, assigned to the fitted centres."""
+        """Return an engine that holds the rows of positive weight, assigned to the fitted centres.
+
+        Without weights these are all.
+        """
         check_is_fitted(self)
         check_threads(self.n_threads)
         centers = self._fitted_centers()
         X = self._check_rows(X, reset=False)
         check_width(centers, X.shape[1])
-        weights = weights_beside(X, sample_weight)
+        rows = WeightedRows.of(X, sample_weight)
+        X, weights = rows.X, rows.weights
         if centers.dtype != center_dtype(X):
             # Distances are defined for one type; float64 holds both exactly.
             X = X.double() if on_gpu(X) else X.astype(np.float64)

@@ -7,12 +7,12 @@ from typing import Any
 from sklearn.utils import check_array
 
 from lloydia.backends import choose
+from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import ROWS, home_of, on_host, refuse_path, rows_on_host
 from lloydia.data.centers import dense, in_order_of, opened
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
-from lloydia.estimator import weights_beside
 from lloydia.imports import load
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads
@@ -105,28 +105,28 @@ def kmeans_plusplus(
     Raises
     ------
     ValueError
-        If there are fewer rows than clusters, or the shapes do not match.
+        If fewer rows have a positive weight than there are clusters, or the shapes do not match.
     """
     home = home_of(X)
-    X = _check_rows(X)
-    weights = weights_beside(X, sample_weight)
+    rows = WeightedRows.of(_check_rows(X), sample_weight)
+    X, weights = rows.X, rows.weights
     check_int("n_clusters", n_clusters)
     if n_local_trials is not None:
         check_int("n_local_trials", n_local_trials, "None or ")
-    if X.shape[0] < n_clusters:
-        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    rows.refuse_few(n_clusters)
+    n_samples = rows.every.shape[0]
     if x_squared_norms is not None:
         norms = check_array(on_host(x_squared_norms), dtype=center_dtype(X), ensure_2d=False)
-        if norms.shape[0] != X.shape[0]:
+        if norms.shape[0] != n_samples:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
-                f"n_samples {X.shape[0]}."
+                f"n_samples {n_samples}."
             )
     check_threads(n_threads)
     engine = choose(device, X, weights, n_threads)
     check_range(engine, weights)
     indices = plusplus(engine, n_clusters, generator(random_state), n_local_trials)
-    return home(engine.rows(indices)), home(indices)
+    return home(engine.rows(indices)), home(rows.numbers(indices))
 
 
 def assign(

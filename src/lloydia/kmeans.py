@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from lloydia.backends import choose, one_gpu, telling
 from lloydia.backends.engine import Engine, Report
+from lloydia.backends.weighted import WeightedRows
 from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from lloydia.data.arrays import home_of
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
-from lloydia.estimator import BaseKMeans, warn_of_fewer, weights_beside
+from lloydia.estimator import BaseKMeans, warn_of_fewer
 from lloydia.imports import load, loaded
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
@@ -65,7 +66,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         Largest number of iterations of a run.
     tol : float, default=1e-4
         A run stops when the sum of the squared movements of the centres is at most `tol` times the
-        mean variance of the features.
+        mean over features of the variance of the rows, by their weights (scikit-learn's is without
+        them): see ``docs/contract.md``.
     verbose : int, default=0
         If positive, the inertia of each iteration is printed (and computed, which costs a pass),
         and what stays in memory where not all rows do.
@@ -200,7 +202,9 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             frames, where a client is current: see :class:`lloydia.dask.KMeans`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative; rows of weight 0 get labels but count for nothing.
+            Non-negative.  Rows of weight 0 get labels and change nothing else: a fit without them
+            has the same result.  A callable `init` sees them.  Where there are some, the other rows
+            are copied.
 
         Returns
         -------
@@ -229,15 +233,14 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             )  # fmt: skip
             features = {"n_features_in_": X.shape[1]}
             # Tensors on the device of X, as X is one.
-            self._keep(best, engine, lambda values: values, features, 0.0)
+            self._keep(best, best.labels, engine, lambda values: values, features, 0.0)
             return self
         check_parameters(self)
         home = home_of(X)
         draft = self._draft()
-        X = draft._check_rows(X, reset=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = weights_beside(X, sample_weight)
+        rows = WeightedRows.of(draft._check_rows(X, reset=True), sample_weight)
+        rows.refuse_few(self.n_clusters)
+        X, weights = rows.X, rows.weights
         if self.verbose and isinstance(X, Chunks):
             print(X.plan(weights is not None, self.n_threads))
         # A start that is on a GPU stays there, unless somebody may want to keep it.
@@ -251,7 +254,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         check_range(engine, weights, init, later=not drawn)
         rule = self._rule(engine)
         features = draft._features()
-        tasks = Tasks(self, engine, home(X), weights, n_init, self.max_iter, home, features)
+        tasks = Tasks(self, engine, rows, n_init, self.max_iter, home, features)
         progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
         for centers in progress.centers_so_far():
             check_range(engine, weights, centers)
@@ -262,7 +265,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
                 centers = progress.halts[number].used
             else:
                 random_state = progress.random_state if drawn else None
-                centers = draft._seed(engine, home(X), init, random_state)
+                centers = draft._seed(engine, home(rows.every), init, random_state)
                 if callable(init):
                     check_range(engine, weights, centers)
             seconds_seeding += time.perf_counter() - began
@@ -274,7 +277,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             if stopped:
                 break
         best = progress.end()
-        self._keep(best, engine, home, features, seconds_seeding)
+        labels = rows.labels(best.labels, best.centers, self.device, self.n_threads)
+        self._keep(best, labels, engine, home, features, seconds_seeding)
         if own and there and not tasks.active:
             load(AGAIN).remember(self, X, sample_weight, engine)
         self._left_off = None
@@ -394,19 +398,23 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
     def _keep(
         self,
         best: Result,
+        labels: Any,
         engine: Engine,
         home: Callable[[Any], Any],
         features: dict[str, Any],
         seconds_seeding: float,
     ) -> None:
-        """Set the fitted attributes, all at once: an interrupted fit leaves the old result."""
+        """Set the fitted attributes, all at once: an interrupted fit leaves the old result.
+
+        `labels` are those of all rows; the best run has those of positive weight.
+        """
         # len() of a tensor takes longer.
         k = best.centers.shape[0]
         warn_of_fewer(k if best.full else n_distinct(best.labels, k), k, stacklevel=4)
         result = {
             "cluster_centers_": home(best.centers),
             "_n_features_out": k,
-            "labels_": home(best.labels),
+            "labels_": home(labels),
             "inertia_": best.inertia,
             "n_iter_": best.n_iter,
             "converged_": best.converged,

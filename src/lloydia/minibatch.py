@@ -15,11 +15,12 @@ from sklearn.utils import check_random_state
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
-from lloydia.batches import Centers, Draw, Smoothed, reassigned, rows_of, sample, stepped
-from lloydia.data.arrays import check_weights, home_of, real_numbers
+from lloydia.backends.weighted import WeightedRows
+from lloydia.batches import Centers, Draw, Smoothed, reassigned, sample, stepped
+from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection
-from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu
+from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu, rows_of
 from lloydia.estimator import BaseKMeans, check_width, warn_of_fewer
 from lloydia.exact.distance import movement
 from lloydia.parameters import check_mini_batches, check_range
@@ -55,7 +56,8 @@ class MiniBatchKMeans(BaseKMeans):
         Seed of the starts, the batches and the centres that are moved.
     tol : float, default=0.0
         If positive, a fit stops when the sum of the squared movements of the centres in a batch is
-        at most `tol` times the mean variance of the features.
+        at most `tol` times the mean over features of the variance of the rows, by their weights
+        (scikit-learn's is without them).
     max_no_improvement : int or None, default=10
         A fit stops after so many batches without a new least smoothed inertia; None: never.
     init_size : int or None, default=None
@@ -154,7 +156,8 @@ class MiniBatchKMeans(BaseKMeans):
             :meth:`partial_fit`, one by one.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Rows are drawn in proportion to them.
+            Rows are drawn in proportion to them.  Without its rows of weight 0 a fit has the same
+            result, but for the labels that they get.
 
         Returns
         -------
@@ -167,9 +170,8 @@ class MiniBatchKMeans(BaseKMeans):
         """
         check_mini_batches(self)
         home, draft = home_of(X), self._draft()
-        X = draft._in_memory(X, reset=True)
-        n = X.shape[0]
-        weights = check_weights(sample_weight, n)
+        rows = draft._in_memory(X, sample_weight, reset=True)
+        X, weights, n = rows.X, rows.weights, rows.n_samples
         whole = choose(self.device, X, weights, self.n_threads)
         check_range(whole, weights)
         state = check_random_state(self.random_state)
@@ -184,8 +186,8 @@ class MiniBatchKMeans(BaseKMeans):
         }
         if not self.compute_labels:
             found["inertia_"] = inertia * (n if weights is None else float(weights.sum()))
-        found |= self._after_batch(centers, home, whole, state)
-        labels, k = found.get("labels_"), len(centers.values)
+        found |= self._after_batch(centers, home, whole, rows, state)
+        labels, k = whole.labels() if self.compute_labels else None, len(centers.values)
         warn_of_fewer(centers.n_distinct if labels is None else n_distinct(labels, k), k, 2)
         self._replace_result(found)
         return self
@@ -231,8 +233,8 @@ class MiniBatchKMeans(BaseKMeans):
     ) -> dict[str, Any]:
         """Return the attributes after one batch more; this estimator stays as it is."""
         draft = self if begun else self._draft()
-        X = draft._in_memory(X, reset=not begun)
-        weights = check_weights(sample_weight, X.shape[0])
+        rows = draft._in_memory(X, sample_weight, reset=not begun)
+        X, weights = rows.X, rows.weights
         state = state or check_random_state(self.random_state)
         found: dict[str, Any] = {}
         if begun:
@@ -248,7 +250,7 @@ class MiniBatchKMeans(BaseKMeans):
             check_range(engine, weights, values)
             centers = Centers(values, np.zeros(len(values)))
         centers, _ = self._step(engine, weights, centers, state)
-        found |= draft._features() | self._after_batch(centers, home, engine, state)
+        found |= draft._features() | self._after_batch(centers, home, engine, rows, state)
         found["n_steps_"] = getattr(self, "n_steps_", 0) + 1 if begun else 1
         warn_of_fewer(centers.n_distinct, len(centers.values), 3)
         return found
@@ -265,7 +267,7 @@ class MiniBatchKMeans(BaseKMeans):
             )
         return Centers(values, counts.astype(np.float64), getattr(self, "_since", 0))
 
-    def _in_memory(self, X: Any, reset: bool) -> Any:
+    def _in_memory(self, X: Any, sample_weight: Any, reset: bool) -> WeightedRows:
         """Check rows in memory; what would have to be computed or read first is refused."""
         if is_collection(X) or isinstance(X, Chunks):
             library = type(X).__module__.partition(".")[0]
@@ -273,10 +275,10 @@ class MiniBatchKMeans(BaseKMeans):
                 f"MiniBatchKMeans takes rows in memory, and X is a {library} {type(X).__name__}: "
                 "give its blocks to partial_fit, one by one, each as an array."
             )
-        X = self._check_rows(X, reset)
-        if reset and X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        return X
+        rows = WeightedRows.of(self._check_rows(X, reset), sample_weight)
+        if reset:
+            rows.refuse_few(self.n_clusters)
+        return rows
 
     def _init_rows(self, n: int) -> int:
         """Return how many rows to choose a start from."""
@@ -375,9 +377,17 @@ class MiniBatchKMeans(BaseKMeans):
         return centers, inertia
 
     def _after_batch(
-        self, centers: Centers, home: Callable[[Any], Any], engine: Engine, state: RandomState
+        self,
+        centers: Centers,
+        home: Callable[[Any], Any],
+        engine: Engine,
+        rows: WeightedRows,
+        state: RandomState,
     ) -> dict[str, Any]:
-        """Return what there is after any batch, with the labels of its rows if asked for."""
+        """Return what there is after any batch, with the labels of its rows if asked for.
+
+        The engine holds those of positive weight.
+        """
         found = {
             "cluster_centers_": home(centers.values),
             "counts_": centers.counts,
@@ -388,7 +398,8 @@ class MiniBatchKMeans(BaseKMeans):
         }
         if self.compute_labels:
             engine.classify(centers.values)
-            found["labels_"], found["inertia_"] = home(engine.labels()), float(engine.inertia())
+            labels = rows.labels(engine.labels(), centers.values, self.device, self.n_threads)
+            found["labels_"], found["inertia_"] = home(labels), float(engine.inertia())
         return found
 
 

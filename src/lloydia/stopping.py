@@ -80,7 +80,7 @@ class Either(Rule):
 
 @dataclass(frozen=True)
 class Labels(Rule):
-    """Stop when at most this fraction of the rows changed cluster.
+    """Stop when at most this fraction of the rows of positive weight changed cluster.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Shift(Rule):
     Parameters
     ----------
     limit : float
-        ``tol`` times the mean over features of the variance of X.
+        ``tol`` times the mean over features of the weighted variance of X.
     """
 
     limit: float
@@ -166,7 +166,7 @@ class Shift(Rule):
 
 
 class Tolerance(Rule):
-    """:class:`Shift`, with ``tol`` times the mean over features of the variance of X as the limit.
+    """:class:`Shift`, whose limit is `tol` times the mean over features of the weighted variance.
 
     It is found when it is first needed: an engine that has iterated knows the sums of X already,
     and many a run ends before a shift comes near it.
@@ -175,7 +175,7 @@ class Tolerance(Rule):
     ----------
     tol : float
     spread : callable
-        Returns the mean of the variances.
+        Returns the mean of the weighted variances of X.
     extent : callable
         Returns the :class:`~lloydia.exact.sums.Extent` of X: no variance is above the square of the
         largest magnitude.

@@ -57,7 +57,7 @@ def test_fits_have_the_bits_of_rows_in_memory(d, dtype, weighted):
         model = KMeans(8, init=given, n_init=n_init, random_state=3, max_iter=30)
         expected = facts(model.fit(X, sample_weight=weights))
         for block, kept in ((251, 2), (N, 0)):
-            source = tight(X, for_fit(model), kept, weighted, block=block)
+            source = tight(X, for_fit(model, weights), kept, weighted, block=block)
             assert facts(clone(model).fit(source, sample_weight=weights)) == expected
 
 

@@ -144,9 +144,11 @@ class Engine(Protocol):
         """Fix the grid of all sums from the extent of the whole data set."""
 
     def spread(self) -> float:
-        """Return the mean over features of the variance: D to the mean, summed, over n d.
+        """Return the mean over features of the weighted variance of the rows.
 
-        It may be asked for in a run, which it does not disturb.
+        It is the inertia of all rows as one cluster, divided by d times the sum of the weights
+        (:func:`lloydia.exact.sums.total_weight`).  It may be asked for in a run, which it does not
+        disturb.
         """
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:

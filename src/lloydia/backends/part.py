@@ -66,14 +66,17 @@ class Part(Protocol):
     def set_grid(self, extent: sums.Extent) -> None:
         """Fix the grid of the sums from the extent of the whole."""
 
-    def plain_sums(self, extent: sums.Extent) -> NDArray[np.int64]:
-        """Return the integers of all rows as one cluster, without weights, on that extent's grid.
+    def all_sums(self) -> NDArray[np.int64]:
+        """Return the integers of all rows as one cluster: shape (n_limbs, 1, d + 1)."""
 
-        Shape (n_limbs, 1, d + 1).  Asked before a run only.
+    def measure_to(self, mean: NDArray) -> float:
+        """Compute every row's D to one point, for :meth:`cost`; return the largest weight times D.
+
+        `mean` has the shape (1, d).
         """
 
-    def plain_measure(self, mean: NDArray) -> float:
-        """Compute every row's D to one point, for :meth:`cost`; return the largest."""
+    def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the limbs of the sum of the weights."""
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         """Return some rows, dense."""
@@ -149,8 +152,8 @@ class Part(Protocol):
         Return the largest weight times D.
         """
 
-    def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
-        """Return the limbs of the sum of weight times D, as measured; of D, unless weighted."""
+    def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, as measured."""
 
     def counts(self) -> NDArray[np.int64]:
         """Return the rows of positive weight in each cluster."""

@@ -59,30 +59,21 @@ class Parts:
         self.group.each("set_grid", extent)
 
     def spread(self) -> float:
-        plain = self.whole.unweighted()
-        totals = self._plain_totals(plain)
-        if totals is None:
-            totals = self.group.total("plain_sums", plain)
-        mean = means(totals, sums.Grid.choose(plain, self.dtype), self.dtype)
-        cost = self._cost(max(self.group.each("plain_measure", mean)), weighted=False)
-        return cost / (self.n_samples * self.n_features)
+        # After an iteration every row is in one of the clusters.
+        if self.iteration:
+            totals = self.step.sums.sum(axis=1, keepdims=True)
+        else:
+            totals = self.group.total("all_sums")
+        mean = means(totals, self.grid, self.dtype)
+        cost = self._cost(max(self.group.each("measure_to", mean)))
+        grid = sums.total_grid(self.n_samples, self.whole.largest_weight)
+        weight = sums.join(self.group.total("weight", grid).tolist(), *grid)
+        return cost / (weight * self.n_features)
 
-    def _plain_totals(self, plain: sums.Extent) -> NDArray[np.int64] | None:
-        """Return the integers of all rows as one cluster, if those of the clusters tell them.
-
-        After an iteration every row is in one of them, but one of weight 0 adds nothing to it.
-        """
-        weights = self.whole.largest_weight, self.whole.smallest_weight
-        if not self.iteration or weights != (plain.largest_weight, plain.smallest_weight):
-            return None
-        totals = self.step.sums.sum(axis=1, keepdims=True)
-        one = sums.limbs(np.zeros((1, self.n_features)), None, self.grid)[:, :, -1]
-        return totals if np.array_equal(totals[:, :, -1], one * self.n_samples) else None
-
-    def _cost(self, largest: float, weighted: bool = True) -> float:
+    def _cost(self, largest: float) -> float:
         """Return the sum of what the parts have measured, none of it above `largest`."""
         grid = sums.total_grid(self.n_samples, largest)
-        return sums.join(self.group.total("cost", grid, weighted).tolist(), *grid)
+        return sums.join(self.group.total("cost", grid).tolist(), *grid)
 
     def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Give each part that has some of the rows, and which of them these are."""

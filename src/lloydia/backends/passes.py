@@ -19,7 +19,7 @@ __all__ = ["Host", "Passes"]
 
 # What cannot be answered without the rows.
 READING = {
-    *("plain_sums", "plain_measure"),
+    *("all_sums", "measure_to"),
     *("seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
     *("step", "conclude", "measure", "farthest", "classify"),
 }

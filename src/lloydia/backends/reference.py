@@ -39,15 +39,15 @@ class Reference:
         return sums.Extent.of(self.X, self.weights)
 
     def set_grid(self, extent: sums.Extent) -> None:
-        self.whole = extent
         self.grid = sums.Grid.choose(extent, self.dtype)
 
     def spread(self) -> float:
-        grid = sums.Grid.choose(self.whole.unweighted(), self.dtype)
         one = np.zeros(self.n_samples, dtype=np.int64)
-        mean = means(sums.accumulate(sums.limbs(self.X, None, grid), one, 1), grid, self.dtype)
+        limbs = sums.limbs(self.X, self.weights, self.grid)
+        mean = means(sums.accumulate(limbs, one, 1), self.grid, self.dtype)
         D = distance.squared_distances(self.X, mean)[:, 0]
-        return sums.total(D) / (self.n_samples * self.n_features)
+        cost = sums.total(D if self.weights is None else self.weights * D)
+        return cost / (sums.total_weight(self.weights, self.n_samples) * self.n_features)
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         return self.X[indices] + 0.0

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lloydia.data.collections import is_collection
 from lloydia.imports import load
@@ -19,7 +20,15 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["as_tensor", "center_dtype", "load_torch", "n_distinct", "on_gpu", "returning"]
+__all__ = [
+    "as_tensor",
+    "center_dtype",
+    "load_torch",
+    "n_distinct",
+    "on_gpu",
+    "returning",
+    "rows_of",
+]
 
 # DLPack's numbers of CUDA memory, plain and managed, and torch's name of it.
 DLPACK = (2, 13)
@@ -115,6 +124,11 @@ def _importer(X: Any) -> Callable[[Tensor], Any]:
 def center_dtype(X: Any) -> np.dtype:
     """Return the type of the centres of rows of any library: float64 for float64, else float32."""
     return np.dtype(np.float64 if str(X.dtype).endswith("float64") else np.float32)
+
+
+def rows_of(X: Any, rows: NDArray) -> Any:
+    """Return some rows, given their numbers or a mask, where they are."""
+    return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
 
 
 def n_distinct(labels: Any, n_clusters: int) -> int:

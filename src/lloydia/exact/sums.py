@@ -48,6 +48,7 @@ __all__ = [
     "total",
     "total_grid",
     "total_limbs",
+    "total_weight",
     "two_factors",
     "weight_extent",
 ]
@@ -85,10 +86,6 @@ class Extent:
         largest = magnitude.max(axis=0)
         smallest = np.where(magnitude > 0, magnitude, np.inf).min(axis=0)
         return cls(len(X), largest, smallest, *weight_extent(weights))
-
-    def unweighted(self) -> Extent:
-        """Return the extent of the same rows with weights of 1."""
-        return Extent(self.n_samples, self.largest, self.smallest)
 
     def merge(self, other: Extent) -> Extent:
         """Return the extent of both parts together."""
@@ -255,6 +252,11 @@ def total(values: NDArray[np.float64]) -> float:
     """
     grid = total_grid(len(values), float(values.max(initial=0.0)))
     return join(total_limbs(values, *grid), *grid)
+
+
+def total_weight(weights: NDArray | None, n: int) -> float:
+    """Return the fixed-point sum of the weights of n rows, which is n without weights."""
+    return float(n) if weights is None else total(weights)
 
 
 def total_grid(n: int, largest: float) -> tuple[int, int]:

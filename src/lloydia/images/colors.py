@@ -16,7 +16,8 @@ things do know of pixels, and differ:
   probabilities as among pixels, and other random numbers.  So a picture that is turned, mirrored
   or shuffled keeps its segments;
 * a cluster that ran empty takes a colour with all its pixels, not one of them;
-* the inertia rounds count times D once, so its last bits may differ.
+* the inertia rounds count times D once, so its last bits may differ; so does the variance that
+  `tol` multiplies.
 
 Floating pixels are counted in the same way: equal numbers are one colour, -0 is 0.  Where no two
 pixels have one colour, the colours stay in the order of the pixels.

@@ -117,12 +117,15 @@ def test_several_runs_have_the_limit_of_the_first(d):
 
 
 @pytest.mark.parametrize("d", [2, 12])
-def test_weights_do_not_change_the_limit(d):
+def test_the_limit_is_by_weights(d):
     X, weights = blobs(200, d, "float32"), np.linspace(0.1, 2.0, 200)
+    # Without weights they would raise the limit so far that the first iteration is the last.
+    X[:10], weights[:10] = 1e5, 1e-9
     parameters = {"init": X[:5], "tol": 1e-2}
     oracle = KMeans(5, device="reference", **parameters).fit(X, sample_weight=weights)
     model = KMeans(5, device="cuda", **parameters).fit(X, sample_weight=weights)
     assert answer(model) == answer(oracle)
+    assert model.n_iter_ > 2
 
 
 @pytest.mark.parametrize("d", [2, 12])
@@ -137,10 +140,11 @@ def test_a_run_that_is_watched_is_not_ended_by_the_device(d, capsys):
     assert capsys.readouterr().out == told
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("d", [2, 12])
-def test_the_limit_is_nearly_that_of_the_rule(d):
+def test_the_limit_is_nearly_that_of_the_rule(d, weighted):
     X = blobs(30, d, "float32")
-    engine = choose("cuda", X, None, None)
+    engine = choose("cuda", X, np.linspace(0.1, 3.0, 30) if weighted else None, None)
     engine.tolerance = 1e-2
     engine.start(X[:3].copy(), "lloyd")
     engine.iterate(False).result()

@@ -38,13 +38,16 @@ def reads():
 @pytest.mark.parametrize("init", ["k-means++", "k-means||", "random"])
 def test_a_fit_reads_its_source_once(kept, init, reads, tmp_path):
     given, asked = reads
-    weights = weights_of("wide", 1000)
-    model = KMeans(5, init=init, n_init=1, random_state=0, max_iter=7)
-    expected = answer(model.fit(X, sample_weight=weights))
-    source = tight(given, for_fit(model), kept, weighted=True, block=100, spill=tmp_path)
-    asked.clear()
-    assert answer(model.fit(source, sample_weight=weights)) == expected
-    assert asked == [1000]
+    wide = weights_of("wide", 1000)
+    for weights, reads_of_all in ((np.maximum(wide, 1e-8), 1), (wide, 2)):
+        model = KMeans(5, init=init, n_init=1, random_state=0, max_iter=7)
+        expected = answer(model.fit(X, sample_weight=weights))
+        meant = for_fit(model, weights)
+        source = tight(given, meant, kept, weighted=True, block=100, spill=tmp_path)
+        asked.clear()
+        assert answer(model.fit(source, sample_weight=weights)) == expected
+        # Once more for the labels of rows of weight 0, if there are any.
+        assert asked == [1000] * reads_of_all
     # The file has no name.
     assert os.listdir(tmp_path) == []
 

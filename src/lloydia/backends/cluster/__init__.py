@@ -76,7 +76,7 @@ class Cluster:
         self.client, self.chunks = X.client, X.lengths
         self.name = X.facts[0].place if device == "auto" else device
         self.dtype, self.n_features = X.dtype, X.shape[1]
-        # A part is a partition that has rows; where it is: its member, and its number there.
+        # Where each partition that has rows is: its member, and its number there.
         places: dict[int, tuple[int, int]] = {}
         self.members: list[Future] = []
         # Where each of them is, as far as known.
@@ -90,8 +90,13 @@ class Cluster:
             given = (held.rows, w, digests, device, n_threads)
             self.members.append(submit_at(self.client, held.address, Member, *given))
             self.addresses.append(held.address)
-        self.places = [places[p] for p, n in enumerate(self.chunks) if n]
-        self.lengths: Sequence[int] = [n for n in self.chunks if n]
+        self.everywhere = [places[p] for p, n in enumerate(self.chunks) if n]
+        # A part is a partition that has rows of positive weight.
+        counted = weights.positive if weights else self.chunks
+        self.places = [places[p] for p, n in enumerate(counted) if n]
+        self.lengths: Sequence[int] = [n for n in counted if n]
+        # The members that have parts, which are asked.
+        self.asked = sorted({m for m, _ in self.places})
         self.history = History()
         # The number of the last question, and of the last one that changed the parts.
         self.turn = self.changed = 0
@@ -99,11 +104,11 @@ class Cluster:
         self.kept: list[Future] = []
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
-        found = self._ask(method, arguments, dict.fromkeys(range(len(self.members))))
+        found = self._ask(method, arguments, dict.fromkeys(self.asked))
         return [found[m][i] for m, i in self.places]
 
     def total(self, method: str, *arguments: Any) -> Any:
-        everyone = dict.fromkeys(range(len(self.members)))
+        everyone = dict.fromkeys(self.asked)
         return reduce(add, self._ask(method, arguments, everyone, adds=True).values())
 
     def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -167,8 +172,8 @@ class Cluster:
     def _array(
         self, task: Callable, dtype: np.dtype, tail: tuple[int, ...], **common: Any
     ) -> NDArray:
-        """Return a Dask array of what a task gives for each part, in the chunks of the rows."""
-        members, numbers = zip(*self.places)
+        """Return a Dask array of what a task gives for each partition, in the chunks of X."""
+        members, numbers = zip(*self.everywhere)
         given = {name: sent(self.client, value) for name, value in common.items()}
         blocks = self._map(task, members, numbers, **given)
         settled(self.client, blocks)

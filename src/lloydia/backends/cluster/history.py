@@ -21,7 +21,7 @@ Asked = tuple[str, tuple[Any, ...]]
 BEGINNINGS = frozenset({"seed_start", "start", "classify"})
 # Each of these outdates the others of its kind, and the kinds after it.
 ASSIGNMENTS = frozenset({"step", "conclude", "classify"})
-MEASUREMENTS = frozenset({"measure", "plain_measure"})
+MEASUREMENTS = frozenset({"measure", "measure_to"})
 # What the next seed is found by: outdated by another, and by the next seed.
 WEIGHINGS = frozenset({"seed_total", "seed_weigh"})
 SEEDS = frozenset({"seed_first", "seed_adopt", "seed_spread"})

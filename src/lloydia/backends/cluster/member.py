@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import repeat
 from operator import add
 from threading import Lock
 from typing import Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cluster.history import CHANGES, Asked
 from lloydia.backends.cluster.partitions import digest, size_of
 from lloydia.backends.part import Part
+from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import on_host
 from lloydia.data.collections import Rows
 from lloydia.data.device_arrays import on_gpu
@@ -94,13 +96,27 @@ class Member:
         return Member, (self.rows, self.weights, self.digests, self.device, self.n_threads)
 
     def __sizeof__(self) -> int:
-        return sum(size_of(X) + STATE * X.shape[0] for X in self.rows.arrays)
+        size = 0
+        for rows in self.weighted:
+            # The rows of positive weight are a copy where there are others.
+            arrays = [rows.every] if rows.positive is None else [rows.every, rows.X]
+            size += STATE * rows.every.shape[0] + sum(map(size_of, arrays))
+        return size
+
+    @cached_property
+    def weighted(self) -> list[WeightedRows]:
+        """The rows of each partition, with their weights."""
+        weights = repeat(None) if self.weights is None else self.weights
+        return [WeightedRows.checked(X, w) for X, w in zip(self.rows.arrays, weights)]
 
     @cached_property
     def parts(self) -> dict[int, Part]:
-        """Partitions that have rows, by number.  Made in a task: it knows its worker's threads."""
+        """Partitions that have rows of positive weight, by number.
+
+        Made in a task: it knows its worker's threads.
+        """
         self.refuse_others()
-        return {i: self.new_part(i) for i, X in enumerate(self.rows.arrays) if X.shape[0]}
+        return {i: self.new_part(i) for i, rows in enumerate(self.weighted) if rows.n_samples}
 
     def refuse_others(self) -> None:
         """Raise an error if rows or weights are not what they have been."""
@@ -114,7 +130,7 @@ class Member:
 
     def new_part(self, number: int) -> Part:
         """Return a part in its first state."""
-        X, weights = self.rows.arrays[number], self.weights and self.weights[number]
+        X, weights = self.weighted[number].X, self.weighted[number].weights
         if on_gpu(X) and self.device == "cpu":
             raise ValueError(
                 f"Blocks of X live on GPUs and {option('device', 'cpu')} does not: use "
@@ -124,8 +140,11 @@ class Member:
         if on_gpu(X) or self.device == "cuda":
             name = load("lloydia.backends.cuda.devices").find("cuda", X)
             return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
-        n_threads = self.n_threads or _threads_of_worker()
-        return load("lloydia.backends.cpu.part").CPUPart(X, weights, n_threads)
+        return load("lloydia.backends.cpu.part").CPUPart(X, weights, self.own_threads())
+
+    def own_threads(self) -> int:
+        """Return how many threads compute here; asked in a task."""
+        return self.n_threads or _threads_of_worker()
 
     def lead(self, history: list[Asked], state: int) -> None:
         """Bring the parts from their first state to the one that the history leads to."""
@@ -198,17 +217,22 @@ def merge(answers: list[Any]) -> Any:
 
 
 def labels(member: Member, number: int, state: int, centers: NDArray) -> NDArray[np.int32]:
-    """Return a part's labels: those it has in that state, otherwise the same found anew.
+    """Return a partition's labels: those it has in that state, otherwise the same found anew.
 
     `centers` are those that the labels belong to.
     """
+    rows, own = member.weighted[number], np.empty(0, dtype=np.int32)
     with member.lock:
-        if member.state == state:
-            return on_host(member.parts[number].labels())
-    member.refuse_others()
-    part = member.new_part(number)
-    part.classify(centers)
-    return on_host(part.labels())
+        here = member.state == state
+        if here and rows.n_samples:
+            own = on_host(member.parts[number].labels())
+    if not here:
+        member.refuse_others()
+        if rows.n_samples:
+            part = member.new_part(number)
+            part.classify(centers)
+            own = on_host(part.labels())
+    return rows.labels(own, centers, member.device, member.own_threads())
 
 
 def distances(member: Member, number: int, centers: NDArray) -> NDArray:

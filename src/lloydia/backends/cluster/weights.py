@@ -38,12 +38,20 @@ class Weights:
         Of a list of ndarrays each, beside :attr:`Partitions.held`.
     digests : list of int
         Of each partition's.
+    positive : list of int
+        How many weights of each partition are positive.
     total : float
     """
 
     held: list[Future]
     digests: list[int]
+    positive: list[int]
     total: float
+
+    @property
+    def n_positive(self) -> int:
+        """How many weights are positive."""
+        return sum(self.positive)
 
     def sum(self) -> float:
         """Return their sum, rounded in any way."""
@@ -55,6 +63,7 @@ class Fact(NamedTuple):
 
     shape: tuple[int, ...]
     digest: int
+    positive: int
     bad: tuple[int, float] | None
     total: float
     least: float
@@ -91,7 +100,8 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
     _refuse(facts, X.lengths)
     total = sum(fact.total for fact in facts)
     refuse_range(total, min(fact.least for fact in facts), max(fact.largest for fact in facts))
-    return Weights(held, [fact.digest for fact in facts], total)
+    digests, positive = [fact.digest for fact in facts], [fact.positive for fact in facts]
+    return Weights(held, digests, positive, total)
 
 
 def _blocks(weights: Any, X: Partitions) -> list[Any]:
@@ -153,9 +163,9 @@ def facts_of_weights(weights: Sequence[NDArray[np.float64]]) -> list[Fact]:
 def _fact(w: NDArray[np.float64]) -> Fact:
     bad = np.flatnonzero(~acceptable(w))
     if len(bad):
-        return Fact(w.shape, 0, (int(bad[0]), float(w.flat[bad[0]])), 0.0, math.inf, 0.0)
+        return Fact(w.shape, 0, 0, (int(bad[0]), float(w.flat[bad[0]])), 0.0, math.inf, 0.0)
     positive = w[w > 0]
     with np.errstate(over="ignore"):
         total = float(w.sum())
     least, largest = positive.min(initial=math.inf), positive.max(initial=0.0)
-    return Fact(w.shape, digest(w), None, total, float(least), float(largest))
+    return Fact(w.shape, digest(w), len(positive), None, total, float(least), float(largest))

@@ -97,26 +97,23 @@ class CPU(Clusters):
 
     def spread(self) -> float:
         n, d = self.n_samples, self.n_features
-        plain = self
-        if self.weights is not NONE or self.iteration == 0:
-            # The rows as one cluster; after an iteration the sums of all clusters are known.
-            plain = self.as_one(self.extent().unweighted())
-        sums = plain.sums.sum(axis=(0, 2), keepdims=True)
+        # The rows as one cluster; after an iteration the sums of all clusters are known.
+        one = self if self.iteration else self.as_one()
+        sums = one.sums.sum(axis=(0, 2), keepdims=True)
         all_of_it, none = np.ones((1, 1), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
-        mean, _ = plain.means(sums, all_of_it, np.zeros((1, d), dtype=self.dtype), none)
-        grid = exact.total_grid(n, self.plain_measure(mean))
-        return exact.join(self.cost(grid, weighted=False).tolist(), *grid) / (n * d)
+        mean, _ = one.means(sums, all_of_it, np.zeros((1, d), dtype=self.dtype), none)
+        grid = exact.total_grid(n, self.measure_to(mean))
+        cost = exact.join(self.cost(grid).tolist(), *grid)
+        return cost / (exact.total_weight(self.given_weights, n) * d)
 
-    def as_one(self, extent: exact.Extent) -> CPU:
-        """Return the same rows without weights, all in cluster 0 on that extent's grid."""
-        plain = CPU(self.source, None, self.n_threads)
-        plain.set_grid(extent)
-        plain.start(np.zeros((1, self.n_features), dtype=self.dtype), "lloyd")
-        one = np.zeros(self.n_samples, dtype=np.int32)
-        plain.each_block(
-            lambda t, a, b: plain.move(t, EVERY, a, b, one[a:b]), 5.0 + 2.0 * self.width
-        )
-        return plain
+    def as_one(self) -> CPU:
+        """Return the same rows on the same grid, all in cluster 0."""
+        one = CPU(self.source, self.given_weights, self.n_threads)
+        one.set_grid(self.extent())
+        one.start(np.zeros((1, self.n_features), dtype=self.dtype), "lloyd")
+        zeros = np.zeros(self.n_samples, dtype=np.int32)
+        one.each_block(lambda t, a, b: one.move(t, EVERY, a, b, zeros[a:b]), 5.0 + 2.0 * self.width)
+        return one
 
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
@@ -326,19 +323,19 @@ class CPU(Clusters):
         self.touched[:] = True
         return report
 
-    def plain_measure(self, mean: NDArray) -> float:
-        """Compute every row's D to one point; return the largest."""
+    def measure_to(self, mean: NDArray) -> float:
+        """Compute every row's D to one point; return the largest weight times D."""
         self.D = self.own_distances(np.zeros(self.n_samples, dtype=np.int32), mean, self.D)
-        return float(self.D.max())
+        return self.largest_cost(self.D)
 
     def measure(self) -> float:
         """Compute every row's D to its centre; return the largest weight times D."""
         self.D = self.own_distances(self.assigned, self.used, self.D)
         return self.largest_cost(self.D)
 
-    def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
-        """Return the limbs of the sum of weight times D, as measured; of D, unless weighted."""
-        return self.cost_limbs(self.D, grid, self.weights if weighted else NONE)
+    def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, as measured."""
+        return self.cost_limbs(self.D, grid)
 
     def inertia(self) -> float:
         grid = exact.total_grid(self.n_samples, self.measure())

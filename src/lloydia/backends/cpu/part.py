@@ -18,8 +18,11 @@ class CPUPart(CPU):
     # Parts do not know what others take.
     single = False
 
-    def plain_sums(self, extent: sums.Extent) -> NDArray[np.int64]:
-        return self.as_one(extent).integers()
+    def all_sums(self) -> NDArray[np.int64]:
+        return self.as_one().integers()
+
+    def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
+        return np.array(sums.total_limbs(self.seed_weights(), *grid))
 
     def tally(self) -> Tally:
         return Tally(self.n_distances, self.n_rechecked, self.algorithm)

@@ -57,6 +57,11 @@ class Placed:
         self._grid: exact.Grid | None = None
         self._extent: exact.Extent | None = None
 
+    @property
+    def given_weights(self) -> NDArray[np.float64] | None:
+        """The weights, or None where there are none."""
+        return None if self.weights is NONE else self.weights
+
     def block(self, cost: float, n: int | None = None) -> int:
         """Return how many rows (or of `n` other things) to hand out at a time.
 
@@ -156,9 +161,7 @@ class Placed:
         """Return the largest weight times D."""
         return float((D if self.weights is NONE else self.weights * D).max())
 
-    def cost_limbs(
-        self, D: NDArray[np.float64], grid: tuple[int, int], weights: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def cost_limbs(self, D: NDArray[np.float64], grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return the limbs of the sum of weight times D; see :func:`lloydia.exact.sums.total`."""
         bits, exponent = grid
         low, high = exact.two_factors(-exponent)
@@ -166,7 +169,7 @@ class Placed:
 
         def add(thread: int, start: int, stop: int) -> None:
             own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
-            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, own)
+            sums.total_terms(D, self.weights, start, stop, low, high, 2.0**bits, own)
             limbs[thread] += own
 
         self.each_block(add, 0.5)

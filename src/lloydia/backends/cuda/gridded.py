@@ -132,11 +132,11 @@ class Gridded(Picks):
         """Whether runs end by the spread."""
         return self.tolerance > 0.0 and self.k <= MOST_LIMITED
 
-    def _plain(self) -> Lattice:
-        """Return the grid of the rows without weights; of a guess, as far as it is known."""
-        if self.weights is None and not (self.low and self.unchecked):
+    def _lattice_of_spread(self) -> Lattice:
+        """Return the grid of the rows; of a guess, as far as it is known."""
+        if not (self.low and self.unchecked):
             return self.lattice
-        return Lattice.of(self, exact.Grid.choose(self.extent().unweighted(), self.dtype), None)
+        return Lattice.of(self, self.grid, self.weights)
 
     def _spread_of(self, run: LowRun) -> Spread:
         """Return the spread that a run is to queue, if nobody has."""
@@ -147,7 +147,7 @@ class Gridded(Picks):
             lattice = found_lattice(self.X, run.numbers, LIMBS)
             spread = Spread(self, lattice, tol, run.bounds, run.spreading)
         else:
-            spread = Spread(self, self._plain(), tol)
+            spread = Spread(self, self._lattice_of_spread(), tol)
         self._variance = spread
         return spread
 
@@ -157,7 +157,7 @@ class Gridded(Picks):
         if spread is None or not spread.queued:
             # What a run of few features finds as it is launched is its own.
             if spread is None or self.low:
-                spread = Spread(self, self._plain(), tol)
+                spread = Spread(self, self._lattice_of_spread(), tol)
             layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
             layout = layout._replace(parts=[self.X, *spread.pieces])
             planned(partial(spread.queue, self), self.device, layout)

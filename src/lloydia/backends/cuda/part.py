@@ -43,14 +43,16 @@ class CUDAPart(CUDA):
         The candidates weighed last; those from number `weighed` on are in `table`.
     """
 
-    def plain_sums(self, extent: exact.Extent) -> NDArray[np.int64]:
-        grid = exact.Grid.choose(extent, self.dtype)
-        return self.told(gather(self.X, Lattice.of(self, grid, None))[0])
+    def all_sums(self) -> NDArray[np.int64]:
+        return self.told(gather(self.X, Lattice.of(self, self.grid, self.weights))[0])
 
-    def plain_measure(self, mean: NDArray) -> float:
+    def measure_to(self, mean: NDArray) -> float:
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
         self.D = own_distances(self, none, self._there(mean))
-        return self.told(self.D.amax())
+        return self.told(largest_term(self.D, self.weights)[0])
+
+    def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
+        return np.array(exact.total_limbs(self.seed_weights(), *grid))
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.weights is None:
@@ -186,10 +188,10 @@ class CUDAPart(CUDA):
         self.D = own_distances(self, self.run.labels, self.used)
         return self.told(largest_term(self.D, self.weights)[0])
 
-    def cost(self, grid: tuple[int, int], weighted: bool = True) -> NDArray[np.int64]:
+    def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
         bits, exponent = grid
         scale = torch.full((1,), math.ldexp(0.5, exponent), dtype=self.D.dtype, device=self.device)
-        limbs = cost_limbs(self.D, self.weights if weighted else None, scale, bits=bits)
+        limbs = cost_limbs(self.D, self.weights, scale, bits=bits)
         del self.D
         return self.told(limbs[: exact.TOTAL_LIMBS])
 

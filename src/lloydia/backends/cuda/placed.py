@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,12 @@ class Placed:
     def _refuse(self) -> None:
         """Raise an error for what is not finite."""
         refuse_non_finite(self.X)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """The sum of the weights: see :func:`lloydia.exact.sums.total_weight`."""
+        weights = None if self.weights is None else self.weights.cpu().numpy()
+        return exact.total_weight(weights, self.n_samples)
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)

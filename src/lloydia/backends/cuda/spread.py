@@ -1,4 +1,4 @@
-"""The mean of the variances of the features, and how far centres move where runs may end.
+"""The mean of the weighted variances of the features, and how far centres move where runs may end.
 
 scikit-learn's rule ends a run where the sum of the centres' squared movements is at most `tol`
 times that mean.  A device that has found it halts there by itself, where it is certain: what the
@@ -37,15 +37,16 @@ TOTAL = 4
 def limit_kernel(found, bits, tol, count, limit):
     """Write a factor times a sum over `count`, but for a few roundings.
 
-    `tol` are the factor's bits as float64: a number that is not whole would come as float32.
+    `tol` and `count` are the bits of float64 numbers, which would come as float32 themselves.
     """
     factor = tol.to(tl.int64).to(tl.float64, bitcast=True)
+    divisor = count.to(tl.int64).to(tl.float64, bitcast=True)
     small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     total = tl.load(found + 2).to(tl.float64) * small
     total = (total + tl.load(found + 1).to(tl.float64)) * small
     total = (total + tl.load(found).to(tl.float64)) * small
     total = scaled(total, tl.load(found + 3).to(tl.int32))
-    tl.store(limit, total / count.to(tl.float64) * factor)
+    tl.store(limit, total / divisor * factor)
 
 
 @lru_cache
@@ -61,14 +62,13 @@ def room_for(d: int, n_limbs: int) -> int:
 
 
 class Spread:
-    """What it is found by: all rows are one cluster, whose inertia over n d it is.
+    """What it is found by: all rows are one cluster, whose inertia over d times its weight it is.
 
     Parameters
     ----------
     rows : Placed
-        Their weights count for nothing.
     lattice : Lattice
-        Of the rows without weights; or one that will be known to the device when this is queued.
+        Of the rows; or one that will be known to the device when this is queued.
     tol : float
     bounds : int64 tensor of shape (2 d + 1,), optional
         How many limbs the sums have, in its last place, if the lattice has room for more.
@@ -93,7 +93,8 @@ class Spread:
         bounds: torch.Tensor | None = None,
         memory: torch.Tensor | None = None,
     ) -> None:
-        self.n, self.d = rows.n_samples, rows.n_features
+        self.n, self.d, self.weights = rows.n_samples, rows.n_features, rows.weights
+        self.divisor = rows.total_weight * rows.n_features
         self.wide, self.n_limbs, self.bounds = rows.wide, lattice.grid.n_limbs, bounds
         # Whoever gives memory reads it with the rest.
         self.apart = memory is None
@@ -161,7 +162,7 @@ class Spread:
         """What queueing it depends on, beside its memory and the rows."""
         if self.lattice is None:
             return ()
-        return *self.lattice.key, self.bounds is None, self.tol
+        return *self.lattice.key, self.bounds is None, self.tol, self.divisor
 
     @property
     def pieces(self) -> list[torch.Tensor]:
@@ -170,7 +171,7 @@ class Spread:
         if not self.queued and self.D is None and self.d > MOST_FEATURES:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
         given = [] if self.lattice is None else self.lattice.pieces
-        more = self.D, self.bounds
+        more = self.D, self.bounds, self.weights
         return [self.memory, *given, *(x for x in more if x is not None)]
 
     def queue(self, rows: Placed) -> None:
@@ -182,17 +183,16 @@ class Spread:
         queue_gather(rows.X, self.lattice, sums, self.bounds)
         queue_finish(sums, self.lattice, self, members=1)
         if self.D is None:
-            queue_low_cost(rows.X, None, self.current, None, found)
+            queue_low_cost(rows.X, None, self.current, self.weights, found)
         else:
             largest = found[TOTAL : TOTAL + 1].view(torch.float64)
             own_distances(rows, None, self.current, out=self.D)
-            largest_term(self.D, None, largest)
-            cost_limbs(self.D, None, largest, found[:TOTAL])
+            largest_term(self.D, self.weights, largest)
+            cost_limbs(self.D, self.weights, largest, found[:TOTAL])
         self._queue_limit(bits)
 
     def _queue_limit(self, bits: int) -> None:
-        tol = int(np.float64(self.tol).view(np.int64))
-        count = self.n * self.d
+        tol, count = np.array([self.tol, self.divisor], dtype=np.float64).view(np.int64).tolist()
         launch(
             limit_kernel, (1,), self.found, bits, tol, count, self.limit, num_warps=1, **EXACT
         )  # fmt: skip
@@ -207,4 +207,4 @@ class Spread:
         if not self.limbs:
             found = self.found if self.coming is None else self.coming.numpy()
             self.limbs = found[:TOTAL].tolist()
-        return join_cost(self.limbs, self.n) / (self.n * self.d)
+        return join_cost(self.limbs, self.n) / self.divisor

@@ -16,7 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.exact_numbers import whole
+from lloydia.backends.cuda.exact_numbers import product_error, whole
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.pieces import Piece
@@ -103,9 +103,24 @@ def replicas(n: int, k: int) -> int:
     return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
 
 
+@triton.jit
+def add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column):
+    """Add the limbs of products of shape (rows, columns) to the sums of their columns."""
+    limb = 0
+    left = 1
+    while (limb < n_limbs) & (left != 0):
+        v = whole(p * inverse)
+        total = tl.sum(v.to(tl.int64), 0)
+        tl.atomic_add(sums + limb * m + f, total, mask=column & (total != 0), sem="relaxed")
+        p = (p - v * quantum) * step
+        left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
+        limb += 1
+
+
 @triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
 def gather_kernel(
-    X, n, d, numbers, sums, bits, n_limbs, needed, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    X, weights, n, d, numbers, sums, bits, n_limbs, needed,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, RECOVER: tl.constexpr,
 ):  # fmt: skip
     m = d + 1
     lattice = numbers.to(tl.pointer_type(tl.float64))
@@ -123,21 +138,20 @@ def gather_kernel(
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
         x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
         p = tl.where(mask, tl.where((f == d)[None, :], 1.0, x) * scale, 0.0)
-        limb = 0
-        left = 1
-        while (limb < n_limbs) & (left != 0):
-            v = whole(p * inverse)
-            total = tl.sum(v.to(tl.int64), 0)
-            tl.atomic_add(sums + limb * m + f, total, mask=column & (total != 0), sem="relaxed")
-            p = (p - v * quantum) * step
-            left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
-            limb += 1
+        if weights is not None:
+            a = p
+            w = tl.load(weights + rows, mask=rows < n, other=0.0)[:, None] + tl.zeros_like(a)
+            p = a * w
+            if RECOVER:
+                error = product_error(a, w, p)
+                add_rows(error, quantum, inverse, step, n_limbs, sums, m, f, column)
+        add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column)
 
 
 def queue_gather(
     X: torch.Tensor, lattice: Lattice, sums: torch.Tensor, needed: torch.Tensor | None = None
 ) -> None:
-    """Queue the addition of all rows as one cluster, without weights.
+    """Queue the addition of all rows as one cluster, by the weights of the lattice.
 
     Parameters
     ----------
@@ -154,13 +168,13 @@ def queue_gather(
     blocks = min(ceil_div(n, rows), 4 * processors(X.device))
     launch(
         gather_kernel, (blocks, ceil_div(d + 1, columns)),
-        X, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs, needed,
-        ROWS=rows, COLUMNS=columns, **EXACT,
+        X, lattice.weights, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs,
+        needed, ROWS=rows, COLUMNS=columns, RECOVER=lattice.grid.recover, **EXACT,
     )  # fmt: skip
 
 
 def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
-    """Return the sums of all rows as one cluster, without weights: int64 (1, n_limbs, 1, d + 1)."""
+    """Return the sums of all rows as one cluster: int64 of shape (1, n_limbs, 1, d + 1)."""
     shape = 1, lattice.grid.n_limbs, 1, X.shape[1] + 1
     sums = torch.zeros(shape, dtype=torch.int64, device=X.device)
     queue_gather(X, lattice, sums)

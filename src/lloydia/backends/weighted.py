@@ -1,0 +1,179 @@
+"""Rows and their weights, without the rows of weight 0: these only get a label at the end.
+
+So everything else (the grid of the sums, the range that is checked, the starts, the stop rules,
+empty clusters, batches) cannot depend on a row of weight 0: no engine has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lloydia.backends import choose
+from lloydia.data.arrays import check_weights, on_host
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import Partitions
+from lloydia.data.device_arrays import load_torch, on_gpu, rows_of
+from lloydia.data.device_rows import refuse_non_finite
+from lloydia.exact.distance import largest_magnitude, nearest
+from lloydia.imports import load
+
+__all__ = ["WeightedRows"]
+
+# Distances that are computed at a time where D overflows.
+MOST_DISTANCES = 1 << 20
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Checked rows, and which of them have a positive weight.
+
+    Attributes
+    ----------
+    every : array, CSR matrix, tensor on a GPU, Chunks or Partitions: n rows
+    weights : ndarray of float64, or None; Weights beside Partitions
+        Of the rows of positive weight.
+    positive : ndarray of shape (n,), bool, or None
+        None where every weight is positive, and of Partitions, whose parts leave rows of weight 0
+        out by themselves.
+    """
+
+    every: Any
+    weights: Any
+    positive: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Any) -> WeightedRows:
+        """Check weights beside checked rows.
+
+        Raises
+        ------
+        ValueError
+            As :func:`lloydia.data.arrays.check_weights`; a row of weight 0 is not finite.
+        """
+        if isinstance(X, Partitions):
+            return cls(X, load("lloydia.backends.cluster.weights").weigh(X, sample_weight), None)
+        return cls.checked(X, check_weights(sample_weight, X.shape[0]))
+
+    @classmethod
+    def checked(cls, X: Any, weights: NDArray[np.float64] | None) -> WeightedRows:
+        """Take weights that were checked; all may be 0."""
+        if weights is None or weights.all():
+            return cls(X, weights, None)
+        positive = weights > 0
+        rows = cls(X, weights[positive], positive)
+        if on_gpu(X):
+            # No engine measures them.
+            refuse_non_finite(rows._selected(~positive))
+        return rows
+
+    @cached_property
+    def X(self) -> Any:
+        """The rows of positive weight."""
+        return self.every if self.positive is None else self._selected(self.positive)
+
+    @property
+    def every_weight(self) -> Any:
+        """The weights of all rows, or None."""
+        if self.positive is None:
+            return self.weights
+        weights = np.zeros(len(self.positive))
+        weights[self.positive] = self.weights
+        return weights
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows have a positive weight."""
+        if isinstance(self.every, Partitions) and self.weights is not None:
+            return self.weights.n_positive
+        return self.every.shape[0] if self.positive is None else len(self.weights)
+
+    def refuse_few(self, n_clusters: int) -> None:
+        """Raise an error if there are fewer rows of positive weight than clusters."""
+        n, n_all = self.n_samples, self.every.shape[0]
+        if n < n_clusters:
+            raise ValueError(
+                f"n_samples={n} should be >= n_clusters={n_clusters}"
+                + (f": of {n_all} rows, {n_all - n} have the weight 0." if n < n_all else ".")
+            )
+
+    def numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where among all rows some rows of positive weight are."""
+        return rows if self.positive is None else np.flatnonzero(self.positive)[rows]
+
+    def labels(self, own: Any, centers: Any, device: str, n_threads: int | None) -> Any:
+        """Return the labels of all rows.
+
+        Parameters
+        ----------
+        own : ndarray or tensor of int32
+            Labels of the rows of positive weight.
+        centers : array of shape (k, d)
+            Those that they belong to.
+        device : str
+        n_threads : int or None
+        """
+        if self.positive is None:
+            return own
+        others = self._selected(~self.positive)
+        found = np.concatenate(list(labels_of(others, on_host(centers), device, n_threads)))
+        if not isinstance(own, np.ndarray):
+            labels = own.new_empty(len(self.positive))
+            mask = load_torch().from_numpy(self.positive).to(own.device)
+            labels[mask], labels[~mask] = own, load_torch().from_numpy(found).to(own.device)
+            return labels
+        labels = np.empty(len(self.positive), dtype=np.int32)
+        labels[self.positive], labels[~self.positive] = own, found
+        return labels
+
+    def _selected(self, mask: NDArray[np.bool_]) -> Any:
+        if isinstance(self.every, Chunks):
+            return load("lloydia.data.chunks.selection").Selection(self.every, mask)
+        return rows_of(self.every, mask)
+
+
+def labels_of(
+    X: Any, centers: NDArray, device: str, n_threads: int | None
+) -> Iterator[NDArray[np.int32]]:
+    """Give the labels of rows of any finite magnitude, some at a time."""
+    if isinstance(X, Chunks):
+        source = X.block_by_block()
+        reader = load("lloydia.data.chunks.reader").Reader(source, source.plan(False, 1).rows)
+        for _, rows in reader.blocks(range(len(reader.lengths))):
+            yield from labels_of(rows, centers, device, n_threads)
+        return
+    far = beyond_range(X, centers)
+    labels = np.empty(X.shape[0], dtype=np.int32)
+    if not far.all():
+        near = X if not far.any() else rows_of(X, np.flatnonzero(~far))
+        engine = choose(device, near, None, n_threads)
+        engine.classify(centers)
+        labels[~far] = on_host(engine.labels())
+    step = max(MOST_DISTANCES // len(centers), 1)
+    left = np.flatnonzero(far)
+    for start in range(0, len(left), step):
+        some = left[start : start + step]
+        rows = on_host(rows_of(X, some))
+        with np.errstate(over="ignore"):
+            labels[some], _ = nearest(rows.toarray() if sp.issparse(rows) else rows, centers)
+    yield labels
+
+
+def beyond_range(X: Any, centers: NDArray) -> NDArray[np.bool_]:
+    """Return which rows no engine takes, since their D may overflow: shape (n,)."""
+    n, d = X.shape
+    limit = largest_magnitude(d, n)
+    if float(np.finfo(centers.dtype).max) <= limit:
+        return np.zeros(n, dtype=bool)
+    if np.abs(centers).max() > limit:
+        return np.ones(n, dtype=bool)
+    if on_gpu(X):
+        return (X.abs().amax(dim=1) > limit).cpu().numpy()
+    largest = abs(X).max(axis=1)
+    return (largest.toarray().ravel() if sp.issparse(largest) else largest) > limit
