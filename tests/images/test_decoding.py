@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 import zlib
 
@@ -11,6 +13,7 @@ from PIL import Image, PngImagePlugin
 
 from lloydia.data.chunks import memory
 from lloydia.data.columns import DataError
+from lloydia.images.decoding import sound, whole
 from lloydia.images.files import read
 from lloydia.images.indexed import read_animation, write_gif
 from lloydia.images.quantization import quantize
@@ -126,3 +129,42 @@ def test_only_the_first_of_many_is_decoded(tmp_path, extension, monkeypatch):
     picture = read(path)
     np.testing.assert_array_equal(picture.pixels, RGB)
     assert "holds 5 images, of which the first is taken" in picture.note
+
+
+class Endless(io.BytesIO):
+    """A file without an end, such as /dev/zero."""
+
+    def read(self, size=-1):
+        assert size >= 0, "all of it is asked for"
+        return bytes(size)
+
+    def readline(self, size=-1):
+        return self.read(size)
+
+
+def test_what_is_no_image_is_not_read_whole():
+    with pytest.raises(DataError, match="zero is no image that Pillow reads"), sound("zero", False):
+        whole(Endless(b"00"), "zero", False)
+
+
+def test_a_file_beyond_the_memory(tmp_path, monkeypatch):
+    Image.fromarray(RGB).save(tmp_path / "a.png")
+    size = (tmp_path / "a.png").stat().st_size
+    monkeypatch.setattr(memory, "available", lambda: size - 1)
+    with pytest.raises(DataError, match=rf"a\.png has {size} bytes; about {size} bytes are needed"):
+        read(tmp_path / "a.png")
+
+
+def test_pipes(tmp_path):
+    Image.fromarray(RGB).save(tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    for given in (data, b""):
+        reading, writing = os.pipe()
+        os.write(writing, given)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as stream:
+            if given:
+                assert whole(stream, "pipe", False) == data
+            else:
+                with pytest.raises(DataError, match="pipe is empty"):
+                    whole(stream, "pipe", False)

@@ -8,10 +8,12 @@ each); and what a picture needs must be free.  With `allow_huge` none of these i
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 from warnings import catch_warnings, simplefilter
 
 from PIL import Image, PngImagePlugin, UnidentifiedImageError
@@ -21,7 +23,7 @@ from lloydia.data.formats.numpy_files import DAMAGE
 from lloydia.imports import load
 from lloydia.spelling import option
 
-__all__ = ["FRAMES", "check_size", "sound"]
+__all__ = ["FRAMES", "check_size", "sound", "whole"]
 
 FRAMES = 3  # times the limit of one picture
 # Bytes a pixel, of one picture and of frames, at the peak of `lloydia quantize`, measured.
@@ -57,6 +59,35 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
     needed = n_pixels * (EACH if n_frames > 1 else ONE)
     if n_pixels > limit:
         raise _beyond(what, limit, needed)
+    _check_free(what, needed)
+
+
+def whole(stream: BinaryIO, where: str, allow_huge: bool) -> bytes:
+    """Return the bytes of a file; one that is no image is refused before all of it is read.
+
+    Raises
+    ------
+    DataError
+        The file is empty, or larger than the memory that is free.
+    """
+    if not stream.seekable():
+        data = stream.read()
+        if not data:
+            raise DataError(f"{where} is empty.")
+        return data
+    n_bytes = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    if not stream.read(1):
+        raise DataError(f"{where} is empty.")
+    stream.seek(0)
+    Image.open(stream)
+    if not allow_huge:
+        _check_free(f"{where} has {n_bytes:,} bytes", n_bytes)
+    stream.seek(0)
+    return stream.read()
+
+
+def _check_free(what: str, needed: int) -> None:
     memory = load("lloydia.data.chunks.memory")
     free = needed
     with suppress(ValueError):  # a system that does not say what is free
@@ -68,7 +99,7 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
 
 
 @contextmanager
-def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
+def sound(where: str, allow_huge: bool) -> Iterator[None]:
     """Turn what Pillow raises on bytes that are no sound image into one sentence.
 
     Raises
@@ -91,9 +122,7 @@ def sound(where: str, data: bytes, allow_huge: bool) -> Iterator[None]:
     except MemoryError:
         raise DataError(f"{where} needs more memory than is free.") from None
     except UnidentifiedImageError:
-        what = "is empty"
-        if data:
-            what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
+        what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
         raise DataError(f"{where} {what}.") from None
     except _DAMAGE as error:
         if "MAX_TEXT" in str(error):

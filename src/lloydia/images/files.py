@@ -24,7 +24,7 @@ from lloydia.data.columns import DataError
 from lloydia.data.formats.opening import STANDARD_INPUT, open_input
 from lloydia.data.outputs import writing
 from lloydia.images import colorimetry, deep
-from lloydia.images.decoding import check_size, sound
+from lloydia.images.decoding import check_size, sound, whole
 from lloydia.images.embedding import save
 
 __all__ = ["WRITABLE", "Picture", "check_form", "read", "write"]
@@ -101,9 +101,8 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
         of numbers that are not 8 or 16 bits a channel.
     """
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
-    with open_input(path) as (stream, _):
-        data = stream.read()
-    with sound(where, data, allow_huge):
+    with open_input(path) as (stream, _), sound(where, allow_huge):
+        data = whole(stream, where, allow_huge)
         image = Image.open(io.BytesIO(data))
         if not allow_huge:
             check_size(where, image.size)

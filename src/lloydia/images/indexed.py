@@ -24,7 +24,7 @@ from PIL import Image
 from lloydia.data.columns import DataError
 from lloydia.data.outputs import writing
 from lloydia.images import colorimetry
-from lloydia.images.decoding import check_size, sound
+from lloydia.images.decoding import check_size, sound, whole
 from lloydia.images.embedding import save
 from lloydia.images.palettes import Palette
 
@@ -73,12 +73,10 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
     OSError
         There is no such file, or it cannot be read.
     """
-    with path.open("rb") as stream:
+    with path.open("rb") as stream, sound(str(path), allow_huge):
         if stream.read(4) != b"GIF8":
             return None
-        stream.seek(0)
-        data = stream.read()
-    with sound(str(path), data, allow_huge):
+        data = whole(stream, str(path), allow_huge)
         image = Image.open(io.BytesIO(data))
         n_frames = getattr(image, "n_frames", 1)
         if n_frames == 1:
