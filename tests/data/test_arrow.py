@@ -10,6 +10,7 @@ import pytest
 
 import lloydia
 from lloydia import KMeans
+from lloydia.data.arrow import features_of
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.labels import read_labels
@@ -268,6 +269,18 @@ def test_blocks_whose_types_differ_are_compared_as_they_are_read():
     assert source.dtype == np.float64
     X = source.load(source.plan(False, 1))
     assert X.tolist() == [[1, 3], [2, 4], [1.5, 1.5], [2, 0], [7, 8]]
+
+
+def test_categories_that_are_numbers_are_numbers():
+    kinds = pa.array([7, 9, 7, 8], pa.int16()).dictionary_encode()
+    table = pa.table({"a": kinds, "b": pa.array([1, 2, 3, 4], pa.float32())})
+    features = features_of(table.schema, None, "it", lambda names: table.select(names))
+    rows = features.table_rows(table, "it")
+    assert rows.dtype == np.float32
+    assert rows.tolist() == [[7, 1], [9, 2], [7, 3], [8, 4]]
+    table = pa.table({"a": pa.array(["x"]).dictionary_encode(), "n": pa.nulls(1)})
+    with pytest.raises(DataError, match=r"'a'\), column 2 \('n'\) hold text and only missing val"):
+        features_of(table.schema, None, "it", lambda names: table.select(names))
 
 
 FRAMES = {

@@ -62,6 +62,8 @@ SINGLE = {
     "half tensor": lambda: torch("float16"),
     "bfloat16 tensor": lambda: torch("bfloat16"),
     "list of tensors": lambda: list(torch("float32")),
+    "list of bfloat16 tensors": lambda: list(torch("bfloat16")),
+    "list of tensors with gradients": lambda: list(torch("float32").requires_grad_()),
     "pandas": pandas,
     "pandas half": lambda: pandas(dtype="float16"),
     "pandas big-endian": lambda: pandas(F.astype(">f4")),
@@ -217,6 +219,16 @@ def test_dates_are_no_numbers(kind):
         KMeans(2).fit(np.arange(6).reshape(3, 2).astype(kind))
 
 
+def test_what_has_no_rows_of_numbers_is_refused():
+    records = np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", "f4"), ("b", "f4")])
+    with pytest.raises(ValueError, match=r"X holds .* not real numbers"):
+        KMeans(2).fit(records)
+    with pytest.raises(ValueError, match=r"X is a LazyFrame.*give X.collect\(\)"):
+        KMeans(2).fit(polars().lazy())
+    with pytest.raises(ValueError, match=r"sparse: use to_dense\(\)"):
+        KMeans(2).fit(torch("float32").to_sparse())
+
+
 @pytest.mark.parametrize("kind", [">f4", ">f8", ">i4", "f2", "bool", "uint8"])
 def test_weights_and_starts_of_any_type(kind):
     weights, start = np.abs(F[:, 0]).astype(kind), F[:3].astype(kind)
@@ -246,6 +258,31 @@ def test_blocks_of_any_kind(kind, columns):
     assert X.tobytes() == np.vstack([rows, rows]).tobytes()
     if hasattr(frame, "columns"):
         assert source.columns.names == (("a", "b", "c") if columns is None else ("c", "a"))
+
+
+@pytest.mark.parametrize("columns", [None, "e[2],1"])
+def test_blocks_of_vectors(columns):
+    frame = pd.DataFrame({"e": list(F), "b": I16})
+    source = lloydia.chunks(
+        lambda: iter([frame, frame[:0], frame[:3]]), columns=columns, memory="2GB"
+    )
+    rows = np.column_stack([F, I16.astype("f4")])
+    rows = (
+        np.vstack([rows, rows[:3]]) if columns is None else np.vstack([rows, rows[:3]])[:, [2, 0]]
+    )
+    assert source.load(source.plan(False, 1)).tobytes() == np.ascontiguousarray(rows).tobytes()
+    names = ("e[0]", "e[1]", "e[2]", "b")
+    assert source.columns.names == (names if columns is None else ("e[2]", "e[0]"))
+    other = pd.DataFrame({"e": list(F[:, :2]), "b": I16})
+    source = lloydia.chunks(lambda: iter([frame, other]), columns=columns, memory="2GB")
+    with pytest.raises(ValueError, match="a block has 3 features, and those before have 4"):
+        source.load(source.plan(False, 1))
+
+
+def test_text_in_blocks_is_named():
+    frame = pd.DataFrame({"word": ["x", "y"], "b": [1, 2]})
+    with pytest.raises(ValueError, match=r"column 1 \('word'\) holds text; choose"):
+        lloydia.chunks(lambda: iter([frame]))
 
 
 def test_blocks_of_float64_beside_bool():

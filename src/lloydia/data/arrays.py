@@ -65,6 +65,8 @@ def on_host(X: Any) -> Any:
         X = as_tensor(X).cpu()
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(X, torch.Tensor):
+        if X.layout != torch.strided:
+            raise ValueError("this tensor is sparse: use to_dense(), or a CSR matrix of SciPy.")
         X = X.detach()
         # NumPy has no bfloat16; float32 holds every half-precision value.
         X = (X.float() if X.is_floating_point() and X.element_size() == 2 else X).numpy()
@@ -92,12 +94,17 @@ def rows_on_host(X: Any) -> Any:
         return X if frame is None else on_host(frame.rows)
     if isinstance(X, list | tuple | memoryview):
         try:
+            torch = sys.modules.get("torch")
+            if torch is not None and X and all(isinstance(row, torch.Tensor) for row in X):
+                return on_host(torch.stack(list(X)))
             found = np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
             return X
         X = found if found.dtype.kind in "fiub" else X
+    if hasattr(X, "collect") and not hasattr(X, "dtype"):
+        raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: give X.collect().")
     X = on_host(X)
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m", "V"):
         raise ValueError(f"X holds {X.dtype}, not real numbers: convert it, or leave it out.")
     return X
 

@@ -23,7 +23,11 @@ __all__ = [
 
 
 def stored(kind: Any) -> Any:
-    """Return an Arrow type, or that in which an extension type is stored."""
+    """Return an Arrow type, or that of an extension's storage, or of categories that are numbers."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind) and _is_number(kind.value_type):
+        return kind.value_type
     return getattr(kind, "storage_type", kind)
 
 
@@ -56,7 +60,9 @@ def not_numbers(kind: Any) -> str:
         return ""
     if types.is_date(kind) or types.is_timestamp(kind):
         return "dates"
-    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    if types.is_null(kind):
+        return "only missing values"
+    words = types.is_dictionary(kind) or str(kind).endswith(("string", "string_view"))
     return "text" if words else str(kind)
 
 
@@ -69,7 +75,9 @@ def numpy_type(kind: Any) -> np.dtype:
 
 
 def plain(column: Any) -> Any:
-    """Return an array without its extension type."""
+    """Return an array in the type that :func:`stored` says."""
+    if hasattr(column, "dictionary_decode") and stored(column.type) != column.type:
+        return column.dictionary_decode()
     return getattr(column, "storage", column)
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
-from lloydia.data.columns import DataError, choose
-from lloydia.data.frames import is_frame, select
+from lloydia.data.columns import DataError, choose, refuse_text
+from lloydia.data.frames import is_frame, read_frame, select
 from lloydia.data.frames import names_of as frame_names
 
 __all__ = ["Blocks", "names_of"]
@@ -55,8 +55,15 @@ class Blocks(Chunks):
             raise DataError(f"{where} is empty: {len(lengths)} blocks without rows.")
         self.width = np.shape(first)[1]
         self.every = wanted is None
-        self.names = names_of(first)
-        self.columns = choose(self.names, self.width, wanted, where)
+        self.where, self.names = where, names_of(first)
+        self.features = self.names
+        frame = read_frame(first, where) if is_frame(first) else None
+        if frame is not None and frame.rows.shape[1] > self.width:
+            # Columns of vectors are several features each.
+            self.features = names_of(frame.like)
+        n_features = self.width if frame is None else frame.rows.shape[1]
+        self.n_features = n_features
+        self.columns = choose(self.features, n_features, wanted, where)
         super().__init__(where, self._chosen(first).dtype, self.columns, lengths)
 
     def _fresh(self, where: str) -> Iterator[Any]:
@@ -68,17 +75,30 @@ class Blocks(Chunks):
     def _chosen(self, block: Any) -> NDArray[Any]:
         """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
         places = list(self.columns.places)
-        if is_frame(block):
-            chosen = block if self.every else select(block, places)
-            rows = rows_on_host(chosen)
-            if rows.shape[1:] != (len(places),):
+        if not is_frame(block):
+            block = np.asanyarray(block)
+        elif self.n_features == self.width:
+            block = select(block, places)
+            rows = np.asarray(rows_on_host(block))
+            if len(rows) and rows.dtype.kind not in "fiub":
+                self._refuse_text(block)
+            return rows
+        elif block.shape[0]:
+            block = np.asarray(rows_on_host(block))
+            if block.shape[1] != self.n_features:
                 raise DataError(
-                    f"{self.where} holds columns of vectors, which are read from Parquet or as one "
-                    "data frame: give a column for each number."
+                    f"{self.where}: a block has {block.shape[1]} features, and those before have "
+                    f"{self.n_features}: give vectors of one length."
                 )
-            return np.asarray(rows)
-        block = np.asanyarray(block)
+        else:
+            return np.empty((0, len(places)))
         return block if self.every else block[:, places]
+
+    def _refuse_text(self, block: Any) -> None:
+        """Refuse chosen columns of a data frame that hold something else than numbers."""
+        other = [read_frame(select(block, [j])) is None for j in range(block.shape[1])]
+        numeric = [self.columns.places[j] for j, wrong in enumerate(other) if not wrong]
+        refuse_text(self.columns, ["text" if wrong else "" for wrong in other], numeric, self.where)
 
     @property
     def at_once(self) -> int:
