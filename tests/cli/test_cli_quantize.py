@@ -153,6 +153,15 @@ def test_alpha_and_16_bits(run, folder):
     assert set(np.unique(read(folder / "hard.gif").alpha)) == {0, 255}
 
 
+def test_an_opaque_alpha_changes_nothing(run, folder, photo):
+    write(folder / "opaque.png", PHOTO, np.full(PHOTO.shape[:2], 255, np.uint8))
+    plain = json.loads(run("quantize", "photo.png", "-k", 8, "--json").out)
+    opaque = json.loads(run("quantize", "opaque.png", "-k", 8, "--json").out)
+    for name in ("n_colors", "n_iter", "palette_size", "psnr", "ssim", "note"):
+        assert opaque[name] == plain[name]
+    np.testing.assert_array_equal(read("opaque-8.png").pixels, read("photo-8.png").pixels)
+
+
 def test_more_colours_than_there_are(run, folder):
     write(folder / "flat.png", np.full((5, 6, 3), 7, np.uint8))
     ran = run("quantize", "flat.png", "-k", 16, "--json")

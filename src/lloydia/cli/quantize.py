@@ -295,14 +295,18 @@ def _likeness(pixels: NDArray, results: list[Any]) -> dict[str, float | None]:
 
     frames = pixels.reshape(-1, *pixels.shape[-3:])
     images = (frame for r in results for frame in r.image.reshape(-1, *frames.shape[1:]))
-    error, similarities = 0.0, []
+    # A constant alpha is kept as it was: a channel without errors would only flatter the means.
+    alpha = pixels[..., -1] if pixels.shape[-1] in (2, 4) else None
+    kept = slice(0, -1 if alpha is not None and (alpha == alpha.flat[0]).all() else None)
+    error, n_samples, similarities = 0.0, 0, []
     for frame, image in zip(frames, images):  # not all at once: they take eight times the memory
-        original, other = shown(frame), shown(image)
+        original, other = shown(frame)[..., kept], shown(image)[..., kept]
         error += squared_error(original, other)
+        n_samples += original.size
         if min(frame.shape[:2]) >= TAPS:
             similarities.append(ssim(original, other))
     return {
-        "psnr": decibels(error / pixels.size) if error else None,
+        "psnr": decibels(error / n_samples) if error else None,
         "ssim": float(np.mean(similarities)) if similarities else None,
     }
 
