@@ -23,7 +23,7 @@ __all__ = [
 
 
 def stored(kind: Any) -> Any:
-    """Return an Arrow type, or that of an extension's storage, or of categories that are numbers."""
+    """Return an Arrow type, or that in which an extension or a category of numbers is stored."""
     from pyarrow import types
 
     if types.is_dictionary(kind) and _is_number(kind.value_type):
