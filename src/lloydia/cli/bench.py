@@ -264,7 +264,7 @@ def print_sheets(found: list[Sheet]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.width = max(console.width, WIDEST)  # lines that are too long are the terminal's affair
     for sheet in found:
         table = Table(title=sheet.title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")

@@ -180,7 +180,7 @@ def _print_table(outcomes: list[Outcome]) -> None:
             *(_short(row.inertia), f"{row.silhouette:.3f}", f"{row.seconds:.4f}"),
             *(_short(row.sklearn_inertia), f"{row.sklearn_seconds:.4f}"),
         )
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(table)
     for note in _notes(outcomes):
         console.print(note, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -88,11 +89,14 @@ def choose(
     elif isinstance(wanted, str):
         parts = parts_of(wanted)
         places = [place for part in parts for place in _places(*part, header, width, where)]
+    elif len(set(names)) == len(names) and left_out == () and set(wanted) <= set(names):
+        # Thousands of names are looked up at once.
+        place_of = {name: place for place, name in enumerate(names)}
+        places = [place_of[name] for name in wanted]
     else:
         places = [_by_name(name, header or (), where) for name in wanted]
-    seen: set[int] = set()
-    twice = next((p for p in places if p in seen or seen.add(p)), None)  # type: ignore[func-returns-value]
-    if twice is not None:
+    if len(set(places)) < len(places):
+        twice = next(place for place, count in Counter(places).items() if count > 1)
         label = name_column(twice, header[twice] if header else "")
         raise DataError(f"{where}: {label} is chosen twice.")
     chosen = tuple(header[place] for place in places) if header else None
@@ -184,18 +188,20 @@ def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]
     chosen = list(columns.names or ())
     if chosen == list(names):
         return list(range(len(names)))
-    missing = [shown(name) for name in names if name not in chosen]
+    place_of = {name: j for j, name in enumerate(chosen)}
+    missing = [shown(name) for name in names if name not in place_of]
     if missing:
         raise DataError(
             f"{where}: {option('columns')} leaves out {', '.join(missing)}, which the model needs."
         )
-    surplus = [name for j, name in enumerate(chosen) if name not in names or name in chosen[:j]]
+    known = set(names)
+    surplus = [name for j, name in enumerate(chosen) if name not in known or place_of[name] != j]
     if surplus or len(set(names)) < len(names):
         what = shown((surplus or chosen)[0])
         raise DataError(
             f"{where}: {option('columns')} chooses {what}, and the model has no column for it."
         )
-    return [chosen.index(name) for name in names]
+    return [place_of[name] for name in names]
 
 
 def spans(places: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +22,7 @@ from lloydia.data.formats.opening import (
     text_of,
 )
 from lloydia.data.numbers import MISSING, WHOLE
-from lloydia.data.text import QuoteError, Row, Text, not_utf8
+from lloydia.data.text import QuoteError, Row, Text, decoded, not_utf8
 
 
 def read_labels(path: str | Path, n: int) -> NDArray[Any]:
@@ -112,18 +113,18 @@ def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:
 
 def _rows(stream: BinaryIO, where: str) -> list[Row]:
     """Return the rows of a text with one cell a row."""
-    rows: list[Row] = []
     try:
-        for row in Text(stream).rows(","):
-            if len(row.cells) > 1:
-                raise DataError(f"{where} has {len(row.cells)} columns; labels are one column.")
-            if not_utf8(row.cells[0]):
-                raise DataError(f"{where} is not UTF-8 text in line {row.line}; save it as UTF-8.")
-            rows.append(row)
+        with decoded(stream) as lines:
+            rows = list(starmap(Row, Text(lines).rows(",")))
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
         raise DataError(f"{where}: {error}") from None
+    for row in rows:
+        if len(row.cells) > 1:
+            raise DataError(f"{where} has {len(row.cells)} columns; labels are one column.")
+        if not_utf8(row.cells[0]):
+            raise DataError(f"{where} is not UTF-8 text in line {row.line}; save it as UTF-8.")
     return rows
 
 

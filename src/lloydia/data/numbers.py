@@ -8,7 +8,7 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from lloydia.spelling import option
 
@@ -21,14 +21,14 @@ MISSING = frozenset(
 NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.I)
 WHOLE = re.compile(r"[+-]?[0-9]+")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# What Python's float() accepts and a number here does not hold, NaN and infinity included.
-SUSPECT = re.compile(r"[_nN\x00-\x08\x0e-\x1f]|[^\x00-\x7f]")
 
 # Characters that may divide thousands, and those that are written instead of some of them.
 DIVIDERS = (",", ".", " ", "'")
 LIKE = {" ": " \u00a0\u2007\u2009\u202f", "'": "'\u2019"}
 MINUS = "\u2212\u2010\u2011\u2012\u2013\ufe63\uff0d"
 
+# What a number begins with, in whatever spelling.
+BEGIN = re.compile(r"[-+(.,_0-9]|[^\x00-\x7f]")
 HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 FORTRAN = re.compile(r"(.*[0-9.])[dDqQ]([+-]?[0-9]+)")
 UNIT = re.compile(r"(\S*[0-9.])\s*([^\W\d_]{1,5})")
@@ -158,7 +158,11 @@ class Grammar:
         except ValueError:
             pass
         else:
-            if not self.plain or SUSPECT.search("".join(cells)) is None:
+            if not self.plain:
+                return None
+            text = "".join(cells)
+            # Underscores, other scripts' digits, inf and nan: what float() reads beyond numbers.
+            if text.isascii() and not ("_" in text or "n" in text or "N" in text):
                 return None
         return next((i for i, cell in enumerate(cells) if not self.is_number(cell)), None)
 
@@ -185,16 +189,13 @@ class Grammar:
 
     def other_number(self, cell: str) -> str:
         """Return how to read or write a cell that is a number in a spelling that is not read."""
+        if not BEGIN.match(cell):
+            return ""
         return self._other_marks(cell) or self._other_spelling(cell)
 
     def _other_marks(self, cell: str) -> str:
         """Return which `decimal` and `thousands` would make a number of a cell."""
-        found = [
-            other
-            for decimal in ".,"
-            for thousands in (None, *DIVIDERS)
-            if thousands != decimal and (other := Grammar(decimal, thousands)).is_number(cell)
-        ]
+        found = [other for other in _grammars() if other.is_number(cell)]
         if not found:
             return ""
         least = min(len(grammar._unusual()) for grammar in found)
@@ -244,9 +245,16 @@ class Grammar:
             if sign in cell and (self.is_number(bare) or self._other_marks(bare)):
                 return f"remove the sign {sign} in this column"
         unit = UNIT.fullmatch(cell)
-        if unit and self.is_number(unit[1]):
+        if unit and unit[2] not in "eE" and self.is_number(unit[1]):
             return f"remove the unit {unit[2]!r} in this column"
         return ""
+
+
+@cache
+def _grammars() -> list[Grammar]:
+    """Return all ways to write numbers."""
+    marks = ((decimal, mark) for decimal in ".," for mark in (None, *DIVIDERS))
+    return [Grammar(decimal, mark) for decimal, mark in marks if mark != decimal]
 
 
 def _ascii(cell: str) -> str:

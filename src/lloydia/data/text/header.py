@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lloydia.data.columns import DataError, asked_names
-from lloydia.data.numbers import MISSING, WHOLE, Grammar
+from lloydia.data.numbers import MISSING, WHOLE, Grammar, shown
 from lloydia.data.text.records import Row
 from lloydia.spelling import option
 
@@ -59,6 +59,8 @@ def judge(
     table = _Sample(sample, grammar)
     if any(map(grammar.is_text, first)):
         return Verdict(_is_header_of_words(table, where))
+    if len(sample) == 1:
+        return Verdict(False)
     places = range(first[0] == "", len(first))
     numbers = [first[j] for j in places]
     if not numbers or not all(map(grammar.is_number, numbers)) or len(set(numbers)) < len(numbers):
@@ -114,7 +116,7 @@ def _is_header_of_words(table: _Sample, where: str) -> bool:
     # Numbers in another spelling than is read, such as 1,5 and 12_3, are no names.
     strange = [j for j in words if is_strange(table.first[j], table.grammar)]
     names = [j for j in words if j not in strange]
-    if strange and all(any(is_strange(c, table.grammar) for c in table.below(j)) for j in strange):
+    if strange and all(table.is_strange(j) for j in strange):
         return False
     if names and not strange and not numbers:
         return True
@@ -126,9 +128,11 @@ def _is_header_of_words(table: _Sample, where: str) -> bool:
     how = f"say {option('header', True)} or {option('header', False)}"
     if not table.grammar.adjustable:
         how = "have it name its columns in words, or remove it"
+    first = table.first[(strange or words)[0]]
+    word = shown(first) + (f" ({table.grammar.advice(first)})" if strange else "")
     raise DataError(
-        f"{where}: cannot tell whether the first row is a header, as it mixes numbers and text; "
-        f"{how}."
+        f"{where}: cannot tell whether the first row is a header, as it mixes numbers and text, "
+        f"{word}; {how}."
     )
 
 
@@ -148,6 +152,11 @@ class _Sample:
         """Return the cells of a column that are not missing."""
         cells = [row.cells[j].strip() for row in self.rows if j < len(row.cells)]
         return [cell for cell in cells if cell.lower() not in MISSING]
+
+    def is_strange(self, j: int) -> bool:
+        """Return whether numbers in another spelling stand in a column too, or nothing."""
+        cells = self.below(j)
+        return not cells or any(is_strange(cell, self.grammar) for cell in cells)
 
     def holds_numbers(self, j: int) -> bool:
         """Return whether all cells of a column are numbers, some at least."""
@@ -209,7 +218,7 @@ class _Sample:
             return False
         if counts([self.first[j] for j in places]):
             return True
-        if after and _are_names(after):
+        if after and _are_names(after) and not all(map(self._is_far, places)):
             return False
         return _are_names(values) or (len(self.rows) > 2 and self.differs(places))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.numbers import Grammar
 from lloydia.data.text.finite import check_finite
-from lloydia.data.text.records import BLANKS, decode
+from lloydia.data.text.records import BLANKS, decoded
 from lloydia.spelling import option
 
 
@@ -44,20 +44,23 @@ def read_pairs(
     values, lines = array("d"), array("q")
     cuts = ";" if "," in (grammar.decimal, grammar.thousands) else ";,"
     try:
-        for number, line in enumerate(decode(stream), 1):
-            if line.lstrip().startswith("#"):
-                continue
-            for cut in cuts:
-                line = line.replace(cut, " ")
-            cells = line.split() if line.isascii() else re.split(f"[{BLANKS}]+", line.strip(BLANKS))
-            lines.extend([number] * len(cells))
-            before = len(values)
-            if (bad := grammar.extend(values, cells)) is not None:
-                at = before + bad
-                raise DataError(
-                    f"{where}: pair {at // 2 + 1} (line {number}), {'xy'[at % 2]} "
-                    f"{grammar.complaint(cells[bad])}."
+        with decoded(stream) as text:
+            for number, line in enumerate(text, 1):
+                if line.lstrip().startswith("#"):
+                    continue
+                for cut in cuts:
+                    line = line.replace(cut, " ")
+                cells = (
+                    line.split() if line.isascii() else re.split(f"[{BLANKS}]+", line.strip(BLANKS))
                 )
+                lines.extend([number] * len(cells))
+                before = len(values)
+                if (bad := grammar.extend(values, cells)) is not None:
+                    at = before + bad
+                    raise DataError(
+                        f"{where}: pair {at // 2 + 1} (line {number}), {'xy'[at % 2]} "
+                        f"{grammar.complaint(cells[bad])}."
+                    )
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     if not values:

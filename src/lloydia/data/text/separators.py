@@ -75,17 +75,19 @@ def is_even(sample: list[Row], separator: str, grammar: Grammar) -> bool:
     return (len(widths) == 1 and widths != {1}) or is_short(sample, separator, grammar)
 
 
-def is_short(sample: list[Row], separator: str, grammar: Grammar) -> bool:
+def is_short(
+    sample: list[Row], separator: str, grammar: Grammar, header: bool | None = None
+) -> bool:
     """Return whether the first row is a header that has one cell less than each other row.
 
     It names neither what R's ``write.table`` writes first, names of rows, nor the empty last cell
-    of rows that end with a separator.
+    of rows that end with a separator. Where `header` says that it is one, it may hold numbers.
     """
     width = len(sample[0].cells) + 1 if sample else 0
     rows = sample[1:]
     if not rows or any(len(row.cells) != width for row in rows):
         return False
-    if any(map(grammar.is_number, sample[0].cells)):
+    if header is False or (not header and any(map(grammar.is_number, sample[0].cells))):
         return False
     if all(not row.cells[-1].strip() for row in rows):
         return True

@@ -6,6 +6,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from operator import itemgetter
 from typing import BinaryIO
 
@@ -16,7 +17,7 @@ from lloydia.data.columns import Columns, DataError, choose, refuse_text, spans
 from lloydia.data.numbers import Grammar, shown
 from lloydia.data.text.finite import check_finite
 from lloydia.data.text.header import Verdict, judge, kind, read_as_row
-from lloydia.data.text.records import QuoteError, Row, Text, not_utf8
+from lloydia.data.text.records import PlainRow, QuoteError, Row, Text, decoded, not_utf8
 from lloydia.data.text.separators import is_short, separator_of
 from lloydia.spelling import option
 
@@ -83,7 +84,8 @@ def read_text(
         was left out as names of rows.
     """
     try:
-        return _Reading(stream, where, suffix, form, wanted).result()
+        with decoded(stream) as lines:
+            return _Reading(lines, where, suffix, form, wanted).result()
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
@@ -95,18 +97,19 @@ class _Reading:
 
     def __init__(
         self,
-        stream: BinaryIO,
+        lines: Iterator[str],
         where: str,
         suffix: str,
         form: TextForm,
         wanted: str | Sequence[str] | None,
     ) -> None:
         self.where, self.form, self.wanted, self.grammar = where, form, wanted, form.grammar
-        self.text = Text(stream)
+        self.text = Text(lines)
         self.separator = separator_of(self.text, suffix, self.grammar)
         self.sample = self.text.sample(self.separator)
         if not self.sample:
             raise DataError(f"{where} is empty.")
+        self.short = is_short(self.sample, self.separator, self.grammar, form.header)
         self.verdict = self._verdict()
         self._choose(self.verdict.header)
         self.values, self.lines = array("d"), array("q")
@@ -114,7 +117,7 @@ class _Reading:
     def _verdict(self) -> Verdict:
         if self.form.header is not None:
             return Verdict(self.form.header)
-        if is_short(self.sample, self.separator, self.grammar):
+        if self.short:
             return Verdict(True)
         return judge(self.sample, self.wanted, self.grammar, self.where)
 
@@ -125,7 +128,7 @@ class _Reading:
         every = places == tuple(range(self.width))
         # An itemgetter of one item gives no tuple.
         pick = itemgetter(*places) if len(places) > 1 else lambda cells: (cells[places[0]],)
-        self.pick: Callable[[list[str]], Sequence[str]] = list if every else pick
+        self.pick: Callable[[list[str]], Sequence[str]] = _same if every else pick
 
     def _chosen(self, header: bool) -> tuple[Columns, int]:
         first = self.sample[0].cells
@@ -136,13 +139,11 @@ class _Reading:
             raise DataError(
                 f"{self.where} is not UTF-8 text in line {self.sample[0].line}; save it as UTF-8."
             )
-        rows = self.sample[1:]
         left_out: tuple[int, ...] = ()
-        if rows and {len(row.cells) for row in rows} == {len(names) + 1}:
-            if all(not row.cells[-1].strip() for row in rows):
-                names = [*names, ""]
-            else:
-                names, left_out = ["", *names], (0,)
+        if self.short and all(not row.cells[-1].strip() for row in self.sample[1:]):
+            names = [*names, ""]
+        elif self.short:
+            names, left_out = ["", *names], (0,)
         chosen = choose(names, len(names), self.wanted, self.where, left_out)
         if left_out and 0 not in chosen.places:
             warnings.warn(
@@ -154,10 +155,12 @@ class _Reading:
 
     def result(self) -> tuple[NDArray[np.float64], Columns]:
         """Read all rows."""
-        rows = self.text.rows(self.separator)
-        first = next(rows)
+        rows = self.text.rows(self.separator, marked=self.verdict.kinds)
+        next(rows)
+        first = self.sample[0]
         below = self.sample[int(self.verdict.header) :]
-        _refuse_columns(below, self.columns, self.width, self.grammar, self.where)
+        if not all(self._holds_numbers(row) for row in below):
+            _refuse_columns(below, self.columns, self.width, self.grammar, self.where)
         if not self.verdict.header:
             self._add(first)
         agrees = self._read(rows)
@@ -174,18 +177,28 @@ class _Reading:
         check_finite(X, self.columns, self.where, self.lines)
         return X, self.columns
 
-    def _read(self, rows: Iterator[Row]) -> bool:
+    def _read_quickly(self, rows: Iterator[PlainRow]) -> None:
+        """Read rows as `_add` does."""
+        values, lines, width, pick = self.values, self.lines, self.width, self.pick
+        extend = self.grammar.extend
+        for row in rows:
+            line, cells, _ = row
+            if len(cells) != width or extend(values, pick(cells)) is not None:
+                # Once more, for the error; what was added is of no use.
+                self._add(Row(*row))
+            lines.append(line)
+
+    def _read(self, rows: Iterator[PlainRow]) -> bool:
         """Read rows; return whether all are written in another way than the header's numbers."""
         if not self.verdict.kinds:
-            for row in rows:
-                self._add(row)
+            self._read_quickly(rows)
             return True
         first, agrees = self.sample[0], True
         kinds = {
             j: kind(first.cells[j].strip(), j in first.quoted, self.grammar)
             for j in range(first.cells[0].strip() == "", len(first.cells))
         }
-        for row in rows:
+        for row in starmap(Row, rows):
             self._add(row)
             agrees = agrees and not any(
                 kind(row.cells[j].strip(), j in row.quoted, self.grammar) == kinds[j] for j in kinds
@@ -215,6 +228,11 @@ class _Reading:
         self.values.extend(values)
         self.lines.extend(lines)
 
+    def _holds_numbers(self, row: Row) -> bool:
+        if len(row.cells) != self.width:
+            return False
+        return self.grammar.extend(array("d"), self.pick(row.cells)) is None
+
     def _add(self, row: Row) -> None:
         if len(row.cells) != self.width:
             raise self._ragged(row)
@@ -235,11 +253,19 @@ class _Reading:
     def _ragged(self, row: Row) -> DataError:
         count, width = len(row.cells), self.width
         have = f"{count} cell{'s' * (count != 1)}"
-        more = "; it ends with a separator" if count == width + 1 and not row.cells[-1] else ""
+        more = ""
+        if count == width + 1 and not row.cells[-1].strip():
+            more = "; it ends with a separator"
+        elif row.cells[0].lstrip().startswith("#"):
+            more = "; comments are left out only above the first row"
         return DataError(
             f"{self.where}: row {len(self.lines) + 1} (line {row.line}) has {have} where the first "
             f"row has {width}{more}."
         )
+
+
+def _same(cells: list[str]) -> list[str]:
+    return cells
 
 
 def _refuse_columns(
