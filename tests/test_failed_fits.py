@@ -253,6 +253,19 @@ def test_centres_in_any_form_are_read_as_what_they_are(name):
     assert model.score(WIDE) == expected.score(WIDE)
 
 
+def test_names_of_distances_are_those_of_the_centres_that_there_are():
+    model = KMeans(4, random_state=0).fit(WIDE)
+    model.cluster_centers_ = CENTERS[:2]
+    by_hand = KMeans(4)
+    by_hand.cluster_centers_ = CENTERS[:2]
+    for each in (model, by_hand):
+        assert each.get_feature_names_out().tolist() == ["kmeans0", "kmeans1"]
+        each.set_output(transform="pandas")
+        assert each.transform(WIDE).shape == (60, 2)
+    with pytest.raises(NotFittedError):
+        KMeans(4).get_feature_names_out()
+
+
 def test_integer_centres_are_numbers():
     model = KMeans(2)
     model.cluster_centers_ = np.array([[0, 0, 0], [1, 1, 1]])

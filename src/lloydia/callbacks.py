@@ -238,4 +238,4 @@ class Tasks:
 
     def _attributes(self) -> dict[str, Any]:
         centers = self.home(deepcopy(self.engine.centers()))
-        return {**self.features, "cluster_centers_": centers, "_n_features_out": len(centers)}
+        return {**self.features, "cluster_centers_": centers}

@@ -143,6 +143,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         """
         return -float(self._assigned(X, sample_weight).inertia())
 
+    @property
+    def _n_features_out(self) -> int:
+        """The number of distances that :meth:`transform` returns for a row."""
+        return int(np.shape(self.cluster_centers_)[0])
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -8,7 +8,7 @@ from sklearn.utils import check_array
 
 from lloydia.backends import choose
 from lloydia.backends.weighted import WeightedRows
-from lloydia.data.arrays import ROWS, home_of, on_host, refuse_path, rows_on_host
+from lloydia.data.arrays import ROWS, home_of, real_numbers, refuse_path, rows_on_host
 from lloydia.data.centers import dense, in_order_of, opened
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
@@ -116,7 +116,8 @@ def kmeans_plusplus(
     rows.refuse_few(n_clusters)
     n_samples = rows.every.shape[0]
     if x_squared_norms is not None:
-        norms = check_array(on_host(x_squared_norms), dtype=center_dtype(X), ensure_2d=False)
+        norms = real_numbers("x_squared_norms", x_squared_norms, "norms")
+        norms = check_array(norms, dtype=center_dtype(X), ensure_2d=False)
         if norms.shape[0] != n_samples:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "

@@ -56,6 +56,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         - ``"k-means||"``: five rounds that choose about 2 k candidates each, then k of them by
           ``"k-means++"`` (Bahmani et al. 2012);
         - an array of shape (k, d), or a callable that gets X, k and `random_state` and returns one.
+          The columns of a data frame are matched to those of X by name, where both have names.
 
         With the same `random_state`, ``"k-means++"`` and ``"random"`` draw scikit-learn's random
         numbers in scikit-learn's order.
@@ -195,9 +196,10 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or Chunks of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Chunks of shape (n_samples, n_features)
             float32 stays float32, half precision is read as float32, everything else becomes
-            float64.  Arrays on a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
+            float64.  Sparse matrices of any format are read as CSR with 32-bit indices.  Arrays on
+            a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
             More than fits into memory: what :func:`lloydia.chunks` opens.  Dask arrays and data
             frames, where a client is current: see :class:`lloydia.dask.KMeans`.
         y : Ignored
@@ -413,7 +415,6 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         warn_of_fewer(k if best.full else n_distinct(best.labels, k), k, stacklevel=4)
         result = {
             "cluster_centers_": home(best.centers),
-            "_n_features_out": k,
             "labels_": home(labels),
             "inertia_": best.inertia,
             "n_iter_": best.n_iter,

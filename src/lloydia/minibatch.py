@@ -392,7 +392,6 @@ class MiniBatchKMeans(BaseKMeans):
             "cluster_centers_": home(centers.values),
             "counts_": centers.counts,
             "device_": engine.name,
-            "_n_features_out": len(centers.values),
             "_random_state": state,
             "_since": centers.since,
         }

@@ -106,6 +106,22 @@ def test_a_damaged_checkpoint_is_not_resumed(run, blobs, folder):
     assert "c.npz is damaged" in ran.err
 
 
+@pytest.mark.parametrize("position", [625, 1_000_000, -1, "7", None])
+def test_a_forged_position_of_the_generator_is_one_sentence(run, blobs, folder, position):
+    run(*FIT, "--max-iter", 2)
+    with np.load("c.npz") as archive:
+        parts = dict(archive)
+    header = json.loads(str(parts["header"]))
+    header["random_state"][1] = position
+    np.savez("c.npz", **{**parts, "header": np.array(json.dumps(header))})
+    forged = (folder / "c.npz").read_bytes()
+    ran = run(*FIT, "--resume", "--labels", "l.csv")
+    assert (ran.status, ran.out) == (2, "")
+    assert "c.npz is a damaged checkpoint: use an earlier one." in ran.err
+    assert (folder / "c.npz").read_bytes() == forged
+    assert not (folder / "l.csv").exists()
+
+
 @pytest.mark.kill
 def test_a_command_that_is_killed_goes_on(folder, run):
     X = np.random.default_rng(0).random((30_000, 2))

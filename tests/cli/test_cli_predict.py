@@ -89,3 +89,18 @@ def test_a_device_that_is_not_there_is_one_sentence(run, blobs):
     ran = run("predict", "m.npz", "blobs.csv", "--device", "cuda:99")
     assert (ran.status, ran.out) == (2, "")
     assert "--device cpu." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("inertia", np.array(np.nan)), ("n_iter", np.array(-3)), ("version", np.array(1.0))],
+)
+def test_a_forged_model_is_one_sentence(run, blobs, folder, name, part):
+    run("fit", "blobs.csv", "-k", 3, "--model", "m.npz")
+    with np.load("m.npz") as archive:
+        parts = {**archive, name: part}
+    np.savez("forged.npz", **parts)
+    ran = run("predict", "forged.npz", "blobs.csv", "--labels", "l.csv")
+    assert (ran.status, ran.out) == (2, "")
+    assert "forged.npz is a damaged model; write it again." in ran.err
+    assert not (folder / "l.csv").exists()
