@@ -19,6 +19,7 @@ import triton.language as tl
 from triton.runtime import driver
 
 from lloydia.backends.cuda.driver import prefer_shared
+from lloydia.backends.cuda.kernel_cache import make_writable
 
 __all__ = [
     "COMPILED",
@@ -42,6 +43,9 @@ __all__ = [
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 # What kernels ask.
 COMPILED = tl.constexpr(not INTERPRETED)
+
+if not INTERPRETED:
+    make_writable()
 
 # How kernels that compute canonical numbers are launched: no product may be fused with a sum.
 EXACT = {"enable_fp_fusion": False}
