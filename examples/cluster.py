@@ -1,6 +1,6 @@
 """A Dask cluster of two processes, one of which is killed in the middle of a fit: the same bits.
 
-Run it with ``python examples/cluster.py`` (it needs ``pip install 'lloydia[dask]'``); the exit
+Run it with ``python examples/cluster.py`` (it needs the extra ``dask``); the exit
 status is 1 if a single bit differs.
 """
 
