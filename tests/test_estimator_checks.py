@@ -12,7 +12,7 @@ EXPECTED = {
 }
 ESTIMATORS = [
     KMeans(n_clusters=2, n_init=2, max_iter=5, algorithm=algorithm)
-    for algorithm in ("lloyd", "elkan", "hamerly")
+    for algorithm in ("lloyd", "elkan")  # without bounds and with them
 ] + [MiniBatchKMeans(n_clusters=2, max_iter=5, batch_size=10)]
 
 

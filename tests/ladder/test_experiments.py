@@ -60,6 +60,7 @@ def page(tmp_path):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", EXPERIMENTS)
 def test_every_experiment_has_a_baseline_a_peer_and_lloydia(results, letter):
     (found,) = of_machines(results).values()
@@ -67,12 +68,14 @@ def test_every_experiment_has_a_baseline_a_peer_and_lloydia(results, letter):
     assert {"r01_lloyd", "scikit-learn lloyd", "r30_engine_cpu"} <= rungs
 
 
+@pytest.mark.slow
 def test_the_walk_has_every_rung_of_the_processor(results):
     (found,) = of_machines(results).values()
     rungs = {each.rung for each in pick(found, experiment="walk")}
     assert rungs - set(PEERS) == {name for name in ladder.names() if ladder.where(name) == "cpu"}
 
 
+@pytest.mark.slow
 def test_the_page_is_rewritten_and_drawn(results, page):
     pytest.importorskip("matplotlib")
     first, *pictures = report.write(results, page)
@@ -86,6 +89,7 @@ def test_the_page_is_rewritten_and_drawn(results, page):
         assert word in text
 
 
+@pytest.mark.slow
 def test_a_second_report_changes_nothing(results, page):
     pytest.importorskip("matplotlib")
     page.write_text("Before\n<!-- ladder: A -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
@@ -98,6 +102,7 @@ def test_a_second_report_changes_nothing(results, page):
     assert page.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.slow
 def test_a_page_without_a_place_is_refused(results, page):
     page.write_text("# Nothing\n", encoding="utf-8")
     with pytest.raises(ValueError, match="has no place for tables"):
@@ -206,6 +211,7 @@ def test_contenders_have_every_team_and_grid(monkeypatch):
     assert [each.name for each in Lab("cpu").contenders(cuda=("r12_atomics",))] == []
 
 
+@pytest.mark.interpreter
 def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     """B's alone, as the simulator is slow; in a process of its own, as it replaces numba.cuda."""
     pytest.importorskip("numba_cuda")
@@ -327,6 +333,7 @@ def test_every_part_of_the_systems_has_its_files():
     assert {part.tell for part in every} <= systems.TELLERS.keys()
 
 
+@pytest.mark.slow
 def test_every_part_that_ran_here_has_a_figure(results):
     (found,) = of_machines(results).values()
     lines = {line[0]: line[2] for line in systems.sheet(found).lines}

@@ -30,6 +30,7 @@ print("the same")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc overwrites what is given back")
 @pytest.mark.parametrize("byte", [90, 165])
 def test_the_answer_is_the_same_where_it_is_overwritten(byte):

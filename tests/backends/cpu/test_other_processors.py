@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import re
 import sys
@@ -79,6 +81,7 @@ def begun(units, cache):
     )
 
 
+@pytest.mark.slow
 def test_answers_are_the_same_and_kernels_compile_for_arm(tmp_path):
     # Side by side: each takes most of a minute.
     runs = [begun(units, tmp_path / units[:3]) for units in ("avx avx2 fma", "neon")]
