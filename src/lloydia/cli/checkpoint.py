@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from lloydia.cli.options import FILE, POSITIVE
+from lloydia.spelling import OPTIONS
 
 if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
 
 CHECKPOINTS = Group("Checkpoints", sort_key=4)
-
-# Options that are not called as their parameters are.
-OPTIONS = {"n_clusters": "-k", "random_state": "--seed", "n_threads": "--threads"}
 
 
 @Parameter(name="*", group=CHECKPOINTS)

@@ -22,7 +22,7 @@ from lloydia.data.formats.opening import (
     text_of,
 )
 from lloydia.data.numbers import MISSING, WHOLE
-from lloydia.data.text import QuoteError, Row, Text, decoded, not_utf8
+from lloydia.data.text import QuoteError, Row, decoded, not_utf8, rows
 
 
 def read_labels(path: str | Path, n: int) -> NDArray[Any]:
@@ -87,15 +87,15 @@ def _only_column(table: Any, where: str) -> NDArray[Any]:
 
 
 def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:
-    rows = _rows(stream, where)
-    if not rows:
+    lines = _rows(stream, where)
+    if not lines:
         return np.array([], dtype=np.int64)
-    words = [row.cells[0].strip() for row in rows]
+    words = [row.cells[0].strip() for row in lines]
     numbers = [WHOLE.fullmatch(word) is not None for word in words]
     above_numbers = not numbers[0] and len(numbers) > 1 and all(numbers[1:])
-    if above_numbers or (len(words) == n + 1 and _is_header(rows, words, numbers)):
-        rows, words, numbers = rows[1:], words[1:], numbers[1:]
-    for row, word in zip(rows, words):
+    if above_numbers or (len(words) == n + 1 and _is_header(lines, words, numbers)):
+        lines, words, numbers = lines[1:], words[1:], numbers[1:]
+    for row, word in zip(lines, words):
         # Among words it may be one of them.
         missing = word == "" or (word.lower() in MISSING and any(numbers))
         if missing:
@@ -115,17 +115,17 @@ def _rows(stream: BinaryIO, where: str) -> list[Row]:
     """Return the rows of a text with one cell a row."""
     try:
         with decoded(stream) as lines:
-            rows = list(starmap(Row, Text(lines).rows(",")))
+            found = list(starmap(Row, rows(lines, ",")))
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
         raise DataError(f"{where}: {error}") from None
-    for row in rows:
+    for row in found:
         if len(row.cells) > 1:
             raise DataError(f"{where} has {len(row.cells)} columns; labels are one column.")
         if not_utf8(row.cells[0]):
             raise DataError(f"{where} is not UTF-8 text in line {row.line}; save it as UTF-8.")
-    return rows
+    return found
 
 
 def _is_header(rows: list[Row], words: list[str], numbers: list[bool]) -> bool:

@@ -145,6 +145,7 @@ def test_the_count_of_centres_tells(tmp_path, first, n, k):
         ("class\ncat\ndog\n", 2, ["cat", "dog"]),
         ("0\n2\n1\n", 3, [0, 2, 1]),
         ("cat\ndog\ncat\n", 3, ["cat", "dog", "cat"]),
+        ("#1\n#2\n#1\n", 3, ["#1", "#2", "#1"]),
     ],
 )
 def test_headers_of_labels(tmp_path, text, n, labels):

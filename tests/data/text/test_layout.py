@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lloydia.data.columns import DataError
-from lloydia.data.text import TextForm, read_text
+from lloydia.data.text import QuoteError, TextForm, read_text, rows
 
 
 def read(text, suffix="", wanted=None, **form):
@@ -198,3 +201,31 @@ def test_choices_that_are_wrong():
 def test_order_of_columns():
     X, _ = read("a,b,c,d\n1,2,3,4\n5,6,7,8\n", wanted="1,3,2,4")
     assert np.array_equal(X, [[1, 3, 2, 4], [5, 7, 6, 8]])
+
+
+pieces = st.lists(
+    st.sampled_from(['"', '""', ",", " ", "\t", "a", "1", "\n", "\r\n", ";", "x y", "é", "'"]),
+    max_size=16,
+)
+
+
+@given(pieces, st.sampled_from(",;\t "))
+def test_both_ways_of_splitting_lines_agree(pieces, separator):
+    def cells(marked):
+        lines = iter(io.StringIO("".join(pieces), newline=""))
+        try:
+            found = list(rows(lines, separator, marked=marked))
+        except QuoteError as error:
+            return str(error)
+        return [(line, [cell.strip() for cell in cells]) for line, cells, _ in found]
+
+    assert cells(True) == cells(False)
+
+
+@given(st.binary(max_size=60), st.sampled_from(["", ".csv", ".tsv"]))
+def test_any_bytes_are_a_table_or_an_error(data, suffix):
+    with warnings.catch_warnings(), suppress(DataError):
+        warnings.simplefilter("ignore")
+        X, columns = read(data, suffix=suffix)
+        assert X.shape[1] == len(columns.places)
+        assert np.isfinite(X).all()

@@ -185,6 +185,7 @@ class _StandardReader:
     def __init__(self, separator: str) -> None:
         self.line = ""
         self.white = separator == WHITE
+        self.other_blanks = "\f\v" if separator == "\t" else "\t\f\v"
         self.reader = csv.reader(self, delimiter=separator, skipinitialspace=True, strict=True)
 
     def __iter__(self) -> Iterator[str]:
@@ -198,7 +199,8 @@ class _StandardReader:
 
     def row(self, line: str, number: int) -> PlainRow | None:
         """Return a row, or None if the line is long, or wrong, or not the whole row."""
-        if self.white or '\t"' in line:
+        # Of blanks before a quote it knows spaces alone.
+        if self.white or any(blank in line for blank in self.other_blanks):
             return None
         self.line = line
         try:
