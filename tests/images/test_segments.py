@@ -326,7 +326,7 @@ def test_a_constant_alpha_changes_nothing(photo, opacity):
     assert found.n_iter == plain.n_iter
 
 
-@pytest.mark.parametrize("init", ["k-means++", "random", "farthest"])
+@pytest.mark.parametrize("init", ["k-means++", "random", "farthest", "k-means||"])
 def test_hidden_colours_move_nothing(photo, init):
     shown = (np.arange(photo[..., 0].size).reshape(photo.shape[:2]) % 3 > 0).astype(np.uint8)
     other = np.where(shown[..., np.newaxis], photo, 255 - photo // 2)
