@@ -103,3 +103,20 @@ def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more
         assert plan.whole
         assert plan.spare == max(one for one in taken if one <= spare)
         assert plan.peak == least + n * plan.spare
+
+
+@pytest.mark.parametrize(
+    ("d", "dtype"), [(2, "f4"), (8, "f4"), (64, "f4"), (64, "f8"), (256, "f4")]
+)
+@pytest.mark.parametrize("n", [1_000, 3_000])
+def test_filtering_keeps_what_plans_count(n, d, dtype):
+    from lloydia.backends.cpu import CPU
+    from lloydia.backends.cpu.tiles import Tiles
+
+    X = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
+    engine = CPU(X, None, 1)
+    made = Tiles.of(engine)
+    kept = sum(part.nbytes for part in vars(made).values())
+    # A few nodes that are not full.
+    spare = 4 * (2 * d * X.itemsize + 8 * 4 * (d + 1)) + 64 * d * X.itemsize
+    assert kept <= X.nbytes + n * memory.tiles(d, X.itemsize) + spare

@@ -30,10 +30,16 @@ LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
 # the shares from which "random" draws.
 COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
 
-# Bytes a row of the bounds of each algorithm that has the same for all shapes.  Where all rows are
-# in memory, filtering copies them and keeps this beside.
+# Bytes a row of the bounds of each algorithm that has the same for all shapes.
 BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "auto": 8, "filtering": 8}
-TILES, FEW = 28, 8
+
+# Of at most so many features auto may filter.
+FEW = 8
+
+# What filtering keeps of each row where all are in memory, beside a copy: the order of the curve
+# and labels, or while it sorts, keys and two orders; and its part of the nodes, one for 56 rows,
+# each with a box and, in as many limbs as most data need, a sum.
+ORDERED, SORTED, A_NODE, LIMBS = 8, 28, 56, 3
 
 # Bytes of the engine that each block has of its own, and for each feature.
 OWN, OWN_FEATURE = 20_000, 600
@@ -160,7 +166,7 @@ class Plan:
         whole = n * d * size * purpose.keeps
         few = purpose.algorithm == "auto" and d <= FEW
         if purpose.keeps and (few or purpose.algorithm == "filtering"):
-            whole += n * (d * size + TILES)
+            whole += n * (d * size + tiles(d, size))
         if needed + whole <= source.memory:
             left = (source.memory - needed - whole) // n
             spare = next(taken for taken in purpose.at_will(d, size) if taken <= left)
@@ -192,6 +198,12 @@ class Plan:
             f"{parts}: {self.n_kept:,} of {self.n_blocks:,} blocks of {self.rows:,} rows stay in "
             f"memory, {again}"
         )
+
+
+def tiles(d: int, size: int) -> int:
+    """Return the bytes a row that filtering keeps beside a copy of the rows."""
+    node = 2 * d * size + 8 * LIMBS * (d + 1)
+    return max(SORTED, ORDERED + -(-node // A_NODE))
 
 
 def parse_bytes(text: int | str) -> int:
