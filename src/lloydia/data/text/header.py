@@ -209,8 +209,8 @@ class _Sample:
     def is_plausible(self, places: Sequence[int]) -> bool:
         """Return whether numbers of the first row look like names, and those below do not.
 
-        They are 0, 1, 2 and so on, or years, or evenly spaced, or many that increase; or whole
-        numbers above fractions alone.
+        They are 0, 1, 2 and so on, or years, or evenly spaced, or many that increase; or several
+        that are all far from those below; or whole numbers above fractions alone.
         """
         second = self.rows[0].cells if self.rows else []
         values, after = self._values(self.first, places), self._values(second, places)
@@ -220,7 +220,8 @@ class _Sample:
             return True
         if after and _are_names(after) and not all(map(self._is_far, places)):
             return False
-        return _are_names(values) or (len(self.rows) > 2 and self.differs(places))
+        far = len(values) > 1 and len(self.rows) > 1 and all(map(self._is_far, places))
+        return _are_names(values) or far or (len(self.rows) > 2 and self.differs(places))
 
     def _values(self, cells: Sequence[str], places: Sequence[int]) -> list[float]:
         """Return numbers, or none where one of them is no number."""

@@ -13,13 +13,13 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.columns import Columns, DataError, choose, refuse_text, spans
-from lloydia.data.numbers import Grammar, shown
+from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.numbers import Grammar
 from lloydia.data.text.finite import check_finite
 from lloydia.data.text.header import Verdict, judge, kind, read_as_row
+from lloydia.data.text.no_numbers import refuse_columns
 from lloydia.data.text.records import PlainRow, QuoteError, Row, Text, decoded, not_utf8
 from lloydia.data.text.separators import is_short, separator_of
-from lloydia.spelling import option
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class _Reading:
         first = self.sample[0]
         below = self.sample[int(self.verdict.header) :]
         if not all(self._holds_numbers(row) for row in below):
-            _refuse_columns(below, self.columns, self.width, self.grammar, self.where)
+            refuse_columns(below, self.columns, self.width, self.grammar, self.where)
         if not self.verdict.header:
             self._add(first)
         agrees = self._read(rows)
@@ -266,52 +266,3 @@ class _Reading:
 
 def _same(cells: list[str]) -> list[str]:
     return cells
-
-
-def _refuse_columns(
-    sample: Sequence[Row], columns: Columns, width: int, grammar: Grammar, where: str
-) -> None:
-    """Refuse columns that hold not one number in the rows of the sample, but text, or nothing."""
-
-    def cells_of(place: int) -> list[str]:
-        return [row.cells[place].strip() for row in sample if place < len(row.cells)]
-
-    def is_empty(place: int) -> bool:
-        return not any(cells_of(place))
-
-    def holds_text(place: int) -> bool:
-        cells = cells_of(place)
-        return any(map(grammar.is_text, cells)) and not any(map(grammar.is_number, cells))
-
-    if not sample:
-        return
-    numeric = [place for place in range(width) if not is_empty(place) and not holds_text(place)]
-    empty = [j for j, place in enumerate(columns.places) if is_empty(place)]
-    if empty and numeric:
-        listed = ", ".join(columns.label(j) for j in empty[:10])
-        verb = "is" if len(empty) == 1 else "are"
-        them = "it" if len(empty) == 1 else "them"
-        how = f"leave {them} out with {option('columns', spans(numeric))}"
-        if not grammar.adjustable:
-            how = f"remove {them}"
-        raise DataError(f"{where}: {listed} {verb} empty; {how}.")
-    kinds = ["text" if holds_text(place) else "" for place in columns.places]
-    bad = next((j for j, text in enumerate(kinds) if text), None)
-    if bad is None:
-        return
-    place = columns.places[bad]
-    row, cell = next(
-        (i, row.cells[place].strip())
-        for i, row in enumerate(sample)
-        if place < len(row.cells) and grammar.is_text(row.cells[place])
-    )
-    at = f"row {row + 1}, line {sample[row].line}"
-    if advice := grammar.advice(cell):
-        raise DataError(
-            f"{where}: {columns.label(bad)} holds {shown(cell)} in {at}, not a number; {advice}."
-        )
-    if not grammar.adjustable:
-        raise DataError(
-            f"{where}: {columns.label(bad)} holds text, {shown(cell)} in {at}; remove it."
-        )
-    refuse_text(columns, kinds, numeric, where, f" (the first text is {shown(cell)} in {at})")

@@ -1,0 +1,75 @@
+"""Columns that hold no numbers: text, or nothing, as a separator at the end of lines makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lloydia.data.columns import Columns, DataError, refuse_text, spans
+from lloydia.data.numbers import Grammar, shown
+from lloydia.data.text.records import Row
+from lloydia.spelling import option
+
+LISTED = 10  # columns that an error names
+
+
+def refuse_columns(
+    sample: Sequence[Row], columns: Columns, width: int, grammar: Grammar, where: str
+) -> None:
+    """Refuse columns that hold not one number in the rows of the sample, but text, or nothing.
+
+    Raises
+    ------
+    DataError
+        There is such a column; the sentence names the columns of numbers.
+    """
+    if not sample:
+        return
+    cells = [[row.cells[j].strip() for row in sample if j < len(row.cells)] for j in range(width)]
+    empty = {place for place in range(width) if not any(cells[place])}
+    text = {place for place in range(width) if _holds_text(cells[place], grammar)}
+    numeric = [place for place in range(width) if place not in empty and place not in text]
+    chosen = [j for j, place in enumerate(columns.places) if place in empty]
+    if chosen and numeric:
+        listed = ", ".join(columns.label(j) for j in chosen[:LISTED])
+        verb, them = ("is", "it") if len(chosen) == 1 else ("are", "them")
+        how = f"leave {them} out with {option('columns', spans(numeric))}"
+        if not grammar.adjustable:
+            how = f"remove {them}"
+        raise DataError(f"{where}: {listed} {verb} empty; {how}.")
+    kinds = ["text" if place in text else "" for place in columns.places]
+    if any(kinds):
+        _refuse_first_text(sample, columns, kinds.index("text"), grammar, where)
+        refuse_text(columns, kinds, numeric, where, _example(sample, columns, kinds, grammar))
+
+
+def _holds_text(cells: Sequence[str], grammar: Grammar) -> bool:
+    return any(map(grammar.is_text, cells)) and not any(map(grammar.is_number, cells))
+
+
+def _first_text(sample: Sequence[Row], place: int, grammar: Grammar) -> tuple[str, str]:
+    """Return the first cell of text in a column, and what an error says of its place."""
+    row, cell = next(
+        (i, row.cells[place].strip())
+        for i, row in enumerate(sample)
+        if place < len(row.cells) and grammar.is_text(row.cells[place])
+    )
+    return cell, f"row {row + 1}, line {sample[row].line}"
+
+
+def _refuse_first_text(
+    sample: Sequence[Row], columns: Columns, j: int, grammar: Grammar, where: str
+) -> None:
+    """Refuse a column whose text can be made a number, or of a file without options."""
+    cell, at = _first_text(sample, columns.places[j], grammar)
+    what = f"{where}: {columns.label(j)} holds"
+    if advice := grammar.advice(cell):
+        raise DataError(f"{what} {shown(cell)} in {at}, not a number; {advice}.")
+    if not grammar.adjustable:
+        raise DataError(f"{what} text, {shown(cell)} in {at}; remove it.")
+
+
+def _example(
+    sample: Sequence[Row], columns: Columns, kinds: Sequence[str], grammar: Grammar
+) -> str:
+    cell, at = _first_text(sample, columns.places[kinds.index("text")], grammar)
+    return f" (the first text is {shown(cell)} in {at})"
