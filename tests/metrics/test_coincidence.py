@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score
+from lloydia.metrics import calinski_harabasz_score, coincidence, davies_bouldin_score
 from lloydia.metrics.coincidence import ExactCentroids, exact_sum
 
 
@@ -91,7 +91,7 @@ def test_many_rows_of_the_same_centroid(n):
     X = np.vstack([half, 2.5 - half, np.full((2, 2), 1.25), apart])
     labels = np.repeat([0, 1, 2], [2 * len(half), 2, n])
     rows = [X[labels == j] for j in range(3)]
-    assert ExactCentroids(lambda j: rows[j]).distance(0, 1) == 0.0
+    assert ExactCentroids(lambda j: rows[j], (3, 2)).distance(0, 1) == 0.0
     assert davies_bouldin_score(X, labels) < 1
 
 
@@ -139,6 +139,26 @@ def test_exact_sums(values):
 def test_exact_distances(one, other):
     rows = [np.array(one)[:, None], np.array(other)[:, None]]
     gap = sum(map(Fraction, one)) / len(one) - sum(map(Fraction, other)) / len(other)
-    assert ExactCentroids(lambda j: rows[j]).distance(0, 1) == pytest.approx(
+    assert ExactCentroids(lambda j: rows[j], (2, 1)).distances(0, [1])[0] == pytest.approx(
         float(abs(gap)), rel=1e-15
     )
+
+
+def test_centroids_far_from_the_origin_of_all_rows():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(40, 2))
+    X = np.repeat(centers, 3, axis=0) + rng.normal(size=(120, 2)) / 100
+    labels = np.repeat(np.arange(40), 3)
+    # One cluster far away takes the mean of all rows with it.
+    X = np.vstack([X, np.add(1e13, [[0.0] * 2, [1] * 2, [2] * 2])])
+    check(X, [*labels.tolist(), 40, 40, 40])
+
+
+def test_centroids_that_lie_apart_need_no_exact_sums(monkeypatch):
+    X, labels = PAIRS["issue"]
+    asked = []
+    monkeypatch.setattr(coincidence, "exact_sum", lambda x: asked.append(len(x)) or exact_sum(x))
+    davies_bouldin_score([[0.0], [2], [5], [6], [9], [10]], labels)
+    assert asked == []
+    davies_bouldin_score(X, labels)
+    assert asked == [2, 2]

@@ -8,7 +8,7 @@ rows, which are integers on a power of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -47,18 +47,39 @@ class ExactCentroids:
     ----------
     rows_of : callable
         Returns the rows of a cluster: ndarray of shape (m, d), float32 or float64, finite.
+    shape : tuple of int
+        Number of clusters and of features.
     """
 
-    def __init__(self, rows_of: Callable[[int], NDArray[Any]]) -> None:
+    def __init__(self, rows_of: Callable[[int], NDArray[Any]], shape: tuple[int, int]) -> None:
         self.rows_of = rows_of
+        # Each centroid as an unevaluated sum of two floats, once it is known.
+        self.high, self.low = np.zeros(shape), np.zeros(shape)
         self.known: dict[int, tuple[int, NDArray[np.object_]]] = {}
 
     def sums(self, cluster: int) -> tuple[int, NDArray[np.object_]]:
         """Return the rows of a cluster and, for each feature, their sum times ``2**1074``."""
         if cluster not in self.known:
             rows = np.asarray(self.rows_of(cluster), dtype=np.float64)
-            self.known[cluster] = len(rows), np.array([exact_sum(x) for x in rows.T], dtype=object)
+            sums = [exact_sum(x) for x in rows.T]
+            self.known[cluster] = len(rows), np.array(sums, dtype=object)
+            for f, total in enumerate(sums):
+                mean = Fraction(total, len(rows) << LEAST)
+                self.high[cluster, f] = float(mean)
+                self.low[cluster, f] = float(mean - Fraction(float(mean)))
         return self.known[cluster]
+
+    def distances(self, i: int, others: Sequence[int]) -> NDArray[np.float64]:
+        """Return the distances between a centroid and others: 0 where they are equal."""
+        for cluster in (i, *others):
+            self.sums(cluster)
+        high, low = self.high[others], self.low[others]
+        apart = np.linalg.norm((high - self.high[i]) + (low - self.low[i]), axis=1)
+        # Two floats hold 106 bits of a centroid.
+        scale = np.linalg.norm(high, axis=1) + np.linalg.norm(self.high[i])
+        for p in np.flatnonzero(apart <= 2.0**-50 * scale).tolist():
+            apart[p] = self.distance(i, others[p])
+        return apart
 
     def distance(self, i: int, j: int) -> float:
         """Return the distance between two centroids, rounded from an exact square: 0 if equal."""

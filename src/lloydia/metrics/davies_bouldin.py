@@ -63,12 +63,14 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
         centroids[j], deviations = groups.centered(j, origin)
         spread[j] = np.linalg.norm(deviations, axis=1).mean()
     reach = np.linalg.norm(centroids, axis=1) + spread
-    exact = ExactCentroids(groups.rows)
+    exact = ExactCentroids(groups.rows, centroids.shape)
     farthest = 0.0
     for j, centroid in enumerate(centroids):
         apart = np.linalg.norm(centroids - centroid, axis=1)
-        for i in np.flatnonzero(near(apart, reach, reach[j], len(groups.order))).tolist():
-            apart[i] = exact.distance(i, j)
+        doubtful = near(apart, reach, reach[j], len(groups.order))
+        doubtful[j] = False
+        if others := np.flatnonzero(doubtful).tolist():
+            apart[others] = exact.distances(j, others)
         farthest = max(farthest, float(apart.max()))
         apart[apart == 0.0] = np.inf
         similarity[j] = ((spread + spread[j]) / apart).max()

@@ -80,7 +80,9 @@ def davies_bouldin(X: Any, labels: Any, zero: float) -> float:
     with torch.cuda.device_of(rows):
         groups, centroids, D = centered(rows, labels)
         spread = cluster_sums(D.sqrt()[:, None], groups.bounds)[:, 0] / groups.sizes
-        exact = ExactCentroids(lambda j: rows[groups.rows_of(j)].cpu().double().numpy())
+        exact = ExactCentroids(
+            lambda j: rows[groups.rows_of(j)].cpu().double().numpy(), tuple(centroids.shape)
+        )
         similarity, farthest = similarities(spread, centroids, len(rows), exact)
     if float(spread.amax()) <= zero or farthest <= zero:
         return 0.0
@@ -98,8 +100,13 @@ def similarities(
         some = slice(first, first + step)
         apart = distances(Placed(centroids[some], None, str(centroids.device)), centroids)
         doubtful = near(apart, reach, reach[some, None], n_samples)
-        for i, j in doubtful.nonzero().tolist():
-            apart[i, j] = exact.distance(first + i, j)
+        for i, row in enumerate(doubtful.cpu()):
+            row[first + i] = False
+            others = row.nonzero()[:, 0].tolist()
+            if not others:
+                continue
+            judged = exact.distances(first + i, others)
+            apart[i, others] = torch.as_tensor(judged, device=apart.device)
         farthest = max(farthest, float(apart.amax()))
         apart[apart == 0.0] = torch.inf
         found.append(((spread + spread[some, None]) / apart).amax(dim=1))
