@@ -6,6 +6,7 @@ import io
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -53,6 +54,16 @@ def test_closed_pipe_is_quiet(folder):
     predict.stdout.close()
     assert predict.stderr.read() == b""
     assert predict.wait() == 141
+
+
+@unix
+def test_closed_standard_error(folder):
+    np.save("x.npy", np.arange(6.0)[:, np.newaxis])
+    for name, status in (("x.npy", 0), ("none.npy", 2)):
+        command = shlex.join([*LLOYDIA, "fit", name, "-k", "2", "--labels", "l.npy"])
+        done = subprocess.run(["sh", "-c", f"{command} 2>&-"], stdout=subprocess.PIPE)
+        assert done.returncode == status
+        assert b"lloydia:" not in done.stdout
 
 
 @unix

@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, 2 on bad input (one sentence is on standard error), 130 when
         interrupted, 141 when whatever read standard output went away, 1 for a bug of ours.
     """
+    if sys.stderr is None:  # It was closed.  A file of ours must not become what is written to.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         with warnings.catch_warnings(), on_command_line(), _any_name_printed():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
