@@ -145,7 +145,7 @@ def cut(X):
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("init", ["k-means++", "random", "k-means||", "farthest"])
-def test_rows_that_are_read_by_blocks(init, whole):
+def test_rows_that_are_read_by_blocks(init, whole, capsys):
     X, weights, kept = some_of_weight_0(600, 3, "float32")
     # Some blocks have no row that counts.
     weights[250:450], kept[250:450] = 0.0, False
@@ -158,7 +158,8 @@ def test_rows_that_are_read_by_blocks(init, whole):
         if whole
         else tight(cut(X), for_fit(model, weights), 1, weighted=True, block=100)
     )
-    same(model.fit(source, sample_weight=weights), without, X, kept)
+    same(model.set_params(verbose=1).fit(source, sample_weight=weights), without, X, kept)
+    assert "once more for the labels of the rows of weight 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("row", [3, 260])

@@ -26,6 +26,9 @@ from lloydia.imports import load
 
 __all__ = ["WeightedRows"]
 
+# Rows that get their labels at a time: what an engine keeps of them is small then.
+MOST_ROWS = 1 << 20
+
 # Distances that are computed at a time where D overflows.
 MOST_DISTANCES = 1 << 20
 
@@ -117,6 +120,7 @@ class WeightedRows:
         centers : array of shape (k, d)
             Those that they belong to.
         device : str
+            The other rows get their labels there if they are there, otherwise on the CPU.
         n_threads : int or None
         """
         if self.positive is None:
@@ -142,11 +146,18 @@ def labels_of(
     X: Any, centers: NDArray, device: str, n_threads: int | None
 ) -> Iterator[NDArray[np.int32]]:
     """Give the labels of rows of any finite magnitude, some at a time."""
+    if not on_gpu(X) and device != "reference":
+        # The engine of the other rows may have taken all memory of a GPU.
+        device = "cpu"
     if isinstance(X, Chunks):
         source = X.block_by_block()
         reader = load("lloydia.data.chunks.reader").Reader(source, source.plan(False, 1).rows)
         for _, rows in reader.blocks(range(len(reader.lengths))):
             yield from labels_of(rows, centers, device, n_threads)
+        return
+    if X.shape[0] > MOST_ROWS:
+        for start in range(0, X.shape[0], MOST_ROWS):
+            yield from labels_of(X[start : start + MOST_ROWS], centers, device, n_threads)
         return
     far = beyond_range(X, centers)
     labels = np.empty(X.shape[0], dtype=np.int32)

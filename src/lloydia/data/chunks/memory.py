@@ -127,6 +127,8 @@ class Plan:
         The folder that blocks which do not stay are written to, if there are any.
     spare : int
         Bytes a row that auto may take for bounds of many centres; part of the state.
+    partial : bool
+        Whether the source has rows of weight 0, which only get a label.
     """
 
     memory: int
@@ -140,6 +142,7 @@ class Plan:
     kept: int
     spill: Path | None = None
     spare: int = 0
+    partial: bool = False
 
     @classmethod
     def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
@@ -189,14 +192,15 @@ class Plan:
             f"program, {spell(self.state)} what is kept of rows and clusters, {spell(self.flow)} "
             f"blocks on their way, {spell(self.kept)} rows)"
         )
+        last = ", and once more for the labels of the rows of weight 0" if self.partial else ""
         if self.whole:
-            return f"{parts}: the data are read once"
+            return f"{parts}: the data are read once{last}"
         again = f"{self.n_blocks - self.n_kept:,} are read in every pass"
         if self.spill is not None:
             again += f", the first time from the data, then from {self.spill}"
         return (
             f"{parts}: {self.n_kept:,} of {self.n_blocks:,} blocks of {self.rows:,} rows stay in "
-            f"memory, {again}"
+            f"memory, {again}{last}"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.chunks.memory import LABEL
+from lloydia.data.chunks.memory import LABEL, Plan
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 
@@ -73,6 +73,9 @@ class Selection(Chunks):
         start, stop = self.source.edges[piece : piece + 2].tolist()
         selected = np.flatnonzero(self.mask[start:stop])
         return self.source.refuse(start + int(selected[row - self.edges[piece]]), j, value)
+
+    def plan(self, weighted: bool, n_threads: int | None) -> Plan:
+        return replace(super().plan(weighted, n_threads), partial=True)
 
     def astype(self, dtype: Any) -> Chunks:
         other = copy.copy(self)
