@@ -276,5 +276,7 @@ def _free_on_windows() -> int:
     """Return the bytes of memory that Windows has free."""
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     if not ctypes.CDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
-        raise ValueError("Windows does not say how much memory is free: give memory='2GB'.")
+        raise ValueError(
+            f"Windows does not say how much memory is free: give {option('memory', '2GB')}."
+        )
     return int(status.free_memory)

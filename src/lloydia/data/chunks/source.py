@@ -18,6 +18,7 @@ from lloydia.data.chunks.memory import Plan, Purpose
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.precision import stored_type
 from lloydia.imports import load
+from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -139,7 +140,7 @@ class Chunks(ABC):
         elif list(names) != fitted.tolist():
             raise ValueError(
                 f"The feature names should match those of the fit, {', '.join(fitted)}, and are "
-                f"{', '.join(names)}: choose them with columns=."
+                f"{', '.join(names)}: choose them with {option('columns')}."
             )
         if reset and names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)

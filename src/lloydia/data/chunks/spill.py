@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.chunks.memory import spell
+from lloydia.spelling import option
 
 __all__ = ["Spill"]
 
@@ -40,7 +41,7 @@ class Spill:
         if n_bytes > free:
             raise OSError(
                 f"{folder} has {spell(free)} free, and the rows that do not stay in memory take "
-                f"{spell(n_bytes)}: name a folder of a larger disk as spill."
+                f"{spell(n_bytes)}: name a folder of a larger disk as {option('spill')}."
             )
         try:
             self.file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - as long as this lives

@@ -67,19 +67,23 @@ def judge(
         return Verdict(False)
     if table.proves(places):
         return Verdict(True, kinds=True)
+    if table.is_above_small_fractions(places):
+        said = taken_for_header(sample[0], where, "no number below is whole, or nearly as large")
+        return Verdict(True, kinds=True, warning=said)
     if counts(numbers) and not table.continues(numbers):
-        return Verdict(True, warning=taken_for_header(sample[0], where))
+        said = "pandas writes it for columns without names"
+        return Verdict(True, warning=taken_for_header(sample[0], where, said))
     if not table.is_plausible(places):
         return Verdict(False)
     return Verdict(False, warning=read_as_row(sample[0], where))
 
 
-def taken_for_header(first: Row, where: str) -> str:
+def taken_for_header(first: Row, where: str, reason: str) -> str:
     """Return the warning about a first row of numbers that is taken for a header."""
     return (
-        f"{where}: the first row ({_said(first)}) is taken for a header, as pandas writes it for "
-        f"columns without names; {option('header', False)} reads it as a row of data, and "
-        f"{option('header', True)} ends this warning."
+        f"{where}: the first row ({_said(first)}) is taken for a header, as {reason}; "
+        f"{option('header', False)} reads it as a row of data, and {option('header', True)} ends "
+        "this warning."
     )
 
 
@@ -176,20 +180,25 @@ class _Sample:
         )
 
     def proves(self, places: Sequence[int]) -> bool:
-        """Return whether the first row, written in one way, cannot have been written as data.
+        """Return whether what wrote the rest cannot have written the first row as data.
 
-        What wrote the rest either puts a fraction to whole numbers, as in 3.0 and 2.50, or never
-        came near such numbers.
+        It puts all numbers in quotes and those of the rest not, or puts a fraction to whole
+        numbers, as in 3.0 and 2.50, and not to those of the first row.
         """
-        kinds = {kind(self.first[j], j in self.quoted, self.grammar) for j in places}
-        if len(kinds) > 1 or not self.differs(places):
+        if not self.differs(places):
             return False
-        below = {j: self.below(j) for j in places}
         if all(j in self.quoted for j in places):
             return not any(j in row.quoted for row in self.rows for j in places)
-        if all(any(is_padded(c, self.grammar) for c in below[j]) for j in places):
-            return True
-        return all(map(self._is_far, places))
+        return self._all_whole(places) and all(
+            any(is_padded(cell, self.grammar) for cell in self.below(j)) for j in places
+        )
+
+    def is_above_small_fractions(self, places: Sequence[int]) -> bool:
+        """Return whether whole numbers stand above fractions alone, and all are far from these."""
+        return self._all_whole(places) and self.differs(places) and all(map(self._is_far, places))
+
+    def _all_whole(self, places: Sequence[int]) -> bool:
+        return all(self.first[j].isdecimal() and j not in self.quoted for j in places)
 
     def _is_far(self, j: int) -> bool:
         """Return whether a number of the first row is far from all below."""
