@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import random
 import warnings
 
 import numpy as np
@@ -304,6 +305,42 @@ def test_centres_whose_squares_overflow_reach_no_kernel(tmp_path):
         np.savez(path, **{**parts, name: parts[name] * 1e200})
         with pytest.raises(ValueError, match="is too large: squared distances overflow"):
             KMeans.resume(path).set_params(max_iter=9).fit(X)
+
+
+def forged(part, draw):
+    """Return a part of a header with one value of it replaced, left out or added."""
+    if isinstance(part, dict | list) and part and draw.random() < 0.8:
+        places = list(part) if isinstance(part, dict) else range(len(part))
+        place, what = draw.choice(list(places)), draw.random()
+        if isinstance(part, dict) and what < 0.1:
+            del part[place]
+        elif isinstance(part, dict) and what < 0.2:
+            part[draw.choice("0123")] = draw.choice(STRANGE)
+        else:
+            part[place] = forged(part[place], draw)
+        return part
+    return draw.choice(STRANGE)
+
+
+def test_a_forged_checkpoint_is_refused_or_changes_nothing(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    path = tmp_path / "c.npz"
+    options = {"n_init": 3, "random_state": 0, "tol": 0}
+    KMeans(4, max_iter=4, **options).set_callbacks(Checkpoint(path, every=1)).fit(X)
+    whole = KMeans(4, max_iter=50, **options).fit(X)
+    parts, draw = dict(np.load(path)), random.Random(0)
+    for _ in range(80):
+        header = forged(json.loads(str(parts["header"])), draw)
+        np.savez(path, **{**parts, "header": np.array(json.dumps(header))})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # another version
+            try:
+                model = KMeans.resume(path).set_params(max_iter=50).fit(X)
+            except ValueError:
+                continue
+        # Another parameter may be another fit, rightly.
+        if model.get_params() == whole.get_params():
+            assert model.inertia_ == whole.inertia_
 
 
 def test_any_damaged_byte_is_noticed_or_harmless(tmp_path):
