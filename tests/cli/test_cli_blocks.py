@@ -79,7 +79,8 @@ def test_the_memory_that_is_needed_is_named(run, parts):
     clusters = 3 * Purpose(3, "auto", "k-means++").of_cluster(4, n_threads=1)
     # All 600 rows are in one block; 28 bytes are kept of each, and each takes 32.
     kept = 600 * 28 + clusters + OWN + 4 * OWN_FEATURE
-    needed = PROGRAM + kept + 32 * (4 * 600 + 2 * lloydia.chunks("parts").at_once)
+    source = lloydia.chunks("parts")
+    needed = PROGRAM + kept + 32 * (4 * 600 + 2 * source.at_once) + source.overhead
     for memory in ("1MB", needed - 1):
         ran = run(*fit, memory)
         assert ran.status == 2
