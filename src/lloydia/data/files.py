@@ -216,7 +216,7 @@ def parquet_table(stream: BinaryIO, where: str) -> Any:
 
     try:
         return parquet.read_table(stream)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
 
 
@@ -238,7 +238,7 @@ def _parquet(
         needed = 2 * file.metadata.num_rows * len(features.sources) * features.raw.itemsize
         check_room(needed, where, "choose fewer columns, or read it by blocks")
         table = file.read(columns=features.names)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
     return features.table_rows(table, where), features.columns
 

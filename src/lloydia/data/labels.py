@@ -80,10 +80,11 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
 
 def _only_column(table: Any, where: str) -> NDArray[Any]:
     """Return the only column of an Arrow table but for the index of pandas."""
-    columns = [table[name].to_numpy() for name in feature_names(table.schema)]
-    if len(columns) != 1:
-        raise DataError(f"{where} has {len(columns)} columns; labels are one column.")
-    return columns[0]
+    names = feature_names(table.schema)
+    places = [i for i, name in enumerate(table.schema.names) if name in names]
+    if len(places) != 1:
+        raise DataError(f"{where} has {len(places)} columns; labels are one column.")
+    return table.column(places[0]).to_numpy()
 
 
 def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:

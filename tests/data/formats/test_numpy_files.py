@@ -164,6 +164,13 @@ SOUND = io.BytesIO()
 np.savez(SOUND, X=np.arange(6.0).reshape(3, 2))
 
 
+def test_a_header_whose_brackets_do_not_close(tmp_path):
+    data = header((2, 2)).replace(b"(2, 2), }", b"(2, 2(, \0") + bytes(32)
+    (tmp_path / "x.npy").write_bytes(data)
+    with pytest.raises(DataError, match="is damaged or not a NumPy file"):
+        read_table(tmp_path / "x.npy")
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(SOUND.getvalue()) - 1), st.integers(0, 255))))
 def test_damaged_archives_are_read_or_refused(changes):

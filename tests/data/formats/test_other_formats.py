@@ -283,6 +283,36 @@ def test_an_arrow_bomb_is_refused_before_it_is_decompressed(tmp_path, monkeypatc
     assert pa.total_allocated_bytes() - before < 1_000_000
 
 
+@pytest.mark.parametrize("place", ["metadata", "body"])
+def test_an_arrow_message_that_goes_beyond_the_end(tmp_path, place):
+    data = bytearray(arrow("lz4", file=False))
+    if place == "metadata":
+        data[4:8] = (2**31 - 1).to_bytes(4, "little")
+    else:
+        # The length of the body of the first batch, wherever it is in its metadata.
+        second = 8 + int.from_bytes(data[4:8], "little")
+        start = second + 8
+        body = start + int.from_bytes(data[second + 4 : second + 8], "little")
+        third = data.index(b"\xff\xff\xff\xff", body)
+        length = (third - body).to_bytes(8, "little")
+        at = data.index(length, start)
+        data[at : at + 8] = (10**12).to_bytes(8, "little")
+    (tmp_path / "x.arrow").write_bytes(data)
+    with pytest.raises(DataError, match="is damaged or not an Arrow file"):
+        read_table(tmp_path / "x.arrow")
+
+
+def test_labels_of_two_columns_of_one_name(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    column = pa.array([1, 2, 3])
+    table = pa.Table.from_arrays([column, column], names=["a", "a"])
+    feather.write_feather(table, tmp_path / "x.feather")
+    with pytest.raises(DataError, match="has 2 columns; labels are one column"):
+        read_labels(tmp_path / "x.feather", 3)
+
+
 SPARSE = sp.csr_matrix(A)
 
 

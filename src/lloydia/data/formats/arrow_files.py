@@ -7,6 +7,7 @@ lie is in the message's FlatBuffers metadata (Message.fbs, whose fields are numb
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,9 @@ EXTENSIONS = (".arrow", ".feather", ".ipc", ".arrows")
 # A file is this, a stream, and a footer.
 MAGIC = b"ARROW1\x00\x00"
 
-DICTIONARY_BATCH = 2  # of the kinds of messages
+# What a message begins with, and the kinds of those that have buffers.
+CONTINUATION = b"\xff\xff\xff\xff"
+DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 
 FEWER = "choose fewer columns, or write it as Parquet, which is read by blocks"
 
@@ -59,7 +62,10 @@ def arrow_table(stream: BinaryIO, where: str) -> Any:
         pyarrow is not installed, it is damaged, or does not fit into memory.
     """
     with _sound(stream, where) as start:
-        return _opened(stream, start).read_all()
+        table = _opened(stream, start).read_all()
+        # Names are decoded when they are asked for, and may be damaged.
+        _ = table.schema.names
+        return table
 
 
 @contextmanager
@@ -74,7 +80,7 @@ def _sound(stream: BinaryIO, where: str) -> Iterator[int]:
     try:
         _check(stream, start, where)
         yield start
-    except (pa.ArrowException, OSError, EOFError, struct.error, IndexError):
+    except (pa.ArrowException, OSError, EOFError, struct.error, IndexError, UnicodeDecodeError):
         raise DataError(f"{where} is damaged or not an Arrow file.") from None
 
 
@@ -95,26 +101,51 @@ def _first(stream: BinaryIO, start: int, names: list[str]) -> Any:
 
 
 def _check(stream: BinaryIO, start: int, where: str) -> None:
-    """Refuse a file whose batches become larger than the free memory."""
-    from pyarrow import ipc
-
+    """Refuse a file whose messages go beyond its end, or become larger than the free memory."""
+    size = stream.seek(0, io.SEEK_END)
     stream.seek(start)
     declared = 0
-    for message in ipc.MessageReader.open_stream(stream):
-        if message.type in ("record batch", "dictionary"):
-            declared += _declared(message.metadata.to_pybytes(), message.body)
+    for metadata in _messages(stream, size):
+        declared += _declared(metadata, stream)
     check_room(declared, where, FEWER)
 
 
-def _declared(metadata: bytes, body: Any) -> int:
+def _messages(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """Give the metadata of each message; the stream is then where its body begins.
+
+    Raises
+    ------
+    EOFError
+        A message goes beyond the end of the file.
+    """
+    while len(word := stream.read(4)) == 4:
+        word = stream.read(4) if word == CONTINUATION else word
+        (length,) = struct.unpack("<i", word)
+        if length == 0:
+            return
+        if not 0 < length <= size - stream.tell():
+            raise EOFError
+        metadata = stream.read(length)
+        place = stream.tell()
+        body = _field(metadata, _follow(metadata, 0), 3)
+        (n_bytes,) = struct.unpack_from("<q", metadata, body) if body else (0,)
+        if not 0 <= n_bytes <= size - place:
+            raise EOFError
+        yield metadata
+        stream.seek(place + n_bytes)
+
+
+def _declared(metadata: bytes, stream: BinaryIO) -> int:
     """Return the bytes that the buffers of a batch take when they are decompressed."""
     table = _follow(metadata, 0)
     kind = metadata[_field(metadata, table, 1)]
+    if kind not in (DICTIONARY_BATCH, RECORD_BATCH):
+        return 0
     batch = _follow(metadata, _field(metadata, table, 2))
     if kind == DICTIONARY_BATCH:
         batch = _follow(metadata, _field(metadata, batch, 1))
     compressed = bool(_field(metadata, batch, 3))
-    buffers = _field(metadata, batch, 2)
+    buffers, body = _field(metadata, batch, 2), stream.tell()
     if not buffers:
         return 0
     vector = _follow(metadata, buffers)
@@ -122,10 +153,13 @@ def _declared(metadata: bytes, body: Any) -> int:
     declared = 0
     for i in range(count):
         offset, length = struct.unpack_from("<qq", metadata, vector + 4 + 16 * i)
+        if offset < 0 or length < 0:
+            raise EOFError
         if compressed and length >= 8:
-            (size,) = struct.unpack("<q", body.slice(offset, 8).to_pybytes())
+            stream.seek(body + offset)
+            (n_bytes,) = struct.unpack("<q", stream.read(8))
             # -1 marks a buffer that is not compressed.
-            length = size if size >= 0 else length
+            length = n_bytes if n_bytes >= 0 else length
         declared += length
     return declared
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from typing import Any, BinaryIO, NamedTuple
@@ -22,6 +23,7 @@ __all__ = ["DAMAGE", "Archive", "Header", "is_sparse", "load_array", "load_numpy
 DAMAGE = (
     *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
     *(NotImplementedError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
+    tokenize.TokenError,
 )
 
 MAGIC = b"\x93NUMPY"
