@@ -78,9 +78,9 @@ sphinx_gallery_conf = {
     # What an example prints is shown, and not what its last line returns.
     "capture_repr": (),
     "show_memory": False,
-    "min_reported_time": 1,
-    "remove_config_comments": True,
     # Times of one machine are no use to a reader.
+    "min_reported_time": 3600,
+    "remove_config_comments": True,
     "write_computation_times": False,
     "plot_gallery": "True",
 }
