@@ -32,11 +32,10 @@ print("the same")
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc overwrites what is given back")
-@pytest.mark.parametrize("byte", [90, 165])
-def test_the_answer_is_the_same_where_it_is_overwritten(byte):
+def test_the_answer_is_the_same_where_it_is_overwritten():
     ran = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", CODE],
-        env=os.environ | {"MALLOC_PERTURB_": str(byte)},
+        env=os.environ | {"MALLOC_PERTURB_": "90"},  # and memory that is handed out has 165
         capture_output=True,
         text=True,
     )
