@@ -16,7 +16,7 @@ DOCS := $(VENV)/docs.stamp
 GENERATED := docs/gallery docs/api/generated docs/benchmarks/results docs/commands/reference docs/sg_execution_times.rst
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick gpu-tests lint package docs bench install clean
+.PHONY: help demo test quick fuzz gpu-tests lint package docs bench install clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --p
 quick: $(STAMP) ## run the tests that take a moment: none of GPU kernels, none that kill processes
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 \
 	  -m 'not (slow or interpreter or gpu or kill)' $(ARGS)
+
+fuzz: $(STAMP) ## feed damaged files to every reader, for ten minutes (ARGS="csv --seconds 60")
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/fuzz/run.py $(ARGS)
 
 gpu-tests: $(KERNELS) ## run the tests that need a GPU, a few at a time: most of it is compiling kernels
 	$(BIN)/python -m pytest tests/gpu -n auto --maxprocesses 8 $(ARGS)
