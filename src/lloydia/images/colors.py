@@ -39,6 +39,9 @@ __all__ = ["CHANNELS", "Colors", "distinct", "each"]
 
 BLOCK = 1 << 17  # pixels a thread takes at a time
 
+# An odd number whose bits look random: the golden ratio times 2**64 (Knuth, TAOCP 3, section 6.4).
+HASH = np.uint64(0x9E3779B97F4A7C15)
+
 # The channels of a pixel, and how many of them are colour: the others are alpha.
 CHANNELS = {1: 1, 2: 1, 3: 3, 4: 3}
 
@@ -173,7 +176,10 @@ def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
 def _of_floats(pixels: Any) -> Colors:
     host = on_host(pixels)
     single = each(host)
-    values = single.values
+    # + 0: no colour has a negative zero.
+    values = single.values + single.values.dtype.type(0)
+    if _differ(values):
+        return single
     order = np.lexsort(values.T[::-1])
     ascending = values[order]
     first = np.ones(len(values), dtype=bool)
@@ -183,11 +189,24 @@ def _of_floats(pixels: Any) -> Colors:
     places = np.empty(len(values), dtype=np.int32)
     places[order] = np.cumsum(first, dtype=np.int32) - 1
     counts = np.bincount(places, weights=_seen(host)).astype(np.int64)
-    # + 0: no colour has a negative zero.
-    found = ascending[first] + values.dtype.type(0)
+    found = ascending[first]
     if on_gpu(pixels):
         return _counted(found, counts, load_torch().as_tensor(places, device=pixels.device))
     return _counted(found, counts, places)
+
+
+def _differ(values: NDArray[np.floating]) -> bool:
+    """Return whether rows have different hashes, which proves that no two are equal.
+
+    Sorting hashes takes a tenth of the time of sorting rows.
+    """
+    hashes = np.zeros(len(values), dtype=np.uint64)
+    for channel in values.T:
+        bits = np.ascontiguousarray(channel, dtype=np.float64).view(np.uint64)
+        hashes = (hashes ^ bits) * HASH
+        hashes ^= hashes >> np.uint64(32)
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all())
 
 
 def _sorted(pixels: NDArray) -> Colors:
