@@ -164,6 +164,19 @@ SOUND = io.BytesIO()
 np.savez(SOUND, X=np.arange(6.0).reshape(3, 2))
 
 
+def test_damage_of_another_compression(tmp_path):
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("X.npy", header((3, 2)) + bytes(48))
+    assert read_table(path).X.shape == (3, 2)
+    damaged = bytearray(path.read_bytes())
+    # Within the compressed data, after the member's header and the coder's properties.
+    damaged[50:60] = bytes(range(200, 210))
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match="is damaged"):
+        read_table(path)
+
+
 def test_a_header_whose_brackets_do_not_close(tmp_path):
     data = header((2, 2)).replace(b"(2, 2), }", b"(2, 2(, \0") + bytes(32)
     (tmp_path / "x.npy").write_bytes(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import math
 import struct
 import tokenize
@@ -23,7 +24,7 @@ __all__ = ["DAMAGE", "Archive", "Header", "is_sparse", "load_array", "load_numpy
 DAMAGE = (
     *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
     *(NotImplementedError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
-    tokenize.TokenError,
+    *(tokenize.TokenError, lzma.LZMAError),
 )
 
 MAGIC = b"\x93NUMPY"
