@@ -29,7 +29,7 @@ test: $(KERNELS) ## run the tests, a file at a time on each core (ARGS="-n 0 --p
 
 quick: $(STAMP) ## run the tests that take a moment: none of GPU kernels, none that kill processes
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 \
-	  -m 'not (slow or interpreter or gpu or kill)' $(ARGS)
+	  -m 'not (slow or interpreter or gpu or kill)' --ignore tests/gpu --ignore tests/backends/cuda $(ARGS)
 
 fuzz: $(STAMP) ## feed damaged files to every reader, for ten minutes (ARGS="csv --seconds 60")
 	$(BIN)/python -m pip install --quiet atheris

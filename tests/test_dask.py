@@ -26,9 +26,10 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.filterwarnings(
-    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lloydia import KMeans, MiniBatchKMeans
+
+pytestmark = pytest.mark.slow
 
 # The two that scikit-learn expects of its own classes: a weight of 2 is not a row twice for a
 # seeding that draws row numbers.

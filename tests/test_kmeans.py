@@ -91,6 +91,7 @@ def test_other_types_at_predict_compare_exact_values():
     assert (narrow.predict(single.astype(np.float64)) == narrow.labels_).all()
 
 
+@pytest.mark.slow
 def test_X_is_never_changed_and_may_be_read_only_or_strided():
     expected = KMeans(3, random_state=0).fit(X)
     frozen = X.copy()
@@ -155,6 +156,7 @@ def test_sparse_input_in_any_format_and_with_duplicates():
     assert not duplicated.has_canonical_format
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_not_made_dense():
     """A dense copy of this matrix would take 80 GB."""
     rng = np.random.default_rng(0)

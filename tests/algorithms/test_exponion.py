@@ -33,6 +33,7 @@ def islands(n, d, dtype, seed=0):
     return (X + rng.normal(size=(n, d)) * 2).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 9, 40])
 @pytest.mark.parametrize("threads", [1, 3])

@@ -60,6 +60,7 @@ def test_the_bits_of_the_oracle(shape, flavour, dtype, monkeypatch):
         assert answer(filtered) == answer(oracle)
 
 
+@pytest.mark.slow
 @given(nasty_rows(most=400, features=9), st.data())
 @settings(deadline=None, max_examples=60)
 def test_nasty_data(X, data):

@@ -74,6 +74,7 @@ def test_tiny_rows_leave_centres_that_are_all_one(algorithm, size, k, d):
     assert found.inertia_ == right.inertia_
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(3000, 3, 300), (2000, 40, 150), (1500, 200, 20)], ids=str)

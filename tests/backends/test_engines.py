@@ -85,6 +85,7 @@ def test_a_run_may_change_its_algorithm_at_any_time(seed, d, dtype, monkeypatch)
     assert len(used) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_units_that_multiply_pairs_change_nothing(algorithm, dtype, monkeypatch):
@@ -118,6 +119,7 @@ def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
             assert inertia == oracle[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "dtype"), [("Fortran", "float32"), ("sliced", "float64")])
 def test_any_layout_gives_the_same_bits_without_a_copy(layout, dtype):
     X = blobs(700, 11, dtype)
@@ -143,6 +145,7 @@ def test_no_layout_is_copied():
     assert peak < 24 * len(X) + 2_000_000
 
 
+@pytest.mark.slow
 @given(nasty_rows(most=60, features=12), st.data())
 @settings(deadline=None, max_examples=120)
 def test_nasty_data_give_the_bits_of_the_oracle(X, data):

@@ -15,6 +15,8 @@ from lloydia.empty import EmptyClusterError
 from lloydia.stopping import Centers, Inertia, Labels
 from tight import for_fit, tight
 
+pytestmark = pytest.mark.slow
+
 N = 900
 
 

@@ -29,6 +29,7 @@ def test_a_tiny_run_as_json_and_its_report(run, folder):
     assert (folder / "report" / "peers.md").exists()
 
 
+@pytest.mark.slow
 def test_a_table(run):
     ran = run(
         *("bench", "auto", "--cases", "iris", "--threads", 1, "--rounds", 1, "--quick"),

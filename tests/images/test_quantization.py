@@ -65,6 +65,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dither", DITHERS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(layout, dither):

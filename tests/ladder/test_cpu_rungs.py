@@ -14,6 +14,8 @@ from lloydia.ladder.openmp import openmp
 from lloydia.stopping import Centers, Inertia, Labels
 from table import blobs
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [name for name in names() if where(name) == "cpu"]
 ABOVE = RUNGS[1:]
 THREADED = [name for name in RUNGS if "threaded" in name]

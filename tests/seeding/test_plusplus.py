@@ -47,6 +47,7 @@ def test_every_flavour_gives_the_rows_of_the_oracle(flavour, dtype):
         assert picks(choose("cpu", sp.csr_matrix(X), weights, 3), 20, d) == expected
 
 
+@pytest.mark.slow
 @given(nasty_rows(most=30, features=12), st.data())
 @settings(deadline=None, max_examples=150)
 def test_nasty_rows_give_those_of_the_oracle(X, data):

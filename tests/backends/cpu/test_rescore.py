@@ -58,6 +58,7 @@ def check(X, centers, found):
     assert (second <= two[:, 1] * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("far", [1.0, 1e4, 1e9])
 @pytest.mark.parametrize(("d", "k"), [(9, 7), (40, 100), (DEEP + 9, 30)])
