@@ -152,6 +152,11 @@ def check(given, rows):
     assert ours.score(given) == model.score(rows)
 
 
+def test_a_view_of_memory_stays_float32_where_torch_is_loaded():
+    pytest.importorskip("torch")
+    assert fitted(memoryview(F)).cluster_centers_.dtype == np.float32
+
+
 @pytest.mark.parametrize("kind", SINGLE)
 def test_float32_stays_float32(kind):
     check(SINGLE[kind](), F)

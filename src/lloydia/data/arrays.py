@@ -95,7 +95,9 @@ def rows_on_host(X: Any) -> Any:
     if isinstance(X, list | tuple | memoryview):
         try:
             torch = sys.modules.get("torch")
-            if torch is not None and X and all(isinstance(row, torch.Tensor) for row in X):
+            # A view of several dimensions has no rows that can be looked at one by one.
+            listed = bool(X) and not isinstance(X, memoryview)
+            if torch is not None and listed and all(isinstance(row, torch.Tensor) for row in X):
                 return on_host(torch.stack(list(X)))
             found = np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
