@@ -46,6 +46,7 @@ def test_the_levels_end_with_few_roots():
         assert (levels[1:] == -(-levels[:-1] // FAN)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("shape", [(3000, 2, 17), (700, 3, 40), (40, 1, 7), (900, 5, 3)], ids=str)

@@ -45,7 +45,7 @@ SHAPES = ((1500, 2, 9), (1500, 12, 9))  # few features and more
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("weighting", ["none", "wide"])
+@pytest.mark.parametrize("weighting", [pytest.param("none", marks=pytest.mark.slow), "wide"])
 @pytest.mark.parametrize("init", INITS)
 def test_every_engine_gives_the_bits_of_the_oracle(shape, dtype, weighting, init):
     n, d, k = shape

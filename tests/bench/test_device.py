@@ -208,6 +208,7 @@ def test_blocks_do_not_matter(monkeypatch):
     assert judge.wrong_labels(X, centers, labels) == whole == -(-TINY.n // 7)
 
 
+@pytest.mark.slow
 def test_the_report(measure, tmp_path, monkeypatch):
     others = (sides.PyTorch(), Wrong(), sides.OursOnCPU())
     modes = (*MODES, "profile")

@@ -11,6 +11,7 @@ def small_floors(monkeypatch):
     monkeypatch.setattr("lloydia.bench.floors.ORDER", 64)
 
 
+@pytest.mark.slow
 def test_a_tiny_run_as_json_and_its_report(run, folder):
     ran = run(
         *("bench", "peers", "--cases", "iris", "--peers", "scikit-learn", "--threads", 1),

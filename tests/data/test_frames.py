@@ -167,6 +167,7 @@ def test_columns_that_are_exact_in_float32(kind):
     check(MIXTURES[kind](), MIXED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DOUBLE)
 def test_all_else_is_float64(kind):
     given = DOUBLE[kind]()

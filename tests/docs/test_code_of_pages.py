@@ -32,6 +32,7 @@ def blocks(page, language):
     return [code for run, code in chosen if run], [code for run, code in chosen if not run]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if any(blocks(p, "python"))], ids=lambda p: p.stem
 )

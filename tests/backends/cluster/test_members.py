@@ -94,6 +94,7 @@ def facts_of(engine, start, algorithm, kept=...):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighting", ["none", "wide"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -162,6 +162,7 @@ def test_bounds_hold_for_certified_and_settled_rows(d, k, dtype):
     assert (second <= two[:, 1] * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [2, 9, 60])
 def test_all_algorithms_answer_as_the_reference(d, dtype):

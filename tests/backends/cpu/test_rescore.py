@@ -70,6 +70,7 @@ def test_few_and_many_rows_of_a_group_in_doubt(d, k, far, dtype):
         assert 0 < found[-1] < (0.5 if share < 0.5 else 1.01) * len(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", ["outlier", "duplicates", "grid", "subnormal", "offset"])
 def test_nasty_rows(flavour, dtype):
