@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["FLAVOURS", "nasty_rows", "nasty_weights", "rows_of"]
+__all__ = ["FLAVOURS", "clusters_of", "nasty_rows", "nasty_weights", "rows_of"]
 
 FLAVOURS = (
     "gauss",
@@ -65,3 +65,8 @@ def nasty_weights(draw: st.DrawFn, n: int) -> np.ndarray | None:
     weights = 10.0 ** rng.uniform(-8, 8, size=n) * (rng.random(n) < 0.8)
     weights[rng.integers(n)] = 1.7
     return weights
+
+
+def clusters_of(n: int, weights: np.ndarray | None, most: int) -> st.SearchStrategy[int]:
+    """Draw a number of clusters that n rows with these weights can make, `most` at the most."""
+    return st.integers(1, min(n if weights is None else int(np.count_nonzero(weights)), most))

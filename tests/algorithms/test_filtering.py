@@ -13,7 +13,7 @@ from lloydia import KMeans, stopping
 from lloydia.algorithms.filtering import FAN, MIXED, MOST_ROOTS, TILE, sizes
 from lloydia.backends import choose
 from lloydia.backends.cpu.placed import Placed
-from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
+from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
@@ -65,14 +65,15 @@ def test_the_bits_of_the_oracle(shape, flavour, dtype, monkeypatch):
 @given(nasty_rows(most=400, features=9), st.data())
 @settings(deadline=None, max_examples=60)
 def test_nasty_data(X, data):
-    k = data.draw(st.integers(1, min(len(X), 30)))
+    weights = data.draw(nasty_weights(len(X)))
+    k = data.draw(clusters_of(len(X), weights, 30))
     options = {
         "init": data.draw(st.sampled_from(["k-means++", "random", "first"])),
         "random_state": data.draw(st.integers(0, 1000)),
         "max_iter": data.draw(st.sampled_from([1, 2, 50])),
         "empty": data.draw(st.sampled_from(["relocate", "keep"])),
     }
-    filtered, oracle = fits(k, X, data.draw(nasty_weights(len(X))), **options)
+    filtered, oracle = fits(k, X, weights, **options)
     assert answer(filtered) == answer(oracle)
 
 

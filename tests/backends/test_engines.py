@@ -18,7 +18,7 @@ from lloydia.algorithms.auto import Auto
 from lloydia.backends.cpu import scanners, tile_scores
 from lloydia.backends.cpu.placed import Placed
 from lloydia.seeding import SEEDINGS
-from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
+from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 from table import INITS, answer, blobs, start_of, weights_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -150,7 +150,7 @@ def test_no_layout_is_copied():
 @settings(deadline=None, max_examples=120)
 def test_nasty_data_give_the_bits_of_the_oracle(X, data):
     weights = data.draw(nasty_weights(len(X)))
-    k = data.draw(st.integers(1, min(len(X), 8)))
+    k = data.draw(clusters_of(len(X), weights, 8))
     common = {
         "init": data.draw(st.sampled_from(sorted(SEEDINGS))),
         "n_init": 1,

@@ -15,7 +15,7 @@ from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError
 from lloydia.exact import sums
 from lloydia.seeding import SEEDINGS
-from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
+from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 from table import INITS, answer, blobs, start_of, weights_of
 
 torch = pytest.importorskip("torch")
@@ -145,9 +145,9 @@ def test_nasty_rows(flavour, d, dtype):
 def test_drawn_rows(fewest, most, data):
     X = data.draw(nasty_rows(most=200, features=most, fewest=fewest))
     rows, X = both(X, str(X.dtype))
-    k = data.draw(st.integers(1, min(len(X), 20)))
+    weights = data.draw(nasty_weights(len(X)))
     agree(
-        rows, X, k, data.draw(nasty_weights(len(X))),
+        rows, X, data.draw(clusters_of(len(X), weights, 20)), weights,
         init=data.draw(st.sampled_from(sorted(SEEDINGS))),
         n_init=1,
         random_state=data.draw(st.integers(0, 1000)),
