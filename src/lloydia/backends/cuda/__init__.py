@@ -57,6 +57,7 @@ Where to look:
   :mod:`first_iterations` (what is queued before anything is made of a run), :mod:`plans` (what was
   launched before) and :mod:`regions`, :mod:`series` and :mod:`driver` (launches as numbers),
   :mod:`pieces` (memory).
+* Where compiled kernels are stored: :mod:`kernel_cache`.
 
 Words:
 
