@@ -91,13 +91,18 @@ def _cases() -> Iterator[Case]:
 
     from lloydia.cli.photo import side_by_side
     from lloydia.data.outputs import write_encoded
+    from lloydia.images.color import space
     from lloydia.plots import clusters, save
 
     photo = load_sample_image("china.jpg")
+    pixels = photo.reshape(-1, 3)
 
     def draw_photo(fitted: Any, to: Path) -> None:
-        found = fitted.labels_, fitted.cluster_centers_
-        picture = side_by_side(photo, *found, n_colors=len(np.unique(photo.reshape(-1, 3), axis=0)))
+        counts = np.bincount(fitted.labels_)
+        sums = [np.bincount(fitted.labels_, channel) for channel in pixels.T]
+        colors = np.column_stack(sums) / counts[:, np.newaxis]
+        n_colors = len(np.unique(pixels, axis=0))
+        picture = side_by_side(photo, fitted.labels_, colors, n_colors=n_colors)
         write_encoded(to, lambda stream: picture.save(stream, "PNG", optimize=True))
 
     def draw_plane(X: Any, title: str) -> Callable[[Any, Path], None]:
@@ -106,7 +111,8 @@ def _cases() -> Iterator[Case]:
 
         return draw
 
-    yield Case("china", photo.reshape(-1, 3).astype(np.float64), 12, draw_photo)
+    # In Lab the red columns and the green trees keep colours of their own.
+    yield Case("china", space("Lab").points(pixels), 12, draw_photo)
     digits = load_digits().data
     yield Case("digits", digits, 10, draw_plane(digits, "Handwritten digits in 10 clusters"))
     wine = StandardScaler().fit_transform(load_wine().data)
