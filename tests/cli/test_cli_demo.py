@@ -28,7 +28,8 @@ def test_three_data_sets_agree_with_scikit_learn(ran):
     shapes = {case["data"]: (case["n"], case["d"], case["k"]) for case in ran}
     assert shapes == {"china": (273_280, 3, 12), "digits": (1797, 64, 10), "wine": (178, 13, 3)}
     for case in ran:
-        assert case["inertia"] == pytest.approx(case["sklearn_inertia"], 1e-6)
+        # In float32, as the photograph is, rounding in scikit-learn decides some labels.
+        assert case["inertia"] == pytest.approx(case["sklearn_inertia"], 1e-4)
         assert 0 < case["silhouette"] < 1
         assert case["seconds"] > 0
         assert case["sklearn_seconds"] > 0
@@ -41,8 +42,14 @@ def test_photograph_has_twelve_colours(ran):
     original = sheet[20 : 20 + 427, 20 : 20 + 640].reshape(-1, 3)
     assert len(np.unique(segmented, axis=0)) == 12
     assert len(np.unique(original, axis=0)) == 96_615
-    within = ((segmented.astype(float) - original) ** 2).sum()
-    assert within == pytest.approx(ran[0]["inertia"], 0.01)  # rounding of the colours
+    # Each colour is the mean of the pixels that it stands for.
+    for color in np.unique(segmented, axis=0):
+        own = original[(segmented == color).all(axis=1)]
+        assert np.abs(own.mean(axis=0) - color).max() <= 0.5
+    # The trees stay green and the columns red.
+    red, green, blue = np.unique(segmented, axis=0).T.astype(int)
+    assert ((green + 5 > red) & (green > blue + 40)).any()
+    assert ((red > 1.8 * green) & (red > 1.8 * blue)).any()
 
 
 def test_table_fits_80_columns(capsys, monkeypatch):

@@ -22,6 +22,12 @@ NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.I)
 WHOLE = re.compile(r"[+-]?[0-9]+")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
+# What may stand around a number: white space, but not the separators of ASCII (1C to 1F), which
+# Python strips from a text and float() refuses.
+AROUND = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+
 # Characters that may divide thousands, and those that are written instead of some of them.
 DIVIDERS = (",", ".", " ", "'")
 LIKE = {" ": " \u00a0\u2007\u2009\u202f", "'": "'\u2019"}
@@ -43,7 +49,7 @@ def whole_number(text: str) -> int:
     ValueError
         It is none: digits 0 to 9 with an optional sign.
     """
-    if WHOLE.fullmatch(text.strip()) is None:
+    if WHOLE.fullmatch(text.strip(AROUND)) is None:
         raise ValueError(f"{shown(text)} is not a whole number")
     try:
         return int(text)
@@ -59,7 +65,7 @@ def real_number(text: str) -> float:
     ValueError
         It is none, or too large for float64.
     """
-    if REAL.fullmatch(text.strip()) is None:
+    if REAL.fullmatch(text.strip(AROUND)) is None:
         raise ValueError(f"{shown(text)} is not a number")
     if math.isinf(value := float(text)):
         raise ValueError(f"{shown(text)} is too large")
@@ -124,11 +130,11 @@ class Grammar:
 
     def is_number(self, cell: str) -> bool:
         """Return whether a cell is a finite number, or one that is too large."""
-        return (REAL if self.plain else self._pattern).fullmatch(cell.strip()) is not None
+        return (REAL if self.plain else self._pattern).fullmatch(cell.strip(AROUND)) is not None
 
     def is_text(self, cell: str) -> bool:
         """Return whether a cell is neither a number nor missing nor infinite."""
-        cell = cell.strip()
+        cell = cell.strip(AROUND)
         return not (cell.lower() in MISSING or NOT_FINITE.fullmatch(cell) or self.is_number(cell))
 
     def value(self, cell: str) -> float:
@@ -139,7 +145,7 @@ class Grammar:
         ValueError
             It is none.
         """
-        cell = cell.strip()
+        cell = cell.strip(AROUND)
         if not self.is_number(cell):
             raise ValueError(f"{shown(cell)} is not a number")
         if self.thousands is not None:
@@ -168,7 +174,7 @@ class Grammar:
 
     def complaint(self, cell: str) -> str:
         """Return what is wrong with a cell that is no finite number, and what to do."""
-        cell = cell.strip()
+        cell = cell.strip(AROUND)
         if NOT_FINITE.fullmatch(cell):
             what = "NaN" if cell.lower().endswith("nan") else "infinite"
             return f"is {what}; remove the row or fill it in"
@@ -180,7 +186,7 @@ class Grammar:
 
     def advice(self, cell: str) -> str:
         """Return what makes a number of a cell that is written in another way, or nothing."""
-        cell = cell.strip()
+        cell = cell.strip(AROUND)
         if any("\udc80" <= c <= "\udcff" for c in cell):
             return "the file is not UTF-8 text; save it as UTF-8"
         if "\0" in cell:

@@ -43,6 +43,8 @@ NO_NUMBERS = {
     "\uff11\uff12": "write 12",
     "\u0661\u0662": "write 12",
     "\u22121": "write -1",
+    "1\x1e": "not a number",
+    "\x1f1": "not a number",
     "1e": "not a number",
     "1e5.5": "not a number",
     "--1": "not a number",
