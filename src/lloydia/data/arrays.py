@@ -71,9 +71,11 @@ def on_host(X: Any) -> Any:
         # NumPy has no bfloat16; float32 holds every half-precision value.
         X = (X.float() if X.is_floating_point() and X.element_size() == 2 else X).numpy()
     kind = getattr(X, "dtype", None)
-    if isinstance(kind, np.dtype) and (kind.name in HALF or not kind.isnative):
-        X = X if sp.issparse(X) else np.asanyarray(X)
-        X = X.astype(np.float32 if kind.name in HALF else kind.newbyteorder("="))
+    if isinstance(kind, np.dtype) and (kind.itemsize == 2 or not kind.isnative):
+        half = kind.name in HALF
+        if half or not kind.isnative:
+            X = X if sp.issparse(X) else np.asanyarray(X)
+            X = X.astype(np.float32 if half else kind.newbyteorder("="))
     return as_csr(X) if sp.issparse(X) else X
 
 

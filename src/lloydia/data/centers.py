@@ -15,6 +15,7 @@ from lloydia.data.frames import is_frame, names_of, read_frame
 
 __all__ = ["TABLE", "dense", "in_order_of", "is_plain", "opened"]
 
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 # What is said of centres that are no table.
 TABLE = (
@@ -62,6 +63,9 @@ def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[s
         They have not two dimensions, or are no real numbers; see
         :func:`lloydia.data.arrays.real_numbers`.
     """
+    if type(centers) is np.ndarray and centers.ndim == 2 and centers.dtype in FLOATS:
+        # Nothing to convert or to refuse, as in most fits and predictions.
+        return centers, None
     centers, names = opened(centers, name)
     centers = on_host(centers.toarray() if sp.issparse(centers) else centers)
     table = array_of(name, centers)

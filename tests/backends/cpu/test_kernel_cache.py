@@ -74,6 +74,16 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(folder, suffix, damage):
     assert called() == (21, 1, [])
 
 
+def test_an_index_of_another_release_of_numba_is_replaced(folder):
+    called()
+    (path,) = files(folder, ".nbi")
+    _, stamp, _ = kernel_cache.unsealed(str(path))
+    # Its keys name a class that is not there any more.
+    kernel_cache.seal(str(path), ("0.1", stamp, b"cnumba\nGone\n."))
+    assert called() == (21, 0, [])
+    assert called() == (21, 1, [])
+
+
 def test_a_data_file_that_is_gone_is_written_again(folder):
     called()
     files(folder, ".nbc")[0].unlink()

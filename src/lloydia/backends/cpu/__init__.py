@@ -104,7 +104,7 @@ class CPU(Clusters):
         mean, _ = one.means(sums, all_of_it, np.zeros((1, d), dtype=self.dtype), none)
         grid = exact.total_grid(n, self.measure_to(mean))
         cost = exact.join(self.cost(grid).tolist(), *grid)
-        return cost / (exact.total_weight(self.given_weights, n) * d)
+        return cost / (self.total_weight() * d)
 
     def as_one(self) -> CPU:
         """Return the same rows on the same grid, all in cluster 0."""
@@ -335,7 +335,7 @@ class CPU(Clusters):
 
     def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return the limbs of the sum of weight times D, as measured."""
-        return self.cost_limbs(self.D, grid)
+        return self.total_limbs(self.D, self.weights, grid)
 
     def inertia(self) -> float:
         grid = exact.total_grid(self.n_samples, self.measure())

@@ -75,11 +75,12 @@ class Files(IndexDataCacheFile):
             version, stamp, names = unsealed(self._index_path)
         except FileNotFoundError:
             return {}
+        # Of another release of Numba the types in the keys may not be there any more.
         fresh = version == self._version and stamp == self._source_stamp
-        return names if fresh else {}
+        return pickle.loads(names) if fresh else {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
-        seal(self._index_path, (self._version, self._source_stamp, overloads))
+        seal(self._index_path, (self._version, self._source_stamp, dumps(overloads)))
 
 
 class Cache(FunctionCache):

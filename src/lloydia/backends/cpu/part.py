@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import CPU
+from lloydia.backends.cpu.placed import NONE
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums
 
@@ -22,7 +23,9 @@ class CPUPart(CPU):
         return self.as_one().integers()
 
     def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        return np.array(sums.total_limbs(self.seed_weights(), *grid))
+        if self.weights is NONE:
+            return self.n_samples * np.array(sums.total_limbs(np.ones(1), *grid))
+        return self.total_limbs(self.weights, NONE, grid)
 
     def tally(self) -> Tally:
         return Tally(self.n_distances, self.n_rechecked, self.algorithm)

@@ -161,15 +161,27 @@ class Placed:
         """Return the largest weight times D."""
         return float((D if self.weights is NONE else self.weights * D).max())
 
-    def cost_limbs(self, D: NDArray[np.float64], grid: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the limbs of the sum of weight times D; see :func:`lloydia.exact.sums.total`."""
+    def total_weight(self) -> float:
+        """Return the sum of the weights: see :func:`lloydia.exact.sums.total_weight`."""
+        if self.weights is NONE:
+            return float(self.n_samples)
+        grid = exact.total_grid(self.n_samples, float(self.weights.max()))
+        return exact.join(self.total_limbs(self.weights, NONE, grid).tolist(), *grid)
+
+    def total_limbs(
+        self, D: NDArray[np.float64], weights: NDArray[np.float64], grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, or of D where `weights` are NONE.
+
+        See :func:`lloydia.exact.sums.total`.
+        """
         bits, exponent = grid
         low, high = exact.two_factors(-exponent)
         limbs = np.zeros((self.n_threads, exact.TOTAL_LIMBS), dtype=np.int64)
 
         def add(thread: int, start: int, stop: int) -> None:
             own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
-            sums.total_terms(D, self.weights, start, stop, low, high, 2.0**bits, own)
+            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, own)
             limbs[thread] += own
 
         self.each_block(add, 0.5)

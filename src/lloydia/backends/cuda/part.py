@@ -52,7 +52,9 @@ class CUDAPart(CUDA):
         return self.told(largest_term(self.D, self.weights)[0])
 
     def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        return np.array(exact.total_limbs(self.seed_weights(), *grid))
+        if self.weights is None:
+            return self.n_samples * np.array(exact.total_limbs(np.ones(1), *grid))
+        return self._total_limbs(self.weights, None, grid)
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.weights is None:
@@ -189,11 +191,16 @@ class CUDAPart(CUDA):
         return self.told(largest_term(self.D, self.weights)[0])
 
     def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
-        bits, exponent = grid
-        scale = torch.full((1,), math.ldexp(0.5, exponent), dtype=self.D.dtype, device=self.device)
-        limbs = cost_limbs(self.D, self.weights, scale, bits=bits)
+        limbs = self._total_limbs(self.D, self.weights, grid)
         del self.D
-        return self.told(limbs[: exact.TOTAL_LIMBS])
+        return limbs
+
+    def _total_limbs(
+        self, D: torch.Tensor, weights: torch.Tensor | None, grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        bits, exponent = grid
+        scale = torch.full((1,), math.ldexp(0.5, exponent), dtype=D.dtype, device=self.device)
+        return self.told(cost_limbs(D, weights, scale, bits=bits)[: exact.TOTAL_LIMBS])
 
     def labels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         return self.run.labels[self._there(rows)].cpu().numpy()

@@ -17,6 +17,7 @@ from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import place
 from lloydia.backends.cuda.low_frame import frame_of
+from lloydia.backends.cuda.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
@@ -136,8 +137,10 @@ class Placed:
     @cached_property
     def total_weight(self) -> float:
         """The sum of the weights: see :func:`lloydia.exact.sums.total_weight`."""
-        weights = None if self.weights is None else self.weights.cpu().numpy()
-        return exact.total_weight(weights, self.n_samples)
+        if self.weights is None:
+            return float(self.n_samples)
+        limbs = cost_limbs(self.weights, None, largest_term(self.weights, None))
+        return join_cost(limbs.tolist(), self.n_samples)
 
     def set_grid(self, extent: exact.Extent) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
