@@ -150,7 +150,9 @@ class KMeans(Local):
         except ModuleNotFoundError as error:
             if error.name not in ("distributed", "dask"):
                 raise
-            raise ImportError("lloydia.dask needs Dask: pip install 'lloydia[dask]'.") from None
+            raise ImportError(
+                "lloydia.dask needs Dask: pip install 'dask[array,dataframe]' distributed."
+            ) from None
         try:
             return (self.client or Client.current()).as_current()
         except ValueError:

@@ -95,7 +95,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         - ``"cpu"``;
         - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there, in
           blocks in every pass as far as it does not fit (needs PyTorch and Triton:
-          ``pip install 'lloydia[gpu]'``).  Dense rows only, and `algorithm` is always ``"lloyd"``;
+          ``pip install torch triton``).  Dense rows only, and `algorithm` is always ``"lloyd"``;
         - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this host, an even share of the rows on
           each; rows on one of these GPUs are copied to the others;
         - ``"reference"``: the plain NumPy oracle.

@@ -15,7 +15,7 @@ from lloydia.data.outputs import write_encoded, writing
 try:
     from matplotlib.figure import Figure
 except ImportError:
-    raise ImportError("Plots need matplotlib; pip install 'lloydia[plots]'.") from None
+    raise ImportError("Plots need matplotlib; pip install matplotlib.") from None
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

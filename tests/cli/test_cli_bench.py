@@ -88,7 +88,7 @@ def test_no_torch_is_one_sentence(run, monkeypatch):
     monkeypatch.setattr("lloydia.cli.bench.find_spec", lambda name: None)
     ran = run("bench", "peers", "--device", "cuda")
     assert ran.status == 2
-    assert ran.err == "lloydia: --device cuda needs PyTorch: pip install 'lloydia[gpu]'.\n"
+    assert ran.err == "lloydia: --device cuda needs PyTorch: pip install torch triton.\n"
 
 
 def test_on_a_device(run, monkeypatch, folder):

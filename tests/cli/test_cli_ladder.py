@@ -15,10 +15,10 @@ def test_rungs_are_listed(run):
 
 def test_without_numba_cuda_the_list_says_how_to_get_it(run, monkeypatch):
     def refuse(name):
-        raise ImportError("pip install 'lloydia[ladder]'")
+        raise ImportError("pip install numba-cuda")
 
     monkeypatch.setattr("lloydia.ladder.named", refuse)
-    assert "pip install 'lloydia[ladder]'" in run("ladder", "list").out
+    assert "pip install numba-cuda" in run("ladder", "list").out
 
 
 def test_a_tiny_run_and_its_report(run, folder):
@@ -84,7 +84,7 @@ def test_no_numba_cuda_is_one_sentence(run, monkeypatch):
     monkeypatch.setattr("lloydia.ladder.experiments.lab.find_spec", lambda name: None)
     ran = run("ladder", "run", "A", "--where", "all")
     assert ran.status == 2
-    assert "need numba-cuda; pip install 'lloydia[ladder]'" in ran.err
+    assert "need numba-cuda; pip install numba-cuda" in ran.err
 
 
 @pytest.mark.parametrize("command", ["", "list", "run", "report"])

@@ -266,6 +266,5 @@ class _extra:
         if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
             raise ImportError(
                 f"{option('device', self.device)} needs PyTorch and Triton: pip install "
-                "'lloydia[gpu]', "
-                f"or use {option('device', 'cpu')}."
+                f"torch triton, or use {option('device', 'cpu')}."
             ) from None

@@ -82,9 +82,9 @@ def peers(
 ) -> None:
     """Time brute-force iterations and whole fits beside every peer that is installed.
 
-    Peers: pip install 'lloydia[bench]' brings two; SuperKMeans and mlpack are used if they are
-    there.  The whole takes about half an hour.  On a GPU: flash-kmeans, if it is installed, and
-    plain PyTorch; cases of their own.
+    Peers: pip install faiss-cpu scikit-learn-intelex brings two; SuperKMeans and mlpack are used
+    if they are there.  The whole takes about half an hour.  On a GPU: flash-kmeans, if it is
+    installed, and plain PyTorch; cases of their own.
 
     Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
     """
@@ -149,7 +149,7 @@ def report(
 ) -> None:
     """Write the newest run of FILE as a Markdown table and pictures.
 
-    Pictures need matplotlib: pip install 'lloydia[plots]'.
+    Pictures need matplotlib: pip install matplotlib.
 
     Example: lloydia bench report benchmarks/results/my-cpu/peers.jsonl --out report
     """
@@ -205,7 +205,7 @@ def _bench_on_device(
     """Check the options and run on the GPU."""
     _check(quick, save, out)
     if not find_spec("torch"):
-        raise ImportError("--device cuda needs PyTorch: pip install 'lloydia[gpu]'.")
+        raise ImportError("--device cuda needs PyTorch: pip install torch triton.")
     from lloydia.bench.device.cases import choose
     from lloydia.bench.device.contest import PATIENT, QUICK
     from lloydia.bench.device.run import device_name, run

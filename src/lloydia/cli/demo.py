@@ -57,7 +57,7 @@ def demo(
 ) -> None:
     """Cluster a photograph and two tables, and compare with scikit-learn from the same start.
 
-    Needs matplotlib: pip install 'lloydia[plots]'.
+    Needs matplotlib: pip install matplotlib.
 
     Example: lloydia demo --out pictures
     """

@@ -85,7 +85,7 @@ def run(
 ) -> None:
     """Run experiments; every result is compared before its time counts, and kept at once.
 
-    Rungs on a GPU need pip install 'lloydia[ladder]'.
+    Rungs on a GPU need pip install numba-cuda.
 
     Example: lloydia ladder run T --where cuda
     """
@@ -134,7 +134,7 @@ def report(
 ) -> None:
     """Rewrite the tables of the page, and draw its pictures, from all measurements.
 
-    Pictures need matplotlib: pip install 'lloydia[plots]'.
+    Pictures need matplotlib: pip install matplotlib.
 
     Example: lloydia ladder report
     """

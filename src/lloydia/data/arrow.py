@@ -27,11 +27,15 @@ from lloydia.data.arrow_values import (
     vectors,
 )
 from lloydia.data.columns import Columns, DataError, choose, name_column, parts_of, refuse_text
+from lloydia.data.formats.room import check_room
 
 __all__ = ["Features", "feature_names", "features_of"]
 
 # What pandas calls the columns that hold an index without a name.
 UNNAMED_INDEX = "__index_level_"
+
+# Bytes that the name of a feature and its place take, measured.
+A_FEATURE = 400
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,12 @@ def features_of(
         raise DataError(f"{where} has no columns.")
     types = [stored(schema.field(name).type) for name in names]
     widths = _widths(dict(zip(names, types)), first_row)
+    n_features = sum(widths.values())
+    check_room(
+        A_FEATURE * n_features,
+        f"{where}, which declares vectors of {n_features:,} numbers in all,",
+        "write it without the longest ones",
+    )
     columns, components = _choose(names, widths, wanted, where)
     kinds = [
         "empty vectors" if widths.get(name) == 0 else not_numbers(kind)

@@ -199,7 +199,7 @@ def pyarrow_parquet(where: str) -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise DataError(f"{where} needs pyarrow; pip install 'lloydia[files]'.") from None
+        raise DataError(f"{where} needs pyarrow; pip install pyarrow.") from None
     return parquet
 
 

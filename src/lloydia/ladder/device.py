@@ -22,7 +22,7 @@ from lloydia.stopping import Rule
 
 if find_spec("numba_cuda") is None:
     raise ImportError(
-        "The rungs on a GPU need numba-cuda: pip install 'lloydia[ladder]', or take one of the CPU."
+        "The rungs on a GPU need numba-cuda: pip install numba-cuda, or take one of the CPU."
     )
 
 cuda: Any = load("numba.cuda")

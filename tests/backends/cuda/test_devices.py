@@ -113,7 +113,7 @@ def test_without_the_extra_the_error_says_how_to_get_it(missing, monkeypatch):
         if name == missing or name.startswith("lloydia.backends.cuda"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=r"pip install 'lloydia\[gpu\]', or use device='cpu'"):
+    with pytest.raises(ImportError, match=r"pip install torch triton, or use device='cpu'"):
         KMeans(2, device="cuda").fit(X)
 
 

@@ -148,7 +148,7 @@ def _library(name: str, path: Path) -> Any:
     try:
         return load(name)
     except ModuleNotFoundError:
-        raise DataError(f"{path} needs {name}; pip install 'lloydia[chunks]'.") from None
+        raise DataError(f"{path} needs {name}; pip install {name}.") from None
 
 
 def _only(names: Sequence[str], path: Path) -> str:

@@ -63,9 +63,13 @@ class Parquet(Chunks):
 
     def _first_row(self, names: list[str]) -> Any:
         """Return a batch of the first row of all files, or None if there is none."""
-        for number in range(len(self.files)):
+        for number, file in enumerate(self.files):
             batches = self._open(number).iter_batches(1, columns=names)
-            if (batch := next(batches, None)) is not None and len(batch):
+            try:
+                batch = next(batches, None)
+            except _arrow_errors():
+                raise DataError(f"{file} is damaged or not a Parquet file.") from None
+            if batch is not None and len(batch):
                 return batch
         return None
 

@@ -74,7 +74,7 @@ def _sound(stream: BinaryIO, where: str) -> Iterator[int]:
     try:
         import pyarrow as pa
     except ImportError:
-        raise DataError(f"{where} needs pyarrow; pip install 'lloydia[files]'.") from None
+        raise DataError(f"{where} needs pyarrow; pip install pyarrow.") from None
 
     start = len(MAGIC) if stream.read(len(MAGIC)) == MAGIC else 0
     try:

@@ -58,7 +58,7 @@ def _zstandard(stream: BinaryIO, where: str) -> Any:
     except ImportError:
         raise DataError(
             f"{where} is compressed by Zstandard, which Python reads from 3.14 on: decompress it "
-            "first (zstd -d), or pip install 'lloydia[files]'."
+            "first (zstd -d), or pip install pyarrow."
         ) from None
 
 

@@ -39,7 +39,7 @@ def gpu() -> str:
         Without a GPU.
     """
     if not find_spec("numba_cuda"):
-        raise ImportError("The ladder's GPU rungs need numba-cuda; pip install 'lloydia[ladder]'.")
+        raise ImportError("The ladder's GPU rungs need numba-cuda; pip install numba-cuda.")
     from numba import cuda
 
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
