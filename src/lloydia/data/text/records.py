@@ -113,6 +113,7 @@ class Text:
             if size > HEAD_CHARACTERS:
                 break
         self.head, self.rest = first, lines
+        self._samples: dict[str, list[Row]] = {}
 
     def sample(self, separator: str) -> list[Row]:
         """Return the rows of the first lines.
@@ -122,6 +123,8 @@ class Text:
         QuoteError
             A quote is followed by text, or the first row does not end.
         """
+        if separator in self._samples:
+            return self._samples[separator]
         found: list[Row] = []
         try:
             for row in rows(iter(self.head), separator, self.skipped, marked=True):
@@ -130,6 +133,7 @@ class Text:
             # A cell may go on after these lines; reading the table tells.
             if not found or not isinstance(error, UnclosedError):
                 raise
+        self._samples[separator] = found
         return found
 
     def rows(self, separator: str, marked: bool = True) -> Iterator[PlainRow]:
@@ -185,7 +189,7 @@ class _StandardReader:
     def __init__(self, separator: str) -> None:
         self.line = ""
         self.white = separator == WHITE
-        self.other_blanks = "\f\v" if separator == "\t" else "\t\f\v"
+        self.other_blank = re.compile("[\f\v]" if separator == "\t" else "[\t\f\v]").search
         self.reader = csv.reader(self, delimiter=separator, skipinitialspace=True, strict=True)
 
     def __iter__(self) -> Iterator[str]:
@@ -200,7 +204,7 @@ class _StandardReader:
     def row(self, line: str, number: int) -> PlainRow | None:
         """Return a row, or None if the line is long, or wrong, or not the whole row."""
         # Of blanks before a quote it knows spaces alone.
-        if self.white or any(blank in line for blank in self.other_blanks):
+        if self.white or self.other_blank(line):
             return None
         self.line = line
         try:
