@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from lloydia.data.collections import Partitions, is_collection
 from lloydia.data.device_arrays import as_tensor, on_gpu, returning
-from lloydia.data.frames import is_frame, read_frame
+from lloydia.data.frames import (
+    TEXT_OR_OBJECTS,
+    VECTORS,
+    floats_of,
+    is_frame,
+    names_of,
+    read_frame,
+    select,
+)
+from lloydia.data.numbers import real_number, shown
 from lloydia.data.sparse import as_csr
 
 __all__ = [
@@ -89,10 +98,13 @@ def rows_on_host(X: Any) -> Any:
     Raises
     ------
     ValueError
-        As :func:`on_host`, or X holds dates, or vectors of different lengths.
+        As :func:`on_host`, or X holds dates, text that is no number, or vectors of different
+        lengths.
     """
     if is_frame(X):
         frame = read_frame(X)
+        if frame is None and X.shape[0]:
+            _refuse_columns(X)
         return X if frame is None else on_host(frame.rows)
     if isinstance(X, list | tuple | memoryview):
         try:
@@ -104,13 +116,68 @@ def rows_on_host(X: Any) -> Any:
             found = np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
             return X
-        X = found if found.dtype.kind in "fiub" else X
+        X = found if found.dtype.kind in "fiubMm" + TEXT_OR_OBJECTS else X
     if hasattr(X, "collect") and not hasattr(X, "dtype"):
         raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: give X.collect().")
     X = on_host(X)
+    typed = isinstance(getattr(X, "dtype", None), np.dtype)
+    if not typed and (hasattr(X, "__array__") or _is_buffer(X)):
+        # Such as an Arrow tensor, or a series of polars.
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in TEXT_OR_OBJECTS:
+        X = _numbers(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m", "V"):
         raise ValueError(f"X holds {X.dtype}, not real numbers: convert it, or leave it out.")
     return X
+
+
+def _is_buffer(X: Any) -> bool:
+    """Return whether X shows its memory, by Python's buffer protocol."""
+    try:
+        memoryview(X)
+    except TypeError:
+        return False
+    return True
+
+
+def _numbers(X: NDArray) -> NDArray:
+    """Return rows of Python objects, or of texts, as numbers."""
+    if X.ndim == 1 and X.size and all(isinstance(value, VECTORS) for value in X):
+        raise ValueError(
+            "X is one column of vectors: give numpy.stack(X), or a data frame with this column."
+        )
+    try:
+        return floats_of(X)
+    except ValueError as error:
+        if X.dtype == object and "sequence" in str(error):
+            raise
+        raise ValueError(f"X does not hold real numbers only: {error}; write numbers.") from None
+
+
+def _refuse_columns(X: Any) -> NoReturn:
+    """Raise the error for a data frame that holds something else than numbers."""
+    for place, name in enumerate(names_of(X)):
+        column = select(X, [place])
+        if read_frame(column) is None:
+            for row, value in enumerate(np.asarray(column).ravel()):
+                if isinstance(value, str) and _is_no_number(value):
+                    raise ValueError(
+                        f"X: row {row + 1:,}, column {name!r} is {shown(value)}, not a number: "
+                        "convert the column, or leave it out."
+                    )
+            raise ValueError(
+                f"X: column {name!r} holds something else than real numbers, such as text: convert "
+                "it, or leave it out."
+            )
+    raise ValueError("X is a data frame without columns: a column is a feature, so give some.")
+
+
+def _is_no_number(text: str) -> bool:
+    try:
+        real_number(text)
+    except ValueError:
+        return True
+    return False
 
 
 def array_of(name: str, values: Any) -> NDArray:

@@ -7,6 +7,7 @@ features as its vectors have numbers, named ``name[0]``, ``name[1]`` and so on.
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frame", "is_frame", "names_of", "read_frame", "select"]
+from lloydia.data.numbers import real_number
+
+__all__ = ["Frame", "floats_of", "is_frame", "names_of", "read_frame", "select"]
 
 REAL = "fiub"
 KINDS = {"pandas": ["DataFrame"], "polars": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"]}
 VECTORS = (list, tuple, np.ndarray)
+# Kinds of arrays whose values are looked at one by one.
+TEXT_OR_OBJECTS = "OSUT"
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,7 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
     Returns
     -------
     Frame or None
-        None for a frame that holds something else than numbers: that is left to scikit-learn's
-        validation.
+        None for a frame that holds something else than numbers, or no columns.
 
     Raises
     ------
@@ -88,11 +93,15 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         if kinds and all(
             hasattr(kind, "subtype") and hasattr(kind, "fill_value") for kind in kinds
         ):
-            return Frame(X.sparse.to_coo(), X)
+            common = np.result_type(*(kind.subtype for kind in kinds))
+            # Columns that are filled with another value are read as dense ones.
+            if common.kind in REAL and all(kind.fill_value == 0 for kind in kinds):
+                dtype = sys.modules[library].SparseDtype(common, common.type(0))
+                return Frame(X.astype(dtype).sparse.to_coo(), X)
         columns = [_of_pandas(X.iloc[:, j]) for j in range(len(names))]
     else:
         given = X.get_columns() if library == "polars" else X.columns
-        columns = [np.asarray(column) for column in given]
+        columns = [_of_series(column) for column in given]
     columns = [_numbers(column, name, where) for column, name in zip(columns, names)]
     for column, name in zip(columns, names):
         if column.dtype.kind in "Mm":
@@ -125,17 +134,53 @@ def _of_pandas(column: Any) -> NDArray[Any]:
     return column.to_numpy(dtype=kind)
 
 
+def _of_series(column: Any) -> NDArray[Any]:
+    """Return a column of polars or Arrow; structs as objects, which are no vectors."""
+    array = np.asarray(column)
+    if array.ndim == 2 and hasattr(column, "struct") and hasattr(column.dtype, "fields"):
+        array = np.empty(len(column), object)
+        array[:] = column.to_list()
+    return array
+
+
 def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
     """Return a column of Python objects as numbers or vectors (n, width), where it holds these."""
-    if column.dtype != object or len(column) == 0:
+    if column.dtype.kind not in TEXT_OR_OBJECTS or len(column) == 0:
         return column
     if any(isinstance(value, VECTORS) for value in column):
         return _vectors(column, name, where)
+    for value in column:
+        if isinstance(value, DATES):
+            raise ValueError(
+                f"{where}: column {name!r} holds {value!r:.80}, not real numbers: convert it, or "
+                "leave it out."
+            )
     try:
-        # As scikit-learn's validation does.
-        return column.astype(np.float64)
+        return floats_of(column)
     except (TypeError, ValueError):
         return column
+
+
+def floats_of(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return Python objects, or texts, as numbers.
+
+    NumPy would read the text ``"1_2"`` as 12, and dates as numbers of their unit.
+
+    Raises
+    ------
+    ValueError
+        A value is a date, or a text that is no number (docs/tables.md).
+    TypeError or OverflowError
+        A value is something else, or too large.
+    """
+    numbers = values.astype(object)
+    for place, value in np.ndenumerate(numbers):
+        if isinstance(value, DATES):
+            raise ValueError(f"{value!r:.80} is not a real number")
+        if isinstance(value, str | bytes):
+            text = value if isinstance(value, str) else value.decode("latin-1")
+            numbers[place] = real_number(text)
+    return numbers.astype(np.float64)
 
 
 def _vectors(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
@@ -156,7 +201,10 @@ def _vectors(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
         )
     try:
         stacked = np.stack([np.asarray(value) for value in column])
-        return stacked.astype(np.float64) if stacked.dtype == object else stacked
+        if stacked.ndim != 2 or stacked.shape[1] == 0:
+            # Nested or empty vectors.
+            return column
+        return floats_of(stacked) if stacked.dtype.kind in TEXT_OR_OBJECTS else stacked
     except (TypeError, ValueError):
         return column
 

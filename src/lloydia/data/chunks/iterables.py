@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,11 @@ class Blocks(Chunks):
         self.every = wanted is None
         self.where, self.names = where, names_of(first)
         self.features = self.names
-        frame = read_frame(first, where) if is_frame(first) else None
+        frame = None
+        if is_frame(first):
+            # Dates in a column that is not chosen do not matter; `_chosen` refuses others.
+            with suppress(ValueError):
+                frame = read_frame(first, where)
         if frame is not None and frame.rows.shape[1] > self.width:
             # Columns of vectors are several features each.
             self.features = names_of(frame.like)
@@ -79,10 +84,9 @@ class Blocks(Chunks):
             block = np.asanyarray(block)
         elif self.n_features == self.width:
             block = select(block, places)
-            rows = np.asarray(rows_on_host(block))
-            if len(rows) and rows.dtype.kind not in "fiub":
+            if block.shape[0] and read_frame(block, self.where) is None:
                 self._refuse_text(block)
-            return rows
+            return np.asarray(rows_on_host(block))
         elif block.shape[0]:
             block = np.asarray(rows_on_host(block))
             if block.shape[1] != self.n_features:
