@@ -17,6 +17,7 @@ from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import read_arrow
 from lloydia.data.formats.numpy_files import (
     Archive,
+    is_part_of_sparse,
     is_sparse,
     load_numpy,
     load_sparse,
@@ -158,6 +159,11 @@ def _arrays(
     if isinstance(loaded, np.ndarray) != (suffix == ".npy"):
         raise DataError(f"{where} is not a {suffix} file.")
     X = loaded if isinstance(loaded, np.ndarray) else _of_archive(loaded)
+    if X.dtype.names is not None:
+        raise DataError(
+            f"{where} holds records with the fields {', '.join(map(repr, X.dtype.names))}; "
+            "numpy.lib.recfunctions.structured_to_unstructured makes a table of them."
+        )
     if pairs:
         if X.ndim != 1 or X.size % 2:
             raise DataError(
@@ -182,6 +188,11 @@ def _of_archive(archive: Archive) -> Any:
         return load_sparse(archive)
     names, where = archive.files, archive.where
     name = names[0] if len(names) == 1 else next((n for n in ("X", "data") if n in names), None)
+    if is_part_of_sparse(archive):
+        raise DataError(
+            f"{where} holds the parts of a sparse matrix ({', '.join(names)}); save the matrix by "
+            "scipy.sparse.save_npz."
+        )
     if name is None:
         listed = ", ".join(names) or "nothing"
         raise DataError(f"{where} holds {listed}; keep one array, or name one X or data.")

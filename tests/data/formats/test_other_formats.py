@@ -302,6 +302,66 @@ def test_an_arrow_message_that_goes_beyond_the_end(tmp_path, place):
         read_table(tmp_path / "x.arrow")
 
 
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_arrow_files_of_polars_are_read(tmp_path, compression):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": A[:, 0], "v": A.tolist()}, strict=False)
+    # It begins with no message of a stream: only the footer says where the rows are.
+    frame.write_ipc(tmp_path / "x.arrow", compression=compression)
+    table = read_table(tmp_path / "x.arrow")
+    assert table.names == ("a", "v[0]", "v[1]")
+    assert np.array_equal(table.X, A[:, [0, 0, 1]])
+
+
+def test_a_batch_of_an_arrow_file_that_goes_beyond_the_end(tmp_path):
+    data = bytearray(arrow("lz4"))
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    # The place of the batch is the one struct in the footer: where it is, its lengths follow.
+    batch = data.index(b"\xff\xff\xff\xff", 16)
+    at = data.index(batch.to_bytes(8, "little"), footer)
+    data[at + 16 : at + 24] = (10**12).to_bytes(8, "little")
+    (tmp_path / "x.arrow").write_bytes(data)
+    with pytest.raises(DataError, match="is damaged or not an Arrow file"):
+        read_table(tmp_path / "x.arrow")
+
+
+@pytest.mark.parametrize("file", [True, False])
+@pytest.mark.parametrize("kind", ["list", "dictionary"])
+def test_damaged_places_in_arrow_files_do_not_lead_out_of_bounds(tmp_path, kind, file):
+    pa = pytest.importorskip("pyarrow")
+    # Marks that can be found: the offset 2 of the second vector, or the second row's number 1.
+    if kind == "list":
+        column, good = pa.array([[1.5, 2.5], [3.5, 4.5]]), np.int32([0, 2, 4]).tobytes()
+        bad = np.int32([0, 10**9, 4]).tobytes()
+    else:
+        column, good = pa.array([5.5, 6.5, 7.5]).dictionary_encode(), np.int32([0, 1, 2]).tobytes()
+        bad = np.int32([0, 10**9, 2]).tobytes()
+    table, stream = pa.table({"q": column}), io.BytesIO()
+    make = pa.ipc.new_file if file else pa.ipc.new_stream
+    with make(stream, table.schema) as writer:
+        writer.write_table(table)
+    data = stream.getvalue()
+    at = data.rindex(good)
+    (tmp_path / "x.arrow").write_bytes(data[:at] + bad + data[at + len(bad) :])
+    with pytest.raises(DataError, match="is damaged or not an Arrow file"):
+        read_table(tmp_path / "x.arrow")
+
+
+@pytest.mark.parametrize("names", ["data indices indptr shape", "row col data", "data coords"])
+def test_parts_of_a_sparse_matrix_are_no_table(tmp_path, names):
+    np.savez(tmp_path / "x.npz", **dict.fromkeys(names.split(), np.arange(4)))
+    for pairs in (False, True):
+        with pytest.raises(DataError, match=r"parts of a sparse matrix.*save_npz"):
+            read_table(tmp_path / "x.npz", pairs=pairs)
+
+
+def test_records_are_named(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([(1.0, 2), (3.0, 4)], dtype=[("u", "f8"), ("v", "i4")]))
+    for pairs in (False, True):
+        with pytest.raises(DataError, match=r"fields 'u', 'v'; .*structured_to_unstructured"):
+            read_table(tmp_path / "x.npy", pairs=pairs)
+
+
 def test_labels_of_two_columns_of_one_name(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather

@@ -1,6 +1,8 @@
 """Arrow's own files (IPC, which Feather is too): as a file and as a stream.
 
-What a file declares is summed up before any of it is decompressed.  A compressed buffer begins with
+A file is read by its footer, which names the place of every batch: polars writes files whose
+messages are no stream.  What either declares is summed up before any of it is decompressed.  A
+compressed buffer begins with
 the number of bytes that it becomes (Arrow columnar format, "Buffer compression"); where the buffers
 lie is in the message's FlatBuffers metadata (Message.fbs, whose fields are numbered in order).
 """
@@ -23,8 +25,11 @@ __all__ = ["EXTENSIONS", "arrow_table", "read_arrow"]
 
 EXTENSIONS = (".arrow", ".feather", ".ipc", ".arrows")
 
-# A file is this, a stream, and a footer.
-MAGIC = b"ARROW1\x00\x00"
+# A file begins and ends with this.  Before its end stand the footer and the footer's length.
+MAGIC = b"ARROW1"
+# A place of a message in the footer: its offset, the length of its metadata and that of its body.
+BLOCK = struct.Struct("<qi4xq")
+DICTIONARIES, BATCHES = 2, 3
 
 # What a message begins with, and the kinds of those that have buffers.
 CONTINUATION = b"\xff\xff\xff\xff"
@@ -44,11 +49,13 @@ def read_arrow(
         pyarrow is not installed, it is damaged, or is no table of numbers, or does not fit into
         memory.
     """
-    with _sound(stream, where) as start:
-        schema = _opened(stream, start).schema
-        features = features_of(schema, wanted, where, lambda names: _first(stream, start, names))
+    with _sound(stream, where) as is_file:
+        schema = _opened(stream, is_file).schema
+        features = features_of(schema, wanted, where, lambda names: _first(stream, is_file, names))
         fields = [schema.get_field_index(name) for name in features.names]
-        table = _opened(stream, start, fields).read_all()
+        table = _opened(stream, is_file, fields).read_all()
+        # Offsets of vectors and numbers of dictionaries may be damaged, and lead out of bounds.
+        table.validate(full=True)
     check_room(features.raw.itemsize * table.num_rows * len(features.sources), where, FEWER)
     return features.table_rows(table, where), features.columns
 
@@ -61,53 +68,88 @@ def arrow_table(stream: BinaryIO, where: str) -> Any:
     DataError
         pyarrow is not installed, it is damaged, or does not fit into memory.
     """
-    with _sound(stream, where) as start:
-        table = _opened(stream, start).read_all()
+    with _sound(stream, where) as is_file:
+        table = _opened(stream, is_file).read_all()
+        table.validate(full=True)
         # Names are decoded when they are asked for, and may be damaged.
         _ = table.schema.names
         return table
 
 
 @contextmanager
-def _sound(stream: BinaryIO, where: str) -> Iterator[int]:
-    """Yield where the stream of messages begins; say so where they are damaged, or too large."""
+def _sound(stream: BinaryIO, where: str) -> Iterator[bool]:
+    """Yield whether it is a file, not a stream; say so where it is damaged, or too large."""
     try:
         import pyarrow as pa
     except ImportError:
         raise DataError(f"{where} needs pyarrow; pip install pyarrow.") from None
 
-    start = len(MAGIC) if stream.read(len(MAGIC)) == MAGIC else 0
+    is_file = stream.read(len(MAGIC)) == MAGIC
     try:
-        _check(stream, start, where)
-        yield start
+        _check(stream, is_file, where)
+        yield is_file
     except (pa.ArrowException, OSError, EOFError, struct.error, IndexError, UnicodeDecodeError):
         raise DataError(f"{where} is damaged or not an Arrow file.") from None
 
 
-def _opened(stream: BinaryIO, start: int, fields: list[int] | None = None) -> Any:
+def _opened(stream: BinaryIO, is_file: bool, fields: list[int] | None = None) -> Any:
     from pyarrow import ipc
 
-    stream.seek(start)
+    stream.seek(0)
     options = ipc.IpcReadOptions(included_fields=fields) if fields else None
-    return ipc.open_stream(stream, options=options)
+    return (ipc.open_file if is_file else ipc.open_stream)(stream, options=options)
 
 
-def _first(stream: BinaryIO, start: int, names: list[str]) -> Any:
+def _first(stream: BinaryIO, is_file: bool, names: list[str]) -> Any:
     """Return the first batch that has rows."""
-    for batch in _opened(stream, start):
+    reader = _opened(stream, is_file)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    for batch in batches:
         if batch.num_rows:
-            return batch.select(names)
+            chosen = batch.select(names)
+            chosen.validate(full=True)
+            return chosen
     return None
 
 
-def _check(stream: BinaryIO, start: int, where: str) -> None:
+def _check(stream: BinaryIO, is_file: bool, where: str) -> None:
     """Refuse a file whose messages go beyond its end, or become larger than the free memory."""
     size = stream.seek(0, io.SEEK_END)
-    stream.seek(start)
     declared = 0
-    for metadata in _messages(stream, size):
+    for metadata in (_blocks if is_file else _messages)(stream, size):
         declared += _declared(metadata, stream)
     check_room(declared, where, FEWER)
+
+
+def _blocks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """Give the metadata of each batch in the footer; the stream is then where its body begins.
+
+    Raises
+    ------
+    EOFError
+        The file has no footer, or a batch goes beyond the end of the file.
+    """
+    tail = 4 + len(MAGIC)
+    stream.seek(max(size - tail, 0))
+    end = stream.read(tail)
+    length = int.from_bytes(end[:4], "little", signed=True)
+    if end[4:] != MAGIC or not 0 < length <= size - tail - len(MAGIC):
+        raise EOFError
+    stream.seek(size - tail - length)
+    footer = stream.read(length)
+    table = _follow(footer, 0)
+    for field in (DICTIONARIES, BATCHES):
+        place = _field(footer, table, field)
+        vector = _follow(footer, place) if place else 0
+        (count,) = struct.unpack_from("<I", footer, vector) if place else (0,)
+        for i in range(count):
+            offset, before, body = BLOCK.unpack_from(footer, vector + 4 + BLOCK.size * i)
+            if min(offset, before, body) < 0 or offset + before + body > size:
+                raise EOFError
+            stream.seek(offset)
+            metadata = stream.read(before)
+            stream.seek(offset + before)
+            yield metadata[8 if metadata[:4] == CONTINUATION else 4 :]
 
 
 def _messages(stream: BinaryIO, size: int) -> Iterator[bytes]:
@@ -118,6 +160,7 @@ def _messages(stream: BinaryIO, size: int) -> Iterator[bytes]:
     EOFError
         A message goes beyond the end of the file.
     """
+    stream.seek(0)
     while len(word := stream.read(4)) == 4:
         word = stream.read(4) if word == CONTINUATION else word
         (length,) = struct.unpack("<i", word)

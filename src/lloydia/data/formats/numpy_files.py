@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from lloydia.data.columns import DataError
 from lloydia.data.formats.room import check_room
 
-__all__ = ["DAMAGE", "Archive", "Header", "is_sparse", "load_array", "load_numpy", "load_sparse"]
+__all__ = [
+    "DAMAGE",
+    "Archive",
+    "Header",
+    "is_part_of_sparse",
+    "is_sparse",
+    "load_array",
+    "load_numpy",
+    "load_sparse",
+]
 
 # What NumPy and zipfile raise on bytes that are no sound file.
 DAMAGE = (
@@ -247,6 +256,15 @@ def is_sparse(archive: Archive) -> bool:
         return False
     name = archive["format"].item()
     return (name.decode("latin-1") if isinstance(name, bytes) else name) in SPARSE_FORMATS
+
+
+def is_part_of_sparse(archive: Archive) -> bool:
+    """Return whether `data` is only the values of a sparse matrix, whose places are beside it."""
+    names = set(archive.files)
+    places = ({"indices", "indptr"}, {"row", "col"}, {"coords"})
+    if "data" not in names or not any(found <= names for found in places):
+        return False
+    return len(archive.header("data").shape) == 1
 
 
 def load_sparse(archive: Archive) -> Any:
