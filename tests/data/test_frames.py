@@ -310,3 +310,28 @@ def test_dask_frames_stay_float32(kind):
     found = model.transform(given)
     assert found.dtype == np.float32
     assert np.asarray(found.compute()).tobytes() == model.transform(pandas()).tobytes()
+
+
+@pytest.mark.parametrize("index", ["id", None, ["id", "b"]])
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_index_of_pandas_in_an_arrow_table_is_no_feature(index, batch):
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"id": [1000, 5, 2000, 7], "b": [1, 2, 3, 4], "a": [0.0, 0, 9, 9]})
+    frame = frame.set_index(index) if index else frame[["a"]].iloc[::-1]
+    X = pa.Table.from_pandas(frame)
+    X = X.to_batches()[0] if batch else X
+    model = KMeans(2, random_state=0).fit(X)
+    assert model.n_features_in_ == frame.shape[1]
+    assert model.labels_.tolist() == KMeans(2, random_state=0).fit(frame).labels_.tolist()
+    assert model.predict(X).tolist() == model.labels_.tolist()
+
+
+def test_the_index_of_pandas_in_blocks_of_arrow_is_no_feature():
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"id": [1000, 5, 2000, 7], "b": [1.0, 2, 3, 4], "a": [0.0, 0, 9, 9]})
+    table = pa.Table.from_pandas(frame.set_index("id")).select(["id", "b", "a"])
+    for columns, own in ((None, ["b", "a"]), (["a"], ["a"])):
+        X = lloydia.chunks(lambda: iter([table]), columns=columns)
+        expected = KMeans(2, random_state=0).fit(frame[own].to_numpy())
+        model = KMeans(2, random_state=0).fit(X)
+        assert model.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.numbers import real_number
+from lloydia.imports import load
 
 __all__ = ["Frame", "floats_of", "is_frame", "names_of", "read_frame", "select"]
 
@@ -57,15 +58,24 @@ def _library(X: Any) -> str:
 
 
 def names_of(X: Any) -> list[Any]:
-    """Return the names of the columns of a data frame."""
-    return list(X.schema.names if _library(X) == "pyarrow" else X.columns)
+    """Return the names of the columns of a data frame, without a pandas index in an Arrow table."""
+    if _library(X) != "pyarrow":
+        return list(X.columns)
+    return load("lloydia.data.arrow").feature_names(X.schema)
+
+
+def _features(X: Any) -> list[int]:
+    """Return the positions of an Arrow table's columns that are no index of pandas."""
+    names = names_of(X)
+    return [i for i, name in enumerate(X.schema.names) if name in names]
 
 
 def select(X: Any, places: Sequence[int]) -> Any:
-    """Return a data frame of some columns, by their positions."""
+    """Return a data frame of some columns, by their positions in :func:`names_of`."""
     library = _library(X)
     if library == "pyarrow":
-        return X.select(list(places))
+        features = _features(X)
+        return X.select([features[place] for place in places])
     return X.iloc[:, list(places)] if library == "pandas" else X[:, list(places)]
 
 
@@ -86,6 +96,7 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
     if library == "pyarrow":
         pyarrow = sys.modules[library]
         X = X if isinstance(X, pyarrow.Table) else pyarrow.Table.from_batches([X])
+        X = X.select(_features(X))
     if library == "pandas":
         kinds = list(X.dtypes)
         if kinds and all(isinstance(kind, np.dtype) and kind.kind in REAL for kind in kinds):

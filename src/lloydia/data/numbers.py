@@ -52,7 +52,7 @@ def whole_number(text: str) -> int:
     if WHOLE.fullmatch(text.strip(AROUND)) is None:
         raise ValueError(f"{shown(text)} is not a whole number")
     try:
-        return int(text.strip())
+        return int(text)
     except ValueError:  # Python converts no more than some thousand digits
         raise ValueError(f"{shown(text)} has too many digits") from None
 
@@ -67,7 +67,7 @@ def real_number(text: str) -> float:
     """
     if REAL.fullmatch(text.strip(AROUND)) is None:
         raise ValueError(f"{shown(text)} is not a number")
-    if math.isinf(value := float(text.strip())):
+    if math.isinf(value := float(text)):
         raise ValueError(f"{shown(text)} is too large")
     return value
 
@@ -159,7 +159,6 @@ class Grammar:
 
     def extend(self, values: array[float], cells: Sequence[str]) -> int | None:
         """Add the numbers that cells are; return the place of the first one that is no number."""
-        before = len(values)
         try:
             values.extend(map(self._convert, cells))
         except ValueError:
@@ -171,12 +170,7 @@ class Grammar:
             # Underscores, other scripts' digits, inf and nan: what float() reads beyond numbers.
             if text.isascii() and not ("_" in text or "n" in text or "N" in text):
                 return None
-        bad = next((i for i, cell in enumerate(cells) if not self.is_number(cell)), None)
-        if bad is None and len(values) < before + len(cells):
-            # float() leaves fewer kinds of white space out than strip(), as of U+001C to U+001F.
-            del values[before:]
-            values.extend(map(self.value, cells))
-        return bad
+        return next((i for i, cell in enumerate(cells) if not self.is_number(cell)), None)
 
     def complaint(self, cell: str) -> str:
         """Return what is wrong with a cell that is no finite number, and what to do."""

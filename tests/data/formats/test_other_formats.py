@@ -89,7 +89,7 @@ def test_zstandard_without_a_library_says_what_to_do(tmp_path, monkeypatch):
     path.write_bytes(zstd(CSV))
     for name in ("compression.zstd", "zstandard", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(DataError, match=r"zstd -d.*lloydia\[files\]"):
+    with pytest.raises(DataError, match=r"zstd -d.*pip install pyarrow"):
         read_table(path)
 
 

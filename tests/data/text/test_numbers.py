@@ -206,11 +206,3 @@ def test_numbers_of_stop_rules():
 def test_columns_are_numbered_with_ascii_digits():
     with pytest.raises(DataError, match="no column"):
         read("a\tb\n1\t2\n", wanted="\uff12")
-
-
-@pytest.mark.parametrize("space", ["\x1c", "\x1f", "\x0b", "\x85", "\u2028", "\u3000"])
-def test_any_white_space_around_a_number_is_left_out(space):
-    assert read(f"x\ty\n1\t2\n{space}3\t4{space}\n5\t6\n").tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert read(f"1\t{space}2{space}\n3\t4\n").tolist() == [[1, 2], [3, 4]]
-    assert real_number(f"{space}1.5{space}") == 1.5
-    assert whole_number(f"{space}7{space}") == 7

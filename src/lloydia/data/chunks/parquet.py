@@ -174,7 +174,8 @@ class Parquet(Chunks):
 def _arrow_errors() -> tuple[type[Exception], ...]:
     import pyarrow as pa
 
-    return pa.ArrowException, OSError
+    # Names are decoded when a file is opened, and may be damaged.
+    return pa.ArrowException, OSError, UnicodeDecodeError
 
 
 def files_of(path: Path) -> list[Path]:
