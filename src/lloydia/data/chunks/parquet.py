@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,6 +42,7 @@ class Parquet(Chunks):
     def __init__(self, path: Path, wanted: str | Sequence[str] | None) -> None:
         self.parquet, self.path = pyarrow_parquet(str(path)), path
         self.files, self.buffer = files_of(path), MOST
+        _warn_of_partitions(path, self.files)
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
         # Bytes of the largest row group of each file.
@@ -195,6 +197,18 @@ def files_of(path: Path) -> list[Path]:
             "those in it: give a file, or another folder."
         )
     return found
+
+
+def _warn_of_partitions(path: Path, files: list[Path]) -> None:
+    """Warn where folders are named as ``column=value``, since these columns are in no file."""
+    parts = {part for file in files if path.is_dir() for part in file.relative_to(path).parts[:-1]}
+    names = sorted({part.partition("=")[0] for part in parts if "=" in part})
+    if names:
+        warnings.warn(
+            f"{path}: the names of its folders hold the values of {', '.join(names)}, which are "
+            "not read; write them into the files if they are features.",
+            stacklevel=2,
+        )
 
 
 def is_read(file: Path, folder: Path) -> bool:
