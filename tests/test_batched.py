@@ -151,3 +151,13 @@ def test_work_of_several_lanes_takes_turns():
 
     interleave([(nullcontext, turns("a", 2)), (nullcontext, turns("b", 1))])
     assert seen == ["a0", "begin a", "b0", "begin b", "a1", "b ends", "a ends"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_members_with_fewer_clusters_are_told(device):
+    few = np.repeat([[0.0, 0], [1, 1]], 20, axis=0)
+    many = np.arange(80.0).reshape(40, 2)
+    X = np.stack([many, few, few])
+    message = r"distinct clusters of X\[1\], 2, are fewer than n_clusters=4, and so are .* 1 other"
+    with pytest.warns(ConvergenceWarning, match=message):
+        k_means_batched(X, 4, random_state=0, device=device)

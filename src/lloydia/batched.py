@@ -7,6 +7,7 @@ each of which members follow one another through the memory of one engine.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 
 from lloydia.backends import choose, lanes, together
@@ -27,7 +29,7 @@ from lloydia.data.arrays import (
     real_numbers,
     rows_on_host,
 )
-from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
+from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
 from lloydia.loop import Result, Run, steps
@@ -85,6 +87,11 @@ def k_means_batched(
     ValueError, ImportError, MemoryError, EmptyClusterError
         As :meth:`lloydia.KMeans.fit`, also where one member alone is at fault.
 
+    Warns
+    -----
+    ConvergenceWarning
+        Members have fewer distinct clusters than `n_clusters`.
+
     Examples
     --------
     >>> import numpy as np
@@ -118,6 +125,7 @@ def k_means_batched(
         turns = iter(left)
         with lanes(device, X) as queues:
             interleave([(lane, batch.turns(turns)) for lane in queues])
+    batch.warn_of_fewer()
     return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
 
 
@@ -130,6 +138,8 @@ class Batch:
     drawn : dict of ndarray
         Where members under way have begun: one that is fitted again begins there again, and draws
         no other numbers.
+    doubtful : list of int
+        Members of which not every cluster is known to have a row.
     """
 
     model: KMeans
@@ -143,6 +153,7 @@ class Batch:
     inertia: NDArray[np.float64]
     n_iter: NDArray[np.int64]
     drawn: dict[int, NDArray] = field(default_factory=dict)
+    doubtful: list[int] = field(default_factory=list)
 
     @property
     def in_turn(self) -> bool:
@@ -227,6 +238,22 @@ class Batch:
         """Keep the numbers of a member's result, and its start no longer."""
         del self.drawn[b]
         self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
+        if not result.full:
+            self.doubtful.append(b)
+
+    def warn_of_fewer(self) -> None:
+        """Warn where members have fewer clusters than they were to have."""
+        k = self.model.n_clusters
+        found = {b: n_distinct(self.labels[b], k) for b in sorted(self.doubtful)}
+        fewer = [b for b, count in found.items() if count < k]
+        if fewer:
+            more = f", and so are those of {len(fewer) - 1} other members" if fewer[1:] else ""
+            warnings.warn(
+                f"The distinct clusters of X[{fewer[0]}], {found[fewer[0]]}, are fewer than "
+                f"n_clusters={k}{more}. Possibly rows are repeated.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
 
 def put(place: Any, values: dict[int, Any]) -> None:
