@@ -34,7 +34,15 @@ from lloydia.data.precision import stored_type
 from lloydia.data.text import TextForm, check_finite, read_pairs, read_text
 from lloydia.spelling import option
 
-__all__ = ["Table", "as_floats", "check_squares", "parquet_table", "pyarrow_parquet", "read_table"]
+__all__ = [
+    "Table",
+    "as_floats",
+    "check_row_groups",
+    "check_squares",
+    "parquet_table",
+    "pyarrow_parquet",
+    "read_table",
+]
 
 FEWER = "choose fewer rows or columns"
 
@@ -214,6 +222,21 @@ def pyarrow_parquet(where: str) -> Any:
     return parquet
 
 
+def check_row_groups(metadata: Any, where: str) -> None:
+    """Refuse a Parquet file whose row groups have other rows in all than it declares.
+
+    Arrow takes memory for the rows that a row group declares before it decodes any of them.
+
+    Raises
+    ------
+    DataError
+        It is damaged so.
+    """
+    lengths = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    if sum(lengths) != metadata.num_rows:
+        raise DataError(f"{where} is damaged or not a Parquet file.")
+
+
 def parquet_table(stream: BinaryIO, where: str) -> Any:
     """Read all columns of a Parquet file as an Arrow table.
 
@@ -226,7 +249,9 @@ def parquet_table(stream: BinaryIO, where: str) -> Any:
     import pyarrow as pa
 
     try:
-        return parquet.read_table(stream)
+        file = parquet.ParquetFile(stream)
+        check_row_groups(file.metadata, where)
+        return file.read()
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(f"{where} is damaged or not a Parquet file.") from None
 
@@ -239,6 +264,7 @@ def _parquet(
 
     try:
         file = parquet.ParquetFile(stream)
+        check_row_groups(file.metadata, where)
         features = features_of(
             file.schema_arrow,
             wanted,

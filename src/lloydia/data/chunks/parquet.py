@@ -14,7 +14,7 @@ from lloydia.data.arrow import Features, feature_names, features_of
 from lloydia.data.chunks.decoding import decoding_bytes, open_file
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
-from lloydia.data.files import pyarrow_parquet
+from lloydia.data.files import check_row_groups, pyarrow_parquet
 from lloydia.data.precision import stored_type
 
 __all__ = ["Parquet"]
@@ -78,9 +78,11 @@ class Parquet(Chunks):
     def _open(self, number: int) -> Any:
         path = self.files[number]
         try:
-            return open_file(self.parquet, path, self.buffer)
+            file = open_file(self.parquet, path, self.buffer)
+            check_row_groups(file.metadata, str(path))
         except _arrow_errors():
             raise DataError(f"{path} is damaged or not a Parquet file.") from None
+        return file
 
     def _alike(self, number: int, first: Any, every: bool) -> Features:
         """Return the features of a file, if they are those of the first file.
