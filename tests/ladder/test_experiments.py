@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,15 +17,16 @@ from lloydia import ladder
 from lloydia.backends.cpu.pool import available_threads
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
+    comparison,
     experiment,
     findings,
     report,
     run,
     summits,
-    systems,
 )
 from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import VERSIONS
+from lloydia.ladder.experiments.documents import LETTERS, document, seconds_in
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, keep, of_machines, pick
@@ -325,35 +326,59 @@ def test_the_largest_problems_are_summed_up():
     assert second[4] == ""
 
 
-def test_every_part_of_the_systems_has_its_files():
-    every = systems.parts()
-    assert {part.system for part in every} == set("TABCD")
-    named = {file for part in every for file in part.files}
-    assert all((ROOT / file).exists() for file in named)
-    assert {part.tell for part in every} <= systems.TELLERS.keys()
+@pytest.mark.parametrize("letter", LETTERS)
+def test_every_entry_of_a_document_has_its_files(letter):
+    entries = document(letter).entries
+    assert all((ROOT / file).exists() for each in entries for file in each.files)
+    assert {each.show for each in entries} <= comparison.SHOWN.keys()
+    for each in entries:
+        assert pick([], **each.pick) == []
+        assert set(each.pick) <= {field.name for field in fields(Measurement)}
 
 
-@pytest.mark.slow
-def test_every_part_that_ran_here_has_a_figure(results):
-    (found,) = of_machines(results).values()
-    lines = {line[0]: line[2] for line in systems.sheet(found).lines}
-    for part in (
-        "T: sequential Lloyd, Elkan, Hamerly",
-        "T: quality: three scores of both seedings",
-    ):
-        assert lines[part]
-    assert "Lloydia" in lines["A: experiment and headline: 16x at n = 100,000"]
-    assert lines["T: CUDA, shared memory"] == ""
-    assert lines["D: time, and the image in its mean colours"] == "tested"
-    assert " in 8 iterations" in lines["D: sequential, OpenMP"]
+def _timed(rung, n, spent, **more):
+    shape = ("cpu", n, 2, 5, "float32")
+    return Measurement("A", "300 iterations", rung, *shape, seconds=spent, **more)
 
 
-def test_a_figure_says_whose_it_is():
-    series = list(_gpu_series(_as_the_thesis_found))
-    lines = {line[0]: line[2] for line in systems.sheet(series).lines}
-    assert lines["T: findings"] == "1,000 x 2, k = 64: 10 yes (GPU)"
-    fastest = "1,000 x 2, k = 64: 1.06 s in 9 iterations (GPU)"
-    assert lines["T: time from data in place to convergence"] == fastest
+def test_a_document_is_compared_line_by_line():
+    one, trees = _timed("r01_lloyd", 100, 1e-3, n_iter=300), "r22_masked_trees"
+    found = [one, _timed(trees, 100, 2e-3, n_iter=300, block=256)]
+    found.append(replace(found[1], block=1024, seconds=4e-3))
+    sheet = comparison.sheet("A", {"here": found, "there": []})
+    assert sheet.heads[:5] == ["", "file", "command", "theirs", "ours, here"]
+    lines = {line[0]: line for line in sheet.lines}
+    sequential = lines["sequential C++, n = 100 (section A; all tables)"]
+    assert sequential[3:6] == ["540 µs", "1.00 ms", ""]
+    assert "r01_lloyd.py)" in sequential[1]
+    number = int(sequential[-1].removeprefix("note "))
+    assert sheet.notes[number - 1].startswith(f"Note {number}: Their points are float64")
+    (gain,) = (line for what, line in lines.items() if "over C++ at n = 100:" in what)
+    assert gain[4] == "0.50x"
+
+
+def test_the_seconds_of_a_document_are_found_by_what_was_measured():
+    attributes = {"part": "300 iterations", "rung": "r22_masked_trees", "n": 100_000, "block": 64}
+    assert seconds_in("A", attributes) == 0.0171
+    assert seconds_in("A", {**attributes, "n": 99}) is None
+    assert seconds_in("walk", attributes) is None
+
+
+def test_machines_with_one_gpu_and_other_processors_have_tables_of_their_own(tmp_path, page):
+    pytest.importorskip("matplotlib")
+    for cores, n in ((16, 100), (32, 100_000)):
+        facts = {"cpu": "CPU", "cores": cores, "when": f"2026-01-{cores}"}
+        row = {**_timed("r01_lloyd", n, 1e-3, n_iter=300, device="GPU").row(), **facts}
+        path = tmp_path / "gpu" / "ladder" / "A.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    page.write_text("<!-- ladder: A -->\n<!-- end -->\n<!-- ladder: summits -->\n<!-- end -->\n")
+    _, *pictures = report.write(tmp_path, page)
+    text = page.read_text(encoding="utf-8")
+    for cores in (16, 32):
+        assert text.count(f"**GPU, beside {cores} cores of CPU; ") == 2
+    assert {each.name for each in pictures} == {f"gpu-{n}-cores-a-times.png" for n in (16, 32)}
 
 
 @pytest.mark.parametrize(

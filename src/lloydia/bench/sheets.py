@@ -19,10 +19,13 @@ class Sheet:
     heads: Sequence[str]
     lines: list[list[str]]
     notes: list[str] = field(default_factory=list)
+    text: Sequence[str] = ()  # heads of the columns, besides the first, that are left-aligned
 
     def markdown(self) -> str:
         """Return it as a Markdown section."""
-        table = [self.heads, ["---", *(["---:"] * (len(self.heads) - 1))], *self.lines]
+        first, *others = self.heads
+        ends = ["---" if head in (first, *self.text) else "---:" for head in (first, *others)]
+        table = [self.heads, ends, *self.lines]
         rows = ["| " + " | ".join(line) + " |" for line in table]
         notes = [f"- {note}" for note in self.notes]
         return "\n".join([f"## {self.title}", "", *rows, "", *notes]).rstrip() + "\n"

@@ -28,14 +28,14 @@ __all__ = ["MOST", "RULE", "TITLE", "draw", "run", "sheets"]
 TITLE = "C: distance matrix, row minimum, atomic sums, division"
 RULE, MOST, SHORT = Centers(5e-6), 10_000, 10
 ONE, MATRIX = "r01_lloyd", "r11_distance_matrix"
-THEIRS = {  # (n, k): iterations, seconds on one thread and on the GPU
-    (2_000, 100): (20, 0.143, 0.009),
-    (10_000, 200): (42, 2.45, 0.067),
-    (25_000, 350): (52, 12.6, 0.533),
-    (50_000, 500): (86, 56.5, 2.52),
-    (100_000, 750): (93, 182.0, 8.97),
-    (200_000, 1000): (143, 758.0, 32.4),
-}
+SIZES = (
+    (2_000, 100),
+    (10_000, 200),
+    (25_000, 350),
+    (50_000, 500),
+    (100_000, 750),
+    (200_000, 1000),
+)
 SHARED = (80_000, 200)
 PICTURED = ((732, 8), (2346, 16), (15764, 54))
 
@@ -46,14 +46,12 @@ def run(lab: Lab) -> Iterator[Measurement]:
     rest = lab.contenders(
         cpu=("r30_engine_cpu",), cuda=(MATRIX, "r31_engine_cuda"), hosts=("scikit-learn lloyd",)
     )
-    for sizes, part in ((THEIRS, "convergence"), (PICTURED, "pictures")):
+    for sizes, part in ((SIZES, "convergence"), (PICTURED, "pictures")):
         for n, k in dict.fromkeys(lab.size(*source) for source in sizes):
-            _, one, gpu = THEIRS.get((n, k), (None, None, None))
-            theirs = {ONE: one, MATRIX: gpu} if one and gpu else {}
             trial = _trial(lab, part, n, k)
             short = trial if lab.cpu else replace(trial, max_iter=lab.iterations(SHORT))
-            yield from lab.measure(short, alone, theirs=theirs)
-            yield from lab.measure(trial, rest, theirs=theirs)
+            yield from lab.measure(short, alone)
+            yield from lab.measure(trial, rest)
     if lab.cuda:
         yield _kernels(lab)
 
@@ -89,10 +87,7 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
     tables = []
     for n, k in sizes:
         some = [each for each in found if (each.part, each.n, each.k) == ("convergence", n, k)]
-        table = compared(f"{n:,} x 2, k = {k}", some, ONE, by="per_iteration")
-        if (n, k) in THEIRS:
-            table.notes.append(f"the source took {THEIRS[n, k][0]} iterations.")
-        tables.append(table)
+        tables.append(compared(f"{n:,} x 2, k = {k}", some, ONE, by="per_iteration"))
     for each in _timed_kernels(found):
         whole = sum(each.phases.values())
         rows = [[what, seconds(t), f"{t / whole:.0%}"] for what, t in each.phases.items()]

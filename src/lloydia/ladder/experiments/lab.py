@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lloydia import ladder
 from lloydia.backends.cpu.pool import available_threads
+from lloydia.ladder.experiments.documents import seconds_in
 from lloydia.ladder.experiments.measurement import Measurement, typical
 from lloydia.ladder.experiments.oracle import FEW, Trial
 from lloydia.ladder.rung import Outcome
@@ -206,7 +207,8 @@ class Lab:
         mean : bool
             Whether the figure is their mean, as some sources have it, and all are done.
         theirs : mapping of str to float
-            The source's own seconds by the contender's name.
+            The document's own seconds by the contender's name; of those without, the entry of
+            the document that corresponds is looked up.
         """
         for contender in contenders:
             self.step(f"{trial.experiment} {trial.part}: {_what(trial, contender)}")
@@ -229,10 +231,11 @@ class Lab:
             "max_iter": trial.max_iter,
             "threads": contender.threads,
             "block": contender.block,
-            "theirs": theirs if self.scale == 1 else None,
             "scale": self.scale,
             "device": self.device,
         }
+        if self.scale == 1:
+            told["theirs"] = theirs or seconds_in(trial.experiment, told)
         if contender.name == "r31_engine_cuda" and self.device == SIMULATOR:
             return Measurement(**told, status="skipped", reason="Triton has another simulator")
         try:

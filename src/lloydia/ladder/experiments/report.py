@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
-from lloydia.ladder.experiments import experiment, findings, summits, systems
+from lloydia.ladder.experiments import comparison, experiment, findings, summits
+from lloydia.ladder.experiments.documents import LETTERS
 from lloydia.ladder.experiments.measurement import Measurement, of_machines, pick
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def write(results: Path, page: Path) -> list[Path]:
         The folder with one folder a machine.
     page : Path
         Markdown with ``<!-- ladder: NAME -->`` and ``<!-- end -->``, where NAME is an experiment,
-        "findings", "summits" or "systems".  Pictures go to the folder beside it that has its stem
+        "findings" or "summits".  Pictures go to the folder beside it that has its stem
         as name.
 
     Returns
@@ -68,16 +69,19 @@ def _block(
     name: str, machines: dict[str, list[Measurement]], folder: str, figures: dict[str, Figure]
 ) -> str:
     """Return what belongs in a place of the page; add its figures."""
-    if name == "systems":
-        return markdown(systems.sheet(each for some in machines.values() for each in some))
     if name in ("findings", "summits"):
         return _by_machine(findings.sheet if name == "findings" else summits.sheet, machines)
     module = experiment(name)
     parts = []
-    for shelf, every in machines.items():
-        found = [each for each in every if each.experiment == name]
-        if not found:
-            continue
+    own = {
+        shelf: found
+        for shelf, every in machines.items()
+        if (found := [each for each in every if each.experiment == name])
+    }
+    if name in LETTERS and own:
+        hosts = {_host(found): found for _, found in _by_host(own)}
+        parts.append(markdown(comparison.sheet(name, hosts)))
+    for shelf, found in _by_host(own):
         parts.append(f"**{_where(found)}**\n")
         drawn = module.draw(found) if pick(found) else {}
         for short, figure in drawn.items():
@@ -92,19 +96,39 @@ def _by_machine(
     sheet: Callable[[Sequence[Measurement]], Sheet], machines: dict[str, list[Measurement]]
 ) -> str:
     """Return a table for each machine that has one."""
-    tables = ((found, sheet(found)) for found in machines.values())
+    tables = ((found, sheet(found)) for _, found in _by_host(machines))
     return "\n".join(
         f"**{_where(found)}**\n\n{markdown(table)}" for found, table in tables if table.lines
     )
 
 
+def _by_host(machines: dict[str, list[Measurement]]) -> Iterator[tuple[str, list[Measurement]]]:
+    """Yield what was measured on each machine, with a name for its files.
+
+    A folder is one of a processor or of a GPU: the machines with that GPU may differ in the
+    processor beside it, and then have a table each.
+    """
+    for shelf, every in machines.items():
+        hosts: dict[str, list[Measurement]] = {}
+        for each in every:
+            hosts.setdefault(_host([each]), []).append(each)
+        for found in hosts.values():
+            cores = f"-{found[0].facts['cores']}-cores" if len(hosts) > 1 else ""
+            yield shelf + cores, found
+
+
+def _host(found: Sequence[Measurement]) -> str:
+    """Return the machine of these: the GPU and the processor beside it, or the processor."""
+    first = found[0]
+    processor = f"{first.facts['cores']} cores of {first.facts['cpu']}"
+    return f"{first.device}, beside {processor}" if first.device else processor
+
+
 def _where(found: Sequence[Measurement]) -> str:
-    """Return which machine and versions these are of, from the newest."""
-    newest = max(found, key=lambda each: str(each.facts.get("when", "")))
-    facts = newest.facts
-    beside = f"{newest.device}, beside " if newest.device else ""
+    """Return the machine of these, with the versions and the day of the newest."""
+    facts = max(found, key=lambda each: str(each.facts.get("when", ""))).facts
     versions = ", ".join(f"{name} {facts[name]}" for name in VERSIONS if name in facts)
-    return f"{beside}{facts['cores']} cores of {facts['cpu']}; {versions}; {facts['when'][:10]}"
+    return f"{_host(found)}; {versions}; {facts['when'][:10]}"
 
 
 def markdown(sheet: Sheet) -> str:

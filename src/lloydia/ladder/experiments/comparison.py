@@ -1,81 +1,91 @@
-"""Every part of the five systems, listed in systems.toml: what does it, and a figure for it."""
+"""The documents' figures beside ours: a line for everything that one describes, prints or finds."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments import findings
+from lloydia.ladder.experiments.documents import Entry, document
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import ENGINES, PEERS
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.seedings import BETTER
 
-__all__ = ["Part", "parts", "sheet"]
+__all__ = ["SHOWN", "sheet"]
 
-TABLE = Path(__file__).with_name("systems.toml")
 Found = Sequence[Measurement]
+TEXT = ("file", "command", "same program?")
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a system.
+def sheet(letter: str, machines: Mapping[str, Found]) -> Sheet:
+    """Return a table with a line for each entry of a document, and a column for each machine.
 
-    Attributes
+    The notes below it say in what our program differs, where it does.
+
+    Parameters
     ----------
-    system : str
-        Its letter.
-    what : str
-    files : list of str
-        From the repository's root.
-    wanted : dict
-        The measurements that tell of it, as :func:`pick` takes them; empty if none does.
-    tell : str
-        Which function of `TELLERS` puts them into words.
+    letter : str
+    machines : mapping of str to sequence of Measurement
+        What was measured, by the machines' names.
     """
-
-    system: str
-    what: str
-    files: list[str]
-    wanted: dict[str, Any] = field(default_factory=dict)
-    tell: str = "fastest"
-
-
-def parts() -> list[Part]:
-    """Return all parts, system by system."""
-    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return [Part(system, **row) for system, rows in table.items() for row in rows]
-
-
-def sheet(found: Iterable[Measurement]) -> Sheet:
-    """Return a table with a line for each part, its figures of all machines."""
-    every = list(found)
+    of = document(letter)
+    notes = list(dict.fromkeys(entry.differs for entry in of.entries if entry.differs))
     lines = [
-        [f"{part.system}: {part.what}", _links(part.files), "; ".join(_figures(part, every))]
-        for part in parts()
+        [
+            _what(entry),
+            _links(entry.files),
+            f"`{entry.command}`" if entry.command else "",
+            _theirs(entry),
+            *(_ours(entry, pick(found, experiment=letter)) for found in machines.values()),
+            f"note {notes.index(entry.differs) + 1}" if entry.differs else "yes" * entry.same,
+        ]
+        for entry in of.entries
     ]
-    return Sheet("Every part of the five systems", ["part", "files", "measured"], lines)
+    heads = ["", "file", "command", "theirs", *(f"ours, {name}" for name in machines)]
+    title = f"Everything in document {letter}, and ours"
+    numbered = [f"Note {number}: {note}" for number, note in enumerate(notes, 1)]
+    return Sheet(title, [*heads, "same program?"], lines, numbered, text=TEXT)
+
+
+def _what(entry: Entry) -> str:
+    return f"{entry.what} ({entry.place})" if entry.place else entry.what
 
 
 def _links(files: Sequence[str]) -> str:
     return " ".join(f"[{Path(file).stem}](../{file})" for file in files)
 
 
-def _figures(part: Part, found: Found) -> list[str]:
-    if not part.wanted:
-        return ["tested"] if any(file.startswith("tests/") for file in part.files) else []
-    wanted = {
+def _theirs(entry: Entry) -> str:
+    """Return the document's figure with its unit."""
+    value = entry.theirs
+    if isinstance(value, str):
+        return value
+    if entry.unit in ("s", "x"):
+        return seconds(value) if entry.unit == "s" else speedup(value)
+    return f"{value:,g}{'' if entry.unit == '%' else ' '}{entry.unit}"
+
+
+def _ours(entry: Entry, found: Found) -> str:
+    """Return our figure of an entry on one machine; empty if there is none."""
+    if not entry.pick:
+        return "tested" if any(file.startswith("tests/") for file in entry.files) else ""
+    some = pick(found, **_wanted(entry.pick))
+    if not some:
+        return ""
+    if entry.show == "gain":
+        return gain(some, pick(found, **_wanted({**entry.pick, **entry.over})))
+    if entry.show == "share":
+        return share(some, entry.phase)
+    return SHOWN[entry.show](_largest(some))
+
+
+def _wanted(attributes: Mapping[str, object]) -> dict[str, object]:
+    return {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in part.wanted.items()
+        for name, value in attributes.items()
     }
-    some = pick(found, **wanted)
-    devices = dict.fromkeys(each.device for each in some)
-    told = {device: TELLERS[part.tell](_largest(pick(some, device=device))) for device in devices}
-    return [f"{each} ({device})" if device else each for device, each in told.items() if each]
 
 
 def _largest(found: Found) -> list[Measurement]:
@@ -95,6 +105,36 @@ def _shape(found: Measurement) -> str:
 def _time(found: Measurement) -> str:
     after = f" in {found.n_iter} iterations" if found.n_iter else ""
     return seconds(found.seconds) + after
+
+
+def time(found: Found) -> str:
+    """Return the best time of a whole run."""
+    return seconds(_best(found).seconds)
+
+
+def iteration(found: Found) -> str:
+    """Return the best time of an iteration."""
+    return seconds(min(each.per_iteration for each in found))
+
+
+def count(found: Found) -> str:
+    """Return the number of iterations of the longest run."""
+    return str(max(each.n_iter or 0 for each in found))
+
+
+def gain(found: Found, base: Found) -> str:
+    """Return how many times as fast an iteration is as one of the base."""
+    if not base:
+        return ""
+    least, slower = (min(each.per_iteration for each in some) for some in (found, base))
+    return speedup(slower / least)
+
+
+def share(found: Found, phase: str) -> str:
+    """Return the share of a phase in the time of all."""
+    of = _best(found).phases
+    whole = sum(of.values())
+    return f"{of.get(phase, 0) / whole:.0%}" if whole else ""
 
 
 def fastest(found: Found) -> str:
@@ -173,7 +213,10 @@ def phases(found: Found) -> str:
     return f"{_shape(best)}: {told}" if told else ""
 
 
-TELLERS: dict[str, Callable[[Found], str]] = {
+SHOWN: dict[str, Callable[..., str]] = {
     each.__name__: each
-    for each in (fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases)
+    for each in (
+        *(time, iteration, count, gain, share),
+        *(fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases),
+    )
 }
