@@ -35,6 +35,9 @@ if not hasattr(np, "row_stack"):
     finally:
         del vars(np)["row_stack"]
 
+if load("numba").config.ENABLE_CUDASIM:
+    load("lloydia.ladder.simulation").complete()
+
 __all__ = ["SHARED_BYTES", "Placed", "Stopwatch", "ceil_div", "cuda", "zeros"]
 
 # Shared memory that every block may have on any GPU.
@@ -110,6 +113,7 @@ class Placed:
         *,
         n_changed: Callable[[], int] | None = None,
         phases: Mapping[str, float] | None = None,
+        figures: Mapping[str, float] | None = None,
     ) -> Outcome:
         """Alternate assignments and means until the rule stops, and take the time.
 
@@ -122,8 +126,9 @@ class Placed:
         n_changed : callable, optional
             Returns the number of labels that the last assignment changed, where the rung does not
             count in :attr:`changed`.
-        phases : mapping, optional
-            Of the outcome; it may be filled until then.
+        phases, figures : mapping, optional
+            Of the outcome; `phases` may be filled until then.  Where there is a rule the host waits
+            for every iteration, and the shortest and the longest are added to `figures`.
 
         Returns
         -------
@@ -137,7 +142,7 @@ class Placed:
         with warnings.catch_warnings():
             # Small problems are part of the experiments.
             warnings.filterwarnings("ignore", message=".*Grid size")
-            over = False
+            over, loops = False, Range()
             while not over:
                 assign()
                 inertia = self.objective() if watch.needs_inertia else None
@@ -147,16 +152,42 @@ class Placed:
                     new = self.centers.copy_to_host()
                     move, old = float(np.abs(new - old).max()), new
                 over = watch.over(0 if rule is None else asked(), move, inertia)
+                loops.note()
         cuda.synchronize()
         seconds = time.perf_counter() - began
         labels, centers = self.labels.copy_to_host(), self.centers.copy_to_host()
-        return Outcome(labels, centers, watch.n_iter, seconds, phases or {})
+        told = dict(figures or {}) | ({} if rule is None else loops.figures())
+        return Outcome(labels, centers, watch.n_iter, seconds, phases or {}, told)
 
     def objective(self) -> float:
         """Return J, the sum of squared distances of the points to the centres of their clusters."""
         total = zeros(1, np.float64)
         _objective[min(self.blocks, 64), self.block](self.X, self.centers, self.labels, total)
         return float(total.copy_to_host()[0])
+
+
+class Range:
+    """The shortest and the longest of several spans of time, each from the end of the one before.
+
+    Attributes
+    ----------
+    least, largest : float
+        Seconds.
+    """
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.least, self.largest = float("inf"), 0.0
+
+    def note(self) -> None:
+        """Note the end of a span."""
+        now = time.perf_counter()
+        span, self._last = now - self._last, now
+        self.least, self.largest = min(self.least, span), max(self.largest, span)
+
+    def figures(self) -> dict[str, float]:
+        """Return both, by the names that an outcome has them under."""
+        return {"shortest iteration": self.least, "longest iteration": self.largest}
 
 
 @cuda.jit

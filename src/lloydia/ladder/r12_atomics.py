@@ -1,11 +1,15 @@
-"""Rung 12: one thread a point for all of it, with atomic sums, as A begins ("CUDA 1"), and D.
+"""Rung 12: one thread a point for all of it, with atomic sums, as A begins ("CUDA 1").
 
 What changed from rung 11: the thread that finds the nearest centre of a point adds the point to
-that cluster's sum and count, by atomic additions in global memory.  A second kernel divides.
+that cluster's sum and count, by atomic additions in global memory.  A second kernel divides.  The
+points lie feature after feature, as A and D store them.
 
 Why it should help: no matrix; a point is read once, and a label written.  The additions are what is
 left: those to one cluster queue at one address, n / k of them one after the other, so it is slowest
 with few clusters.
+
+D tried this version too, before it put the centres into shared memory (rung 15).  It says that the
+assignment had half the speed so.
 
 A divides an empty cluster's sum by one, which moves its centre to 0; here the centre stays.  Sums
 are float64 whatever the type of X.  In float32 a sum that takes millions of terms one after the
@@ -36,7 +40,7 @@ def fit(
     block: int = 256,
 ) -> Outcome:
     """Run Lloyd's method with sums by atomic additions."""
-    on = Placed(X, centers, block)
+    on = Placed(X, centers, block, order="F")
     sums, counts = zeros(centers.shape, "float64"), zeros(len(centers), "int32")
 
     def assign() -> None:

@@ -61,6 +61,9 @@ class Outcome:
     phases : mapping of str to float
         Seconds in ``upload``, ``kernels``, ``download`` and ``host``, where the rung tells them
         apart, or of each kernel by its name, if it was asked to.
+    figures : mapping of str to float
+        Other numbers of the run: the seconds of the shortest and the longest iteration, the bytes
+        that an iteration copies, where the rung counts them.
     """
 
     labels: NDArray[np.int32]
@@ -68,6 +71,7 @@ class Outcome:
     n_iter: int
     seconds: float
     phases: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class Watch:
