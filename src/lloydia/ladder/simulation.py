@@ -26,9 +26,9 @@ def complete() -> None:
     api: Any = load("numba.cuda.simulator.kernelapi")
     api.FakeCUDAModule.shfl_down_sync = _shuffle_down
     api.FakeCUDAModule.syncwarp = _sync_warp
-    if api.FakeCUDAShared.array is not _shared_array:
-        _shared_array.simulated = api.FakeCUDAShared.array
-        api.FakeCUDAShared.array = _shared_array
+    shared = api.FakeCUDAShared
+    if shared.array is not _shared_array:
+        shared.dynamic_array, shared.array = shared.array, _shared_array
 
 
 def _warp() -> tuple[threading.Barrier, list[Any], int]:
@@ -58,7 +58,7 @@ def _sync_warp(module: Any, mask: int = 0xFFFFFFFF) -> None:
 def _shared_array(shared: Any, shape: Any, dtype: Any, alignment: int | None = None) -> Any:
     """Return the shared array of the line that asks, the same one to all threads of the block."""
     if shape == 0:
-        return _shared_array.simulated(shared, shape, dtype, alignment)
+        return shared.dynamic_array(shape, dtype, alignment)
     asker = sys._getframe(1)
     place = asker.f_code.co_filename, asker.f_lineno
     with _making:
