@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.interpreter, pytest.mark.usefixtures("swift")]
 RUNGS = [name for name in ladder.names() if ladder.where(name) == "cuda"]
 KERNELS = [name for name in RUNGS if name != "r31_engine_cuda"]
 STAGED = ["r14_shared_centers", "r15_all_on_gpu", "r21_chunked_hamerly"]
+CHUNKED = ["r19_chunked_lloyd", "r20_chunked_elkan", "r21_chunked_hamerly"]
 CLOSE = {np.float64: 1e-12, np.float32: 1e-5}
 
 
@@ -95,12 +96,95 @@ def test_stop_rules(name, rule):
     same(climb(name, X, centers, rule, 20, block=32), wanted)
 
 
-@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("name", STAGED[:2])
 def test_more_centers_than_shared_memory_holds(name, monkeypatch):
     X, centers = normal(40, 2, 35 if gpu() else 3)
     monkeypatch.setattr("lloydia.ladder.staging.SHARED_BYTES", 16)  # one centre
     found = climb(name, X, centers, None, 2, block=32)
     same(found, r00_reference.fit(X, centers, rule=None, max_iter=2))
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+def test_chunks_of_one(name, monkeypatch):
+    X, centers = normal(20, 2, 3)
+    monkeypatch.setattr("lloydia.ladder.chunks.capacity", lambda centers, most: 1)
+    monkeypatch.setattr("lloydia.ladder.point_chunks.room", lambda *_, **__: 7)
+    found = climb(name, X, centers, None, 3, block=32)
+    same(found, r00_reference.fit(X, centers, rule=None, max_iter=3))
+
+
+@pytest.mark.parametrize("m", [2, 63, 64, 65, 131])
+def test_folds_take_as_many_rounds_as_they_need(m):
+    """A round folds 64 numbers with blocks of 32."""
+    from lloydia.ladder.folds import Fold, cuda, fold_largest, fold_sum
+
+    rows = np.random.default_rng(m).integers(0, 99, (1, 2, m)).astype(np.int32)
+    for kernel, wanted in ((fold_sum, rows.sum(axis=2)), (fold_largest, rows.max(axis=2))):
+        numbers = cuda.to_device(rows)
+        Fold(kernel, numbers, 32).queue()
+        np.testing.assert_array_equal(numbers.copy_to_host()[..., 0], wanted)
+
+
+def test_triples_of_many_chunks(monkeypatch):
+    """Of equal distances the lower centre wins; the second is the least of what is left."""
+    from lloydia.ladder.chunks import Chunks, cuda
+    from lloydia.ladder.device import Placed
+    from lloydia.ladder.r21_chunked_hamerly import settle
+
+    monkeypatch.setattr("lloydia.ladder.chunks.capacity", lambda centers, most: 1)
+    X = np.zeros((2, 1))
+    chunks = Chunks(Placed(X, np.zeros((70, 1)), 32))
+    D = np.random.default_rng(0).permutation(140).reshape(2, 70).astype(float) + 1
+    D[0, [9, 68]] = 0.25
+    chunks.nearest.copy_to_device(np.tile(np.arange(70, dtype=np.int32), (1, 2, 1)))
+    chunks.distances.copy_to_device(np.stack([D, np.full_like(D, np.inf)]))
+    upper, lower, marked = (cuda.to_device(each) for each in (*np.zeros((2, 2)), np.ones(2, bool)))
+    labels, flags = (cuda.to_device(each) for each in np.zeros((2, 2), np.int32))
+    chunks.fold(settle, marked, upper, lower, labels, flags)
+    assert labels.copy_to_host().tolist() == [9, D[1].argmin()]
+    np.testing.assert_array_equal(upper.copy_to_host() ** 2, D.min(axis=1))
+    np.testing.assert_allclose(lower.copy_to_host() ** 2, [0.25, np.sort(D[1])[1]])
+
+
+def test_means_of_many_chunks_of_points(monkeypatch):
+    from lloydia.ladder.device import Placed, cuda
+    from lloydia.ladder.point_chunks import PointChunks
+
+    monkeypatch.setattr("lloydia.ladder.point_chunks.room", lambda *_, **__: 1)
+    monkeypatch.setattr("lloydia.ladder.point_chunks.SHARED_BYTES", 2048 * 4 + 64 * 8 * 2)
+    X = np.random.default_rng(0).normal(size=(70, 3))  # of which two features fold together
+    on = Placed(X, np.zeros((3, 3)), 32)
+    labels = np.arange(70, dtype=np.int32) % 2
+    on.labels = cuda.to_device(labels)
+    sums = PointChunks(on)
+    sums.means()
+    wanted = [X[labels == 0].mean(axis=0), X[labels == 1].mean(axis=0), np.zeros(3)]
+    np.testing.assert_allclose(on.centers.copy_to_host(), wanted, rtol=1e-12)
+    np.testing.assert_allclose(sums.moved.copy_to_host(), np.linalg.norm(wanted, axis=1))
+
+
+@pytest.mark.parametrize("name", ["r17_tree_elkan", "r20_chunked_elkan"])
+def test_the_first_bound_that_fails_ends_the_loop(name):
+    """Of a point that must be measured anew no later bound is touched."""
+    X = np.array([[0.0], [1.0], [4.0], [9.0]])
+    centers = np.array([[0.0], [2.0], [5.0], [9.0]])
+    rung = ladder.named(name)
+    labels, moved = np.zeros(4, np.int32), np.array([1.0, 3.0, 3.0, 3.0])
+    upper, lower = np.full(4, 1.0), np.full((4, 4), 4.0)
+    lower[0], lower[1, 2] = 40.0, 0.5  # all bounds of point 0 hold; point 1 fails at centre 1
+    rows = [rung.cuda.to_device(each) for each in (labels, moved, upper, lower)]
+    if name == "r17_tree_elkan":
+        marked = rung.cuda.to_device(np.zeros(4, bool))
+        rung.follow[1, 32](*rows[:2], 1.0, 1.0, *rows[2:], marked)
+    else:
+        marked = rung.cuda.to_device(np.zeros((1, 4, 1), np.int32))
+        rung.raise_upper[1, 32](*rows[:2], 1.0, rows[2])
+        rung.follow[(1, 1), 32, 0, 32](*rows[:2], 4, 1.0, 1.0, *rows[2:], marked)
+    after = rows[3].copy_to_host()
+    assert marked.copy_to_host().ravel().tolist() == [0, 1, 1, 1]
+    assert rows[2].copy_to_host().tolist() == [2.0] * 4
+    assert after[0].tolist() == [40.0, 37.0, 37.0, 37.0]
+    assert after[1].tolist() == [4.0, 1.0, 0.5, 4.0]
 
 
 def test_more_clusters_than_the_array_of_trees_holds(monkeypatch):

@@ -12,16 +12,14 @@ that a label stands, rung 16 finds the same one.
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from lloydia.ladder.device import Placed, ceil_div, cuda, zeros
-from lloydia.ladder.nearest import squared_distance
+from lloydia.ladder.device import cuda
 
-__all__ = ["Moves", "follow_lower", "follow_upper", "margins"]
+__all__ = ["follow_lower", "follow_upper", "margins"]
 
 
 def margins(d: int, dtype: DTypeLike) -> tuple[Any, Any]:
@@ -29,44 +27,6 @@ def margins(d: int, dtype: DTypeLike) -> tuple[Any, Any]:
     kind = np.dtype(dtype).type
     excess = kind(2 * d + 8) * np.finfo(kind).eps
     return kind(1 + excess), kind(1 - excess)
-
-
-class Moves:
-    """How far the centres moved since the last assignment.
-
-    Parameters
-    ----------
-    on : Placed
-
-    Attributes
-    ----------
-    moved : device array of shape (k,)
-    farthest : device array of shape (1,)
-        The largest of them.
-    """
-
-    def __init__(self, on: Placed) -> None:
-        self.on = on
-        self.moved, self.farthest = zeros(len(on.centers), on.X.dtype), zeros(1, on.X.dtype)
-        self._zero = zeros(1, on.X.dtype)
-        self._seen = cuda.to_device(on.centers.copy_to_host())
-
-    def measure(self) -> None:
-        """Queue the measuring of the last move."""
-        self.farthest.copy_to_device(self._zero)
-        grid = ceil_div(len(self.moved), self.on.block), self.on.block
-        _measure[grid](self._seen, self.on.centers, self.moved, self.farthest)
-
-
-@cuda.jit
-def _measure(seen, centers, moved, farthest):
-    """Measure how far the centres are from those seen before, and see them, a thread a centre."""
-    j = cuda.grid(1)
-    if j < moved.shape[0]:
-        moved[j] = sqrt(squared_distance(seen, j, centers, j))
-        cuda.atomic.max(farthest, 0, moved[j])
-        for f in range(centers.shape[1]):
-            seen[j, f] = centers[j, f]
 
 
 @cuda.jit(device=True)

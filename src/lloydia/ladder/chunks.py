@@ -1,9 +1,10 @@
 """Assignment by chunks of centres, as T has it in shared memory.
 
-The grid has a block for every block of points and every chunk of centres.  The threads of a block
-bring one centre each into shared memory, and each finds (nearest, D, second D) of its point among
-them.  A second kernel reduces the triples of a point over the chunks, in shared memory too: the
-lower of two D wins, of equal ones the lower centre, and of what is left the least D is the second.
+The grid has a block for every block of points and every chunk of centres, and a chunk has as many
+centres as a block has threads.  Each thread brings one centre into shared memory, and finds
+(nearest, D, second D) of its point among them.  A second kernel, with a block for every point,
+folds the point's triples over the chunks in shared memory (:mod:`folds`): the lower of two D wins,
+of equal ones the lower centre, and of what is left the least D is the second.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from lloydia.ladder.device import Placed, ceil_div, cuda
+from lloydia.ladder.folds import Gathering, in_block, rounds
 from lloydia.ladder.staging import capacity, distance_to_staged
 
-__all__ = ["Chunks", "merge", "mine", "two_nearest_staged"]
+__all__ = ["Chunks", "fold_triples", "two_nearest_staged"]
 
 
 class Chunks:
-    """Triples of every point and chunk of centres, and the shapes of the grids for them.
+    """Triples of every point and chunk of centres, and the launches that make and fold them.
 
     Parameters
     ----------
@@ -27,29 +29,36 @@ class Chunks:
 
     Attributes
     ----------
-    held : int
-        Centres in a chunk.
-    triples : device arrays of shape (chunks, n)
-        The nearest centre (int32), D to it and D to the second nearest.
-    lanes : int
-        Threads that reduce the triples of a point: a power of two.
-    scan, merge : tuple
-        The launch of a thread for every point and chunk with room for a chunk, and of `lanes`
-        threads a point with room for two numbers each.
+    held, count : int
+        Centres in a chunk, and chunks.
+    nearest : device array of shape (1, n, chunks), int32
+    distances : device array of shape (2, n, chunks)
+        D to the nearest and to the second nearest.
+    scan : tuple
+        The launch of a thread for every point and chunk, with room for a chunk.
     """
 
     def __init__(self, on: Placed) -> None:
-        n, centers = len(on.labels), on.centers
-        d, bytes_each = centers.shape[1], on.X.dtype.itemsize
-        self.held = capacity(centers, on.block)
-        chunks = ceil_div(len(centers), self.held)
-        self.triples = tuple(
-            cuda.device_array((chunks, n), dtype) for dtype in (np.int32, on.X.dtype, on.X.dtype)
-        )
-        self.lanes = min(on.block, 1 << (chunks - 1).bit_length())
-        self.scan: Any = (on.blocks, chunks), on.block, 0, self.held * d * bytes_each
-        groups = ceil_div(n, on.block // self.lanes)
-        self.merge: Any = groups, on.block, 0, 2 * on.block * bytes_each
+        n, (k, d) = len(on.labels), on.centers.shape
+        self.block, self.held = on.block, capacity(on.centers, on.block)
+        self.count = ceil_div(k, self.held)
+        self.nearest = cuda.device_array((1, n, self.count), np.int32)
+        self.distances = cuda.device_array((2, n, self.count), on.X.dtype)
+        self.scan: Any = (on.blocks, self.count), on.block, 0, self.held * d * on.X.dtype.itemsize
+        self.gathering = Gathering(self.nearest, self.distances, block=on.block)
+
+    def fold(self, settle: Any, *arrays: Any) -> None:
+        """Queue `settle`, a rung's kernel that folds triples and uses the last, in all rounds.
+
+        It gets `nearest`, `distances`, the number of triples of a point, and `arrays`.
+        """
+        n = self.nearest.shape[1]
+        shared = 4 * self.block * self.distances.dtype.itemsize
+        for m, parts in rounds(self.count, self.block):
+            grid: Any = n, parts
+            settle[grid, self.block, 0, shared](self.nearest, self.distances, m, *arrays)
+            if m > 1:
+                self.gathering.queue(parts)
 
 
 @cuda.jit(device=True)
@@ -67,37 +76,33 @@ def two_nearest_staged(X, i, staged, first, count):
 
 
 @cuda.jit(device=True)
-def mine(lanes):
-    """Return the point that this thread reduces triples of, and its place among their `lanes`."""
-    points = cuda.blockDim.x // lanes
-    lane = cuda.threadIdx.x // points
-    return cuda.blockIdx.x * points + cuda.threadIdx.x - lane * points, lane
+def fold_triples(nearest, distances, m, numbers):
+    """Fold the triples that this block has of its point, and return what is left of them.
 
-
-@cuda.jit(device=True)
-def merge(nearest, least, second, i, lane, lanes, numbers):
-    """Return the triple of a point over all chunks, right in lane 0; all threads come here.
-
-    `numbers` is shared memory for two a thread.
+    `numbers` is shared memory for four a thread.
     """
-    bests = cuda.shared.array(1024, np.int32)
-    t, block = cuda.threadIdx.x, cuda.blockDim.x
-    best, D, rival = np.int32(0), numbers.dtype.type(np.inf), numbers.dtype.type(np.inf)
-    if i < nearest.shape[1]:
-        for c in range(lane, nearest.shape[0], lanes):
-            best, D, rival = _better(best, D, rival, nearest[c, i], least[c, i], second[c, i])
-    m = lanes
-    while m > 1:
-        bests[t], numbers[t], numbers[block + t] = best, D, rival
-        cuda.syncthreads()
-        if lane < m // 2:
-            other = t + (m - 1 - 2 * lane) * (block // lanes)
-            best, D, rival = _better(
-                best, D, rival, bests[other], numbers[other], numbers[block + other]
+    bests = cuda.shared.array(2048, np.int32)
+    i, t, width = cuda.blockIdx.x, cuda.threadIdx.x, 2 * cuda.blockDim.x
+    begin, left = in_block(m)
+    for e in range(t, left, cuda.blockDim.x):
+        bests[e] = nearest[0, i, begin + e]
+        numbers[e] = distances[0, i, begin + e]
+        numbers[width + e] = distances[1, i, begin + e]
+    cuda.syncthreads()
+    while left > 1:
+        if t < left // 2:
+            other = left - 1 - t
+            bests[t], numbers[t], numbers[width + t] = _better(
+                *(bests[t], numbers[t], numbers[width + t]),
+                *(bests[other], numbers[other], numbers[width + other]),
             )
-        m //= 2
+        left = (left + 1) // 2
         cuda.syncthreads()
-    return best, D, rival
+    if t == 0:
+        nearest[0, i, begin] = bests[0]
+        distances[0, i, begin] = numbers[0]
+        distances[1, i, begin] = numbers[width]
+    return bests[0], numbers[0], numbers[width]
 
 
 @cuda.jit(device=True)

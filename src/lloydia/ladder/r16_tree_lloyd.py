@@ -1,9 +1,14 @@
 """Rung 16: Lloyd's method with trees in global memory, as T has it (CUDA, global memory).
 
+T gives each point a thread, and finds by reductions in global memory, one launch a level, whether
+a label changed and where the centres go.  It bought a solver that beats scikit-learn at every n
+with blocks of 64 and 256 threads.
+
 What changed from rung 12: no atomic additions.  The assignment flags the points that changed, and a
-tree adds the flags.  Every point is written into an array with a row for each coordinate and each
-cluster, as itself in its own cluster's rows and as 0 in the others, and trees add the rows
-(:mod:`trees`); a last kernel divides.
+tree adds the flags (T's takes their minimum, with the same loads and launches).  Every point is
+written into an array with a row for each coordinate and each cluster, as itself in its own
+cluster's rows and as 0 in the others, and trees add the rows; the last level divides
+(:mod:`trees`).
 
 Why it should help: additions that wait for each other become additions that do not.  It costs
 n k (d + 1) numbers of memory traffic where rung 12 wrote n labels, and some forty launches an

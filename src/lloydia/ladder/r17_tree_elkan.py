@@ -1,13 +1,16 @@
 """Rung 17: Elkan's method on rung 16, as T has it (Elkan 2003).
 
-What changed from rung 16: a point keeps an upper bound on the distance to its centre and k lower
-bounds on those to all centres.  A kernel of their own moves the bounds after the centres
-(:mod:`bounds`), and marks the points for which one of them fails; the next measures all k distances
-of the points marked.  The rest is rung 16.
+T moves a point's upper bound and k lower bounds in a kernel of their own, which leaves its loop at
+the first bound that fails and marks the point; the next kernel measures all k distances of the
+points marked.  It bought T a little over rung 16 in float64 and lost in float32, where reading k
+bounds takes longer than measuring k distances.
 
-Why it should help: late iterations mark few points.  But k bounds are read and written for every
-point to save k distances, each of which is a few operations on numbers in registers: at two
-features memory is busier than before.
+What changed from rung 16: the bounds (:mod:`bounds`), one array with the k lower bounds of a point
+side by side.  The rest is rung 16.
+
+Why it should help: late iterations mark few points.  But up to k bounds are read and written for
+every point to save k distances, each of which is a few operations on numbers in registers; and the
+threads of a warp read bounds that lie k numbers apart.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.ladder.bounds import Moves, follow_lower, follow_upper, margins
+from lloydia.ladder.bounds import follow_lower, follow_upper, margins
 from lloydia.ladder.device import Placed, cuda
 from lloydia.ladder.nearest import squared_distance
 from lloydia.ladder.rung import About, Outcome
@@ -39,25 +42,21 @@ def fit(
     """Run Elkan's method with trees in global memory."""
     (n, d), k = X.shape, len(centers)
     on = Placed(X, centers, block)
-    tree, trees, moves = FlagTree(on), ClusterTrees(on), Moves(on)
-    upper, lower = cuda.device_array(n, X.dtype), cuda.device_array((k, n), X.dtype)
+    tree, trees = FlagTree(on), ClusterTrees(on)
+    upper, lower = cuda.device_array(n, X.dtype), cuda.device_array((n, k), X.dtype)
     marked = cuda.device_array(n, np.bool_)
     widths = margins(d, X.dtype)
 
     def scan() -> None:
-        follow[on.blocks, block](on.labels, moves.moved, *widths, upper, lower, marked)
+        follow[on.blocks, block](on.labels, trees.moved, *widths, upper, lower, marked)
         assign[on.blocks, block](on.X, on.centers, on.labels, marked, upper, lower, tree.flags)
 
-    def means() -> None:
-        trees.means()
-        moves.measure()
-
-    return on.descend(scan, means, rule, max_iter, n_changed=tree.count)
+    return on.descend(scan, trees.means, rule, max_iter, n_changed=tree.count)
 
 
 @cuda.jit
 def follow(labels, moved, wide, narrow, upper, lower, marked):
-    """Let all bounds follow the centres, and mark the points that they leave in doubt."""
+    """Let the bounds follow the centres up to the first that fails, and mark its point."""
     i = cuda.grid(1)
     if i < labels.shape[0]:
         a = labels[i]
@@ -66,10 +65,12 @@ def follow(labels, moved, wide, narrow, upper, lower, marked):
             u = follow_upper(upper[i], moved[a], wide)
             upper[i] = u
             for j in range(moved.shape[0]):
-                low = follow_lower(lower[j, i], moved[j], wide, narrow)
-                lower[j, i] = low
-                # A tie is a doubt: a lower number might be as near.
-                doubt |= j != a and u >= low
+                if j != a:
+                    low = follow_lower(lower[i, j], moved[j], wide, narrow)
+                    lower[i, j] = low
+                    if u >= low:  # A tie is a doubt: a lower number might be as near.
+                        doubt = True
+                        break  # All bounds of the point are measured again.
         marked[i] = doubt
 
 
@@ -81,10 +82,10 @@ def assign(X, centers, labels, marked, upper, lower, flags):
         best = labels[i]
         if marked[i]:
             best, least = 0, squared_distance(X, i, centers, 0)
-            lower[0, i] = sqrt(least)
+            lower[i, 0] = sqrt(least)
             for j in range(1, centers.shape[0]):
                 D = squared_distance(X, i, centers, j)
-                lower[j, i] = sqrt(D)
+                lower[i, j] = sqrt(D)
                 if D < least:
                     best, least = j, D
             upper[i] = sqrt(least)

@@ -11,32 +11,37 @@ from numpy.typing import NDArray
 
 from lloydia.ladder.device import SHARED_BYTES, cuda
 
-__all__ = ["capacity", "distance_to_staged", "nearest_staged", "stage"]
+__all__ = ["capacity", "distance_to_staged", "nearest_staged", "room", "stage"]
 
 
 def capacity(centers: NDArray, most: int | None = None) -> int:
-    """Return how many centres are staged at a time: at most k, and at most `most`.
+    """Return how many centres are staged at a time: at most k, and at most `most`."""
+    k, d = centers.shape
+    return min(k, room(d, centers.dtype), most or k)
+
+
+def room(d: int, dtype: np.dtype, taken: int = 0) -> int:
+    """Return how many rows of d features shared memory holds beside the bytes `taken`.
 
     Raises
     ------
     ValueError
         If not even one fits.
     """
-    k, d = centers.shape
-    fit = SHARED_BYTES // (d * centers.dtype.itemsize)
-    if fit == 0:
+    fit = (SHARED_BYTES - taken) // (d * dtype.itemsize)
+    if fit <= 0:
         raise ValueError(
-            f"A centre of {d} features in {centers.dtype} takes more than the {SHARED_BYTES} bytes "
-            "of shared memory: take a rung that leaves centres in global memory."
+            f"A centre of {d} features in {dtype} takes more than the {SHARED_BYTES} bytes of "
+            "shared memory: take a rung that leaves centres in global memory."
         )
-    return min(k, fit, most or k)
+    return fit
 
 
 @cuda.jit(device=True)
 def stage(centers, first, count, staged):
     """Copy `count` centres from the first on; all threads of the block come here."""
     d = centers.shape[1]
-    cuda.syncthreads()  # Nobody reads any longer what was staged before.
+    cuda.syncthreads()  # What was staged before is read no longer.
     for e in range(cuda.threadIdx.x, count * d, cuda.blockDim.x):
         j = e // d
         staged[e] = centers[first + j, e - j * d]

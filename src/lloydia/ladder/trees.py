@@ -9,13 +9,14 @@ one level finds must be written for the next.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from lloydia.ladder.device import Placed, ceil_div, cuda
+from lloydia.ladder.device import Placed, ceil_div, cuda, zeros
 
-__all__ = ["ClusterTrees", "FlagTree", "divide", "raise_flag"]
+__all__ = ["ClusterTrees", "FlagTree", "LargestTree", "divide", "raise_flag"]
 
 # Of the (cluster x point) array; where it would be larger, a few clusters are done at a time.
 MOST_BYTES = 2**33
@@ -50,20 +51,26 @@ class FlagTree:
 
 
 class ClusterTrees:
-    """The means of all clusters.
+    """The means of all clusters, and how far they moved.
 
     Parameters
     ----------
     on : Placed
+
+    Attributes
+    ----------
+    moved : device array of shape (k,)
+        How far each centre moved when the last means were queued.
     """
 
     def __init__(self, on: Placed) -> None:
         (n, d), k = on.X.shape, len(on.centers)
         self.on = on
-        fit = min(MOST_BYTES // (n * (d * on.X.dtype.itemsize + 4)), MOST_ROWS // (d + 1))
+        fit = min(MOST_BYTES // (n * (d * on.X.dtype.itemsize + 4)), MOST_ROWS)
         self.at_once = max(1, min(k, fit))
         self.sums = cuda.device_array((self.at_once * d, n), on.X.dtype)
         self.counts = cuda.device_array((self.at_once, n), np.int32)
+        self.moved = zeros(k, on.X.dtype)
 
     def means(self) -> None:
         """Queue what makes the centres means; those of empty clusters stay."""
@@ -71,16 +78,42 @@ class ClusterTrees:
         for first in range(0, k, self.at_once):
             clusters = min(self.at_once, k - first)
             _spread[(on.blocks, clusters), on.block](on.X, on.labels, first, self.sums, self.counts)
-            self._fold(clusters)
-            divide[ceil_div(clusters, on.block), on.block](
-                self.sums, self.counts, first, clusters, on.centers
-            )
+            self._fold(first, clusters)
 
-    def _fold(self, clusters: int) -> None:
-        rows, m = clusters * (self.on.X.shape[1] + 1), self.on.X.shape[0]
+    def _fold(self, first: int, clusters: int) -> None:
+        on, m = self.on, len(self.on.labels)
+        while True:
+            grid: Any = max(1, ceil_div(m // 2, on.block)), clusters
+            _fold[grid, on.block](self.sums, self.counts, m, first, on.centers, self.moved)
+            if m <= 2:
+                return
+            m = ceil_div(m, 2)
+
+
+class LargestTree:
+    """The largest of some numbers.
+
+    Parameters
+    ----------
+    numbers : device array of shape (m,)
+    block : int
+
+    Attributes
+    ----------
+    largest : device array of shape (1,)
+    """
+
+    def __init__(self, numbers: Any, block: int) -> None:
+        self.numbers, self.block = numbers, block
+        self.folded = cuda.device_array(len(numbers), numbers.dtype)
+        self.largest = self.folded[:1]
+
+    def find(self) -> None:
+        """Queue what finds the largest."""
+        self.folded.copy_to_device(self.numbers)
+        m = len(self.folded)
         while m > 1:
-            grid: Any = ceil_div(m // 2, self.on.block), rows
-            _fold[grid, self.on.block](self.sums, self.counts, clusters, m)
+            _fold_largest[ceil_div(m // 2, self.block), self.block](self.folded, m)
             m = ceil_div(m, 2)
 
 
@@ -105,19 +138,36 @@ def _spread(X, labels, first, sums, counts):
 
 
 @cuda.jit
-def _fold(sums, counts, clusters, m):
-    """Fold the first m numbers of the rows of some clusters, their counts and then their sums."""
-    i, r = cuda.grid(1), cuda.blockIdx.y
+def _fold(sums, counts, m, first, centers, moved):
+    """Fold the first m numbers of the rows of some clusters; the last fold makes the centres."""
+    i, c = cuda.grid(1), cuda.blockIdx.y
+    d = centers.shape[1]
     if i < m // 2:
-        if r < clusters:
-            counts[r, i] += counts[r, m - 1 - i]
-        else:
-            sums[r - clusters, i] += sums[r - clusters, m - 1 - i]
+        counts[c, i] += counts[c, m - 1 - i]
+        for f in range(d):
+            sums[c * d + f, i] += sums[c * d + f, m - 1 - i]
+    if i == 0 and m <= 2:
+        step = sums.dtype.type(0)
+        if counts[c, 0] > 0:
+            for f in range(d):
+                mean = sums[c * d + f, 0] / counts[c, 0]
+                difference = mean - centers[first + c, f]
+                step += difference * difference
+                centers[first + c, f] = mean
+        moved[first + c] = sqrt(step)
+
+
+@cuda.jit
+def _fold_largest(numbers, m):
+    """Fold the first m numbers."""
+    i = cuda.grid(1)
+    if i < m // 2:
+        numbers[i] = max(numbers[i], numbers[m - 1 - i])
 
 
 @cuda.jit
 def divide(sums, counts, first, clusters, centers):
-    """Make the roots centres, a thread a cluster."""
+    """Make sums and counts in column 0 centres, a thread a cluster."""
     c = cuda.grid(1)
     d = centers.shape[1]
     if c < clusters and counts[c, 0] > 0:
