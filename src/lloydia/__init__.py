@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lloydia.imports import load
+from lloydia import imports
 
 if TYPE_CHECKING:
     from lloydia.batched import k_means_batched
     from lloydia.data.chunks import chunks
+    from lloydia.data.models import load, save
     from lloydia.functions import assign, k_means, kmeans_plusplus
     from lloydia.kmeans import KMeans
     from lloydia.minibatch import MiniBatchKMeans
@@ -22,6 +23,8 @@ __all__ = [
     "k_means",
     "k_means_batched",
     "kmeans_plusplus",
+    "load",
+    "save",
 ]
 
 __version__ = "0.1.0"
@@ -34,6 +37,8 @@ _HOME = {
     "k_means": "lloydia.functions",
     "k_means_batched": "lloydia.batched",
     "kmeans_plusplus": "lloydia.functions",
+    "load": "lloydia.data.models",
+    "save": "lloydia.data.models",
 }
 _PARTS = ("callbacks", "images", "metrics", "stopping")
 
@@ -41,9 +46,9 @@ _PARTS = ("callbacks", "images", "metrics", "stopping")
 def __getattr__(name: str) -> Any:
     """Import a name or a part where it is first used: scikit-learn takes most of a second."""
     if name in _HOME:
-        return getattr(load(_HOME[name]), name)
+        return getattr(imports.load(_HOME[name]), name)
     if name in _PARTS:
-        return load(f"{__name__}.{name}")
+        return imports.load(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

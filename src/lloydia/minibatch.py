@@ -94,8 +94,8 @@ class MiniBatchKMeans(BaseKMeans):
 
     Notes
     -----
-    There are no checkpoints: pickled between two batches, :meth:`partial_fit` goes on from there,
-    to the same bits.
+    There are no checkpoints: saved (:func:`lloydia.save`) or pickled between two batches,
+    :meth:`partial_fit` goes on from there, to the same bits.
 
     D. Sculley, Web-scale k-means clustering, *WWW* 2010.
 

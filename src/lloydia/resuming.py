@@ -35,6 +35,7 @@ __all__ = [
     "Snapshot",
     "estimator_parameters",
     "known_by",
+    "stored",
     "stored_array",
     "stored_parameters",
 ]
@@ -150,10 +151,17 @@ def stored_parameters(estimator: Any, init: Any) -> dict[str, Any]:
     parameters = {**estimator.get_params(deep=False), "init": init}
     # A connection is made anew.
     parameters.pop("client", None)
-    return {name: _stored(name, value) for name, value in parameters.items()}
+    return {name: stored(name, value) for name, value in parameters.items()}
 
 
-def _stored(name: str, value: Any) -> Any:
+def stored(name: str, value: Any) -> Any:
+    """Return the number, the text or the None that stands for a parameter in a file.
+
+    Raises
+    ------
+    ValueError
+        A file without pickle cannot hold it.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):

@@ -54,6 +54,11 @@ def option(name: str, value: object = None) -> str:
     return f"{spelled} {text!r}"
 
 
+def either(python: str, command_line: str) -> str:
+    """Return what is right in the place where the message is printed."""
+    return command_line if _command_line else python
+
+
 def printable(text: str) -> str:
     r"""Return a text with characters that cannot be printed as escapes, such as ``\n``.
 

@@ -3,9 +3,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lloydia import KMeans
+import lloydia
+from lloydia import KMeans, MiniBatchKMeans
+from lloydia.stopping import Labels
 
 
 def test_predict_repeats_the_labels_of_the_fit(run, blobs):
@@ -92,15 +95,54 @@ def test_a_device_that_is_not_there_is_one_sentence(run, blobs):
 
 
 @pytest.mark.parametrize(
-    ("name", "part"),
-    [("inertia", np.array(np.nan)), ("n_iter", np.array(-3)), ("version", np.array(1.0))],
+    ("name", "value"),
+    [("fitted", {"inertia_": None}), ("fitted", {"n_iter_": -3}), ("version", 1.0)],
 )
-def test_a_forged_model_is_one_sentence(run, blobs, folder, name, part):
+def test_a_forged_model_is_one_sentence(run, blobs, folder, name, value):
     run("fit", "blobs.csv", "-k", 3, "--model", "m.npz")
     with np.load("m.npz") as archive:
-        parts = {**archive, name: part}
-    np.savez("forged.npz", **parts)
+        parts = dict(archive)
+    header = {**json.loads(str(parts["header"])), name: value}
+    np.savez("forged.npz", **{**parts, "header": np.array(json.dumps(header))})
     ran = run("predict", "forged.npz", "blobs.csv", "--labels", "l.csv")
     assert (ran.status, ran.out) == (2, "")
     assert "forged.npz is a damaged model; write it again." in ran.err
     assert not (folder / "l.csv").exists()
+
+
+def test_what_the_command_line_writes_opens_in_python(run, blobs):
+    options = ("--seed", 3, "--stop", "labels:0.01", "--algorithm", "elkan")
+    assert run("fit", "blobs.csv", "-k", 3, "--model", "m.npz", *options).status == 0
+    model = lloydia.load("m.npz")
+    frame = pd.DataFrame(blobs, columns=["a", "b", "c"])
+    again = KMeans(3, random_state=3, stop=Labels(0.01), algorithm="elkan", n_init="auto")
+    assert model.get_params() == again.get_params()
+    again.fit(frame)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert model.cluster_centers_.tobytes() == again.cluster_centers_.tobytes()
+    assert np.array_equal(model.predict(frame), again.labels_)
+    assert (model.inertia_, model.n_iter_) == (again.inertia_, again.n_iter_)
+
+
+@pytest.mark.parametrize("kind", [KMeans, MiniBatchKMeans])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_python_saves_works_on_the_command_line(run, blobs, kind, named):
+    frame = pd.DataFrame(blobs[:, ::-1], columns=["c", "b", "a"])
+    model = kind(3, random_state=0, device="cpu").fit(frame if named else blobs)
+    lloydia.save(model, "m.npz")
+    ran = run("predict", "m.npz", "blobs.csv")
+    assert (ran.status, ran.err) == (0, "")
+    assert [int(line) for line in ran.out.splitlines()] == model.labels_.tolist()
+    ran = run("fit", "blobs.csv", "-k", 3, "--init", "m.npz", "--labels", "l.npy")
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_a_model_by_blocks(run, blobs, folder):
+    np.save("blobs.npy", blobs)
+    pd.DataFrame(blobs, columns=["a", "b", "c"]).to_parquet("blobs.parquet")
+    run("fit", "blobs.parquet", "-k", 3, "--memory", "2GB", "--model", "m.npz")
+    model = lloydia.load("m.npz")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    ran = run("predict", "m.npz", "blobs.parquet", "--memory", "2GB", "--labels", "l.npy")
+    assert (ran.status, "names" in ran.err) == (0, False)
+    assert np.array_equal(np.load("l.npy"), KMeans(3, random_state=0).fit(blobs).labels_)

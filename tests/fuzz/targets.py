@@ -20,7 +20,7 @@ from lloydia.data.chunks import chunks
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.labels import read_labels
-from lloydia.data.models import load_model
+from lloydia.data.models import load
 from lloydia.images import quantize
 from lloydia.images.files import read as read_picture
 from lloydia.images.indexed import read_animation
@@ -107,13 +107,14 @@ def check_labels(path: Path) -> None:
 
 def check_model(path: Path) -> None:
     """Read a model and let it predict."""
-    model = load_model(path)
-    assert np.isfinite(model.centers).all()
-    k, d = model.centers.shape
+    model = load(path).set_params(device="cpu", n_threads=1)
+    centers = model.cluster_centers_
+    assert np.isfinite(centers).all()
+    k, d = centers.shape
     if k * d > FEW:
         return
     try:
-        labels = model.estimator().predict(np.zeros((3, d), model.centers.dtype))
+        labels = model.predict(np.zeros((3, d), centers.dtype))
     except ValueError as error:
         if "overflow" not in str(error):
             raise

@@ -37,7 +37,11 @@ class Outputs:
     centers: Annotated[
         Path | None, FILE, Parameter(help="The centres: .npy, .csv, .tsv, .txt, .parquet.")
     ] = None
-    model: Annotated[Path | None, FILE, Parameter(help="A model for lloydia predict: .npz.")] = None
+    model: Annotated[
+        Path | None,
+        FILE,
+        Parameter(help="A model for lloydia predict, and for lloydia.load in Python: .npz."),
+    ] = None
     plot: Annotated[
         Path | None,
         FILE,
@@ -67,7 +71,10 @@ class Outputs:
 
     def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
         """Write all files under temporary names; they are renamed when `renames` closes."""
+        import numpy as np
+
         from lloydia.data.chunks.writing import put_blocks
+        from lloydia.data.models import write_model
         from lloydia.data.outputs import write_table, writing
 
         features = table.names or tuple(f"x{j + 1}" for j in range(table.X.shape[1]))
@@ -81,8 +88,12 @@ class Outputs:
             with writing(self.centers, renames) as to:
                 write_table(to, fitted.cluster_centers_, features, _suffix(self.centers))
         if self.model:
+            # They belong to the machine of this command, not to the model.
+            fitted.set_params(device="auto", n_threads=None)
+            if table.names:
+                fitted.feature_names_in_ = np.array(table.names, dtype=object)
             with writing(self.model, renames) as to:
-                _save_model(to, fitted, table)
+                write_model(fitted, to)
         if self.plot:
             from lloydia.plots import clusters, save
 
@@ -94,14 +105,6 @@ class Outputs:
 
 def _suffix(path: Path) -> str:
     return path.suffix.lower()
-
-
-def _save_model(to: Path, fitted: KMeans, table: Table) -> None:
-    from lloydia import __version__
-    from lloydia.data.models import Model, save_model
-
-    centers, n_iter, inertia = fitted.cluster_centers_, fitted.n_iter_, fitted.inertia_
-    save_model(Model(centers, int(n_iter), float(inertia), __version__, table.names), to)
 
 
 def fit(

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[str, Parameter(help="A model that lloydia fit --model wrote.")],
+    model: Annotated[
+        str, Parameter(help="A model that lloydia fit --model, or lloydia.save, wrote.")
+    ],
     data: TableOrFolder,
     /,
     *,
@@ -51,22 +53,23 @@ def predict(
     Example: lloydia predict iris.npz new.csv --labels labels.csv
     """
     from lloydia.data.files import check_squares
-    from lloydia.data.models import load_model
+    from lloydia.data.models import load
     from lloydia.data.outputs import TABLES, check_output, write_table, writing
 
     if labels is not None:
         check_output(labels, TABLES, others=[Path(model), Path(data)])
-    fitted = load_model(model)
-    k, d = fitted.centers.shape
-    dtype = str(fitted.centers.dtype)
+    estimator = load(model).set_params(device=device, n_threads=None)
+    # Columns are matched by name here; the rows themselves have no names.
+    names = tuple(vars(estimator).pop("feature_names_in_", ())) or None
+    k, d = estimator.cluster_centers_.shape
+    dtype = str(estimator.cluster_centers_.dtype)
     blocks = by_blocks(data, memory)
     if blocks:
-        source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=fitted.names)
+        source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=names)
     else:
-        table = reading.table(data, dtype=dtype, names=fitted.names, sparse=True)
+        table = reading.table(data, dtype=dtype, names=names, sparse=True)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
-    estimator = fitted.estimator().set_params(device=device)
     if blocks:
         _predict_blocks(estimator, source, labels, json)
         return

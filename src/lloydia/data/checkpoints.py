@@ -16,21 +16,25 @@ from numpy.typing import NDArray
 from lloydia import __version__
 from lloydia.algorithms import ALGORITHMS
 from lloydia.data.columns import DataError
-from lloydia.data.fields import check, is_real, is_whole, sound_centers, sound_costs
+from lloydia.data.fields import (
+    check,
+    is_real,
+    is_whole,
+    sound_centers,
+    sound_costs,
+    sound_state,
+)
 from lloydia.data.formats.numpy_files import DAMAGE, load_numpy
 from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
 from lloydia.loop import CALLBACK, LIMIT, Halt, Result
 from lloydia.parameters import check_parameters
-from lloydia.resuming import GENERATOR, MT, Snapshot, State, stored_array
+from lloydia.resuming import GENERATOR, Snapshot, stored_array
 from lloydia.stopping import parse
 
 __all__ = ["FORMAT", "load_snapshot", "save_snapshot"]
 
 FORMAT = "lloydia checkpoint 2"
-
-# Words of the state of a generator; its position among them is at most as many.
-KEYS = 624
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
@@ -119,7 +123,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> Snapshot:
         A part is missing, or of another type, or out of range.
     """
     parameters, data = dict(header["parameters"]), dict(header["data"])
-    state = _state(header["random_state"], arrays.pop("keys"))
+    state = sound_state(header["random_state"], arrays.pop("keys"))
     _check_data(data)
     dtype, d = np.dtype(data["dtype"]), data["shape"][1]
     init = arrays.pop("init", None)
@@ -147,15 +151,6 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> Snapshot:
     _check_runs(results, halts, _most_runs(parameters, init))
     check(arrays.keys() == {"header"})
     return Snapshot(parameters, data, results, halts, state, init)
-
-
-def _state(given: list[Any], keys: NDArray) -> State:
-    """Return the state of a generator, all of it in range: NumPy itself reads beyond its keys."""
-    kind, position, has_gauss, gauss = given
-    check(kind == MT and keys.dtype == np.uint32 and keys.shape == (KEYS,))
-    check(is_whole(position, 0, KEYS) and is_whole(has_gauss, 0, 1) and is_real(gauss))
-    check(has_gauss == 1 or gauss == 0.0)
-    return kind, keys, position, has_gauss, gauss
 
 
 def _check_data(data: dict[str, Any]) -> None:

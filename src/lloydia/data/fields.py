@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check", "is_real", "is_text", "is_whole", "sound_centers", "sound_costs"]
+from lloydia.resuming import MT, State
+
+__all__ = [
+    "check",
+    "is_real",
+    "is_text",
+    "is_whole",
+    "sound_centers",
+    "sound_costs",
+    "sound_state",
+]
+
+# Words of the state of a generator; its position among them is at most as many.
+WORDS = 624
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -61,3 +74,18 @@ def sound_costs(costs: NDArray, most: int) -> list[float]:
     check(costs.dtype == np.float64 and costs.ndim == 1 and len(costs) <= most)
     check(bool((np.isfinite(costs) & (costs >= 0)).all()))
     return costs.tolist()
+
+
+def sound_state(given: list[Any], words: NDArray) -> State:
+    """Return the state of a generator, all of it in range: NumPy itself reads beyond its words.
+
+    Raises
+    ------
+    ValueError
+        A part of it is of another type, or out of range.
+    """
+    kind, position, has_gauss, gauss = given
+    check(kind == MT and words.dtype == np.uint32 and words.shape == (WORDS,))
+    check(is_whole(position, 0, WORDS) and is_whole(has_gauss, 0, 1) and is_real(gauss))
+    check(has_gauss == 1 or gauss == 0.0)
+    return kind, words, position, has_gauss, gauss

@@ -1,0 +1,119 @@
+"""What a file keeps of a fitted estimator, and what each part of it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.algorithms import ALGORITHMS
+from lloydia.data.fields import check, is_real, is_whole
+from lloydia.imports import load
+from lloydia.parameters import check_mini_batches, check_parameters
+
+__all__ = ["ESTIMATORS", "FORMAT", "OUTPUTS", "Estimator", "sound_array", "sound_fact"]
+
+# A later format has a higher number; the first one was called "lloydia k-means 1".
+FORMAT = "lloydia model 2"
+
+# What set_output may have chosen for transform.
+OUTPUTS = (None, "default", "pandas", "polars")
+
+
+def _is_count(value: Any) -> bool:
+    return is_whole(value, 0)
+
+
+# The numbers and texts among the fitted attributes: what each is converted to, and what it may be.
+FACTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
+    "inertia_": (float, lambda value: is_real(value) and value >= 0),
+    "n_iter_": (int, _is_count),
+    "converged_": (bool, lambda value: type(value) is bool),
+    "n_distances_": (int, _is_count),
+    "n_rechecked_": (int, _is_count),
+    "algorithm_": (str, lambda value: type(value) is str and value in ALGORITHMS),
+    "device_": (str, lambda value: type(value) is str),
+    "n_steps_": (int, lambda value: is_whole(value, 1)),
+    "_init_size": (int, lambda value: is_whole(value, 1)),
+    "_n_init": (int, lambda value: is_whole(value, 1)),
+    "_since": (int, _is_count),
+}
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A class that a file may be of.
+
+    Attributes
+    ----------
+    module, name : str
+    facts : tuple of str
+        Of `FACTS`, those that a fitted one may have.
+    arrays : tuple of str
+        Arrays that a fitted one may have besides the centres.
+    check : callable
+        Raises ValueError for an instance whose parameters are out of range.
+    """
+
+    module: str
+    name: str
+    facts: tuple[str, ...]
+    arrays: tuple[str, ...]
+    check: Callable[[Any], None]
+
+    @property
+    def type(self) -> type:
+        """The class."""
+        return getattr(load(self.module), self.name)
+
+
+_KMEANS = (
+    ("inertia_", "n_iter_", "converged_", "n_distances_", "n_rechecked_", "algorithm_", "device_"),
+    ("inertia_history_",),
+    check_parameters,
+)
+_STEPS = ("n_steps_", "_init_size", "_n_init", "_since")
+
+# By the names that files have for them.
+ESTIMATORS = {
+    "KMeans": Estimator("lloydia.kmeans", "KMeans", *_KMEANS),
+    "MiniBatchKMeans": Estimator(
+        "lloydia.minibatch",
+        "MiniBatchKMeans",
+        ("inertia_", "n_iter_", "device_", *_STEPS),
+        ("counts_",),
+        check_mini_batches,
+    ),
+    "dask.KMeans": Estimator("lloydia.dask", "KMeans", *_KMEANS),
+}
+
+
+def sound_fact(name: str, value: Any) -> Any:
+    """Return a number or a text as it is.
+
+    Raises
+    ------
+    ValueError
+        It is out of range, or of another type.
+    """
+    check(FACTS[name][1](value))
+    return value
+
+
+def sound_array(name: str, values: NDArray, k: int) -> Any:
+    """Return an array as the attribute of this name has it; k is the number of centres.
+
+    Raises
+    ------
+    ValueError
+        It has another shape or type, or a value that is not finite, or negative.
+    """
+    check(values.dtype == np.float64 and values.ndim == 1)
+    check(bool((np.isfinite(values) & (values >= 0)).all()))
+    if name == "counts_":
+        check(len(values) == k)
+        return values
+    return values.tolist()

@@ -1,0 +1,226 @@
+"""Writing a fitted estimator to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from lloydia import __version__
+from lloydia.data.centers import dense, in_order_of
+from lloydia.data.models.contents import (
+    ESTIMATORS,
+    FACTS,
+    FORMAT,
+    Estimator,
+    sound_array,
+    sound_fact,
+)
+from lloydia.data.outputs import check_output, writing
+from lloydia.resuming import GENERATOR, stored
+
+__all__ = ["save", "write_model"]
+
+# What a parameter that a file cannot hold may be set to; others may be None.
+INSTEAD = {"init": "k-means++"}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted estimator in a file that any machine loads, without pickle.
+
+    It is the file that ``lloydia fit --model`` writes, and ``lloydia predict`` reads.  Equal fits
+    give equal files.
+
+    Parameters
+    ----------
+    model : KMeans, MiniBatchKMeans or lloydia.dask.KMeans
+        Fitted.
+    path : str or Path
+        Its name ends in .npz.  The file appears when it is whole; one that is there already is
+        replaced.
+
+    Raises
+    ------
+    TypeError
+        `model` is something else, such as a pipeline, or `path` is no path.
+    NotFittedError
+        `model` is not fitted.
+    ValueError
+        The name does not end in .npz, or there is no such folder; or a parameter or an attribute
+        cannot be kept, and the error names it.
+    OSError
+        The file cannot be written.
+
+    See Also
+    --------
+    load : The estimator of such a file.
+
+    Notes
+    -----
+    The file keeps
+
+    - all parameters, also arrays for `init`, and the state of a generator for `random_state`;
+    - the fitted attributes, bit by bit; arrays on a GPU come back as NumPy arrays;
+    - ``feature_names_in_``, and what ``set_output`` chose;
+    - of :class:`lloydia.MiniBatchKMeans` all that :meth:`~lloydia.MiniBatchKMeans.partial_fit`
+      needs to go on, with the result of the estimator that was saved.
+
+    It does not keep
+
+    - ``labels_``: one number for each row of the data makes a file large, and says something about
+      each row.  ``predict(X)`` gives the same labels;
+    - ``seconds_seeding_``, a time;
+    - callbacks, and the client of :class:`lloydia.dask.KMeans`: set them again.
+
+    A file cannot hold a callable `init`, or a stop rule of your own.  The fitted centres do not
+    depend on them any more, so ``model.set_params(init="k-means++", stop=None)`` lets you save the
+    model.
+
+    :func:`lloydia.k_means` and :func:`lloydia.k_means_batched` return arrays, which
+    :func:`numpy.savez` saves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import lloydia
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> model = lloydia.KMeans(n_clusters=2, random_state=0).fit(X)
+    >>> path = Path(tempfile.mkdtemp(), "model.npz")
+    >>> lloydia.save(model, path)
+    >>> lloydia.load(path).predict([[0, 0], [12, 3]])
+    array([1, 0], dtype=int32)
+    """
+    parts = _parts(model)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"save writes to a path, and was given a {type(path).__name__}: give the name of a "
+            ".npz file."
+        )
+    target = Path(path)
+    check_output(target, (".npz",))
+    with ExitStack() as renames, writing(target, renames) as to:
+        _write(parts, to)
+
+
+def write_model(model: Any, to: Path) -> None:
+    """Write a fitted estimator to a file, as :func:`save` does, under a name of any kind.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        As :func:`save`.
+    """
+    _write(_parts(model), to)
+
+
+def _write(parts: dict[str, NDArray], to: Path) -> None:
+    with to.open("wb") as stream:
+        np.savez(stream, **parts)  # type: ignore[arg-type]
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _parts(model: Any) -> dict[str, NDArray]:
+    """Return the arrays of the file."""
+    kind, estimator = _kind_of(model)
+    check_is_fitted(model)
+    estimator.check(model)
+    names = getattr(model, "feature_names_in_", None)
+    arrays = {"cluster_centers_": model._fitted_centers()}
+    if names is not None and len(names) != arrays["cluster_centers_"].shape[1]:
+        raise ValueError(_refusal("feature_names_in_", names))
+    for name in estimator.arrays:
+        if name in vars(model):
+            arrays[name] = _array(name, vars(model)[name], len(arrays["cluster_centers_"]))
+    parameters = model.get_params(deep=False)
+    parameters.pop("client", None)
+    init = parameters["init"]
+    if not isinstance(init, str) and not callable(init):
+        parameters["init"] = arrays["init"] = _start(init, names)
+    header = {
+        "format": FORMAT,
+        "version": __version__,
+        "estimator": kind,
+        "parameters": {name: _parameter(name, value) for name, value in parameters.items()},
+        "fitted": {
+            name: _fact(name, vars(model)[name]) for name in estimator.facts if name in vars(model)
+        },
+        "feature_names": None if names is None else [str(name) for name in names],
+        "transform_output": getattr(model, "_sklearn_output_config", {}).get("transform"),
+        "generators": _generators(model, arrays),
+    }
+    return {"header": np.array(json.dumps(header)), **arrays}
+
+
+def _kind_of(model: Any) -> tuple[str, Estimator]:
+    """Return what files call the class of an estimator, and the class."""
+    found = type(model)
+    for kind, estimator in ESTIMATORS.items():
+        if (found.__module__, found.__qualname__) == (estimator.module, estimator.name):
+            return kind, estimator
+    raise TypeError(
+        f"save takes a KMeans or a MiniBatchKMeans of Lloydia, and was given a "
+        f"{found.__module__}.{found.__qualname__}: pickle or joblib keeps other objects."
+    )
+
+
+def _parameter(name: str, value: Any) -> Any:
+    try:
+        return stored(name, value)
+    except ValueError:
+        raise ValueError(
+            f"A model file cannot hold {name}={value!r:.80}: call "
+            f"set_params({name}={INSTEAD.get(name)!r}) first; the fitted centres stay as they are."
+        ) from None
+
+
+def _start(init: Any, names: NDArray | None) -> NDArray:
+    """Return starting centres as an array, in the order of the features of the fit."""
+    table, own = dense("init", init)
+    table = in_order_of(None if names is None else list(names), "init", table, own)
+    dtype = np.float32 if table.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(table, dtype=dtype)
+
+
+def _fact(name: str, value: Any) -> Any:
+    try:
+        return sound_fact(name, FACTS[name][0](value))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(_refusal(name, value)) from None
+
+
+def _array(name: str, values: Any, k: int) -> NDArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+        sound_array(name, array, k)
+    except (TypeError, ValueError):
+        raise ValueError(_refusal(name, values)) from None
+    return array
+
+
+def _refusal(name: str, value: Any) -> str:
+    return f"A model file cannot hold {name}={value!r:.80}: no fit sets it so; fit anew."
+
+
+def _generators(model: Any, arrays: dict[str, NDArray]) -> dict[str, Any]:
+    """Return the states of the generators that the estimator draws from; add their words."""
+    found: dict[str, Any] = {}
+    own, given = vars(model).get("_random_state"), model.random_state
+    for name, generator in (("random_state", given), ("_random_state", own)):
+        if not isinstance(generator, RandomState):
+            continue
+        if name == "_random_state" and generator is given:
+            found[name] = GENERATOR
+            continue
+        state: Any = generator.get_state()
+        found[name], arrays[f"words_of_{name}"] = [state[0], *state[2:]], state[1]
+    return found
