@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.interpreter, pytest.mark.usefixtures("swift")]
 
 RUNGS = [name for name in ladder.names() if ladder.where(name) == "cuda"]
 KERNELS = [name for name in RUNGS if name != "r31_engine_cuda"]
-STAGED = ["r14_shared_centers", "r15_all_on_gpu", "r21_chunked_hamerly"]
+STAGED = ["r14_shared_centers", "r15_all_on_gpu", "r22_masked_trees", "r21_chunked_hamerly"]
 CHUNKED = ["r19_chunked_lloyd", "r20_chunked_elkan", "r21_chunked_hamerly"]
 CLOSE = {np.float64: 1e-12, np.float32: 1e-5}
 
@@ -47,8 +47,9 @@ def normal(n, d, k, dtype=np.float64):
     return X, X[:k].copy()
 
 
-def test_all_are_there():
-    assert [int(name[1:3]) for name in RUNGS] == [*range(10, 24), 31]
+def test_no_two_have_one_number():
+    assert len({name[:3] for name in ladder.names()}) == len(ladder.names())
+    assert set(RUNGS) == {name for name in ladder.names() if ladder.where(name) == "cuda"}
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -83,12 +84,15 @@ def test_one_point_of_one_feature(name):
     assert found.n_iter == 2
 
 
+# Those that compare labels or centres on the host, and on the GPU by atomics or a tree.
+RULED = ["r10_naive", "r11_distance_matrix", "r12_atomics", "r16_tree_lloyd"]
+RULED += ["r50_counted_changes", "r51_reduced_moves"]
 # A; B; C; and two at once.  Rungs that count changes on the host, by atomics and by a tree.
 RULES = [Inertia(drop=2.0), Labels(fraction=0.2), Centers(atol=0.2), Inertia(1.0) | Centers(0.1)]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("name", ["r10_naive", "r12_atomics", "r16_tree_lloyd"])
+@pytest.mark.parametrize("name", RULED)
 def test_stop_rules(name, rule):
     X, centers = normal(45, 2, 3)
     wanted = r00_reference.fit(X, centers, rule=rule, max_iter=20)
@@ -187,6 +191,14 @@ def test_the_first_bound_that_fails_ends_the_loop(name):
     assert after[1].tolist() == [4.0, 1.0, 0.5, 4.0]
 
 
+@pytest.mark.parametrize("most", [4, 16, 1024])
+def test_masked_trees_with_more_rows_or_clusters_than_a_block_has_threads(most, monkeypatch):
+    X, centers = normal(130, 3, 5)
+    monkeypatch.setattr("lloydia.ladder.r22_masked_trees.THREADS", most)
+    found = climb("r22_masked_trees", X, centers, None, 2, block=32)
+    same(found, r00_reference.fit(X, centers, rule=None, max_iter=2))
+
+
 def test_more_clusters_than_the_array_of_trees_holds(monkeypatch):
     X, centers = normal(40, 2, 5)
     monkeypatch.setattr("lloydia.ladder.trees.MOST_BYTES", 40 * 20 * 2)  # two clusters
@@ -206,7 +218,7 @@ def test_phases_add_up(name):
 def test_kernels_are_timed_apart_where_that_is_asked():
     X, centers = normal(64, 2, 3)
     found = climb("r11_distance_matrix", X, centers, None, 2, block=32, by_kernel=True)
-    assert list(found.phases) == ["distances", "minimum", "sums", "divide"]
+    assert list(found.phases) == ["distances", "minimum", "zero", "sums", "divide"]
     if gpu():  # The simulator's events tell no time.
         assert 0 < sum(found.phases.values()) <= found.seconds * 1.1
 
@@ -252,8 +264,10 @@ def test_no_numba_cuda(monkeypatch):
     monkeypatch.setattr(ladder, "device", device)
     monkeypatch.delitem(sys.modules, "lloydia.ladder.device")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    from lloydia.ladder.device import Placed
+
     with pytest.raises(ImportError, match=r"pip install numba-cuda"):
-        import lloydia.ladder.device  # noqa: F401
+        Placed(np.zeros((2, 2)), np.zeros((1, 2)), 32)
 
 
 def test_the_engine():

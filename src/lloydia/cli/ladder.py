@@ -40,6 +40,8 @@ def rungs(*, json: Json = False) -> None:
 
     Example: lloydia ladder list
     """
+    from lloydia.ladder.device import INSTALLED
+
     rows = _rungs()
     if json:
         print_json({"rungs": rows})
@@ -48,6 +50,8 @@ def rungs(*, json: Json = False) -> None:
     for row in rows:
         told = [row[name].ljust(width) for name, width in zip(("rung", "systems", "where"), widths)]
         print("  ".join([*told, row["title"]]).rstrip())
+    if not INSTALLED:
+        print("Rungs on cuda, but for Lloydia's own, need pip install numba-cuda.", file=sys.stderr)
 
 
 @ladder.command
@@ -199,16 +203,10 @@ def _check_folder(out: Path) -> None:
 
 
 def _rungs() -> list[dict[str, str]]:
-    from lloydia import ladder
+    from lloydia.ladder import named, names
 
-    return [_told(name) for name in ladder.names()]
-
-
-def _told(name: str) -> dict[str, str]:
-    from lloydia.ladder import named
-
-    try:
-        about = named(name).ABOUT
-    except ImportError as error:
-        return {"rung": name, "systems": "", "where": "", "title": str(error)}
-    return {"rung": name, "systems": about.systems, "where": about.where, "title": about.title}
+    abouts = ((name, named(name).ABOUT) for name in names())
+    return [
+        {"rung": name, "systems": about.systems, "where": about.where, "title": about.title}
+        for name, about in abouts
+    ]

@@ -31,8 +31,9 @@ def names() -> list[str]:
 
 
 def where(name: str) -> Literal["cpu", "cuda"]:
-    """Return what a rung runs on, by its number: 10 to 29 and 31 are a GPU's."""
-    return "cuda" if 10 <= int(name[1:3]) < 30 or name[1:3] == "31" else "cpu"
+    """Return what a rung runs on."""
+    found: Literal["cpu", "cuda"] = named(name).ABOUT.where
+    return found
 
 
 def named(name: str) -> ModuleType:

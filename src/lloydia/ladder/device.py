@@ -20,14 +20,24 @@ from lloydia.imports import load
 from lloydia.ladder.rung import Outcome, Watch
 from lloydia.stopping import Rule
 
-if find_spec("numba_cuda") is None:
-    raise ImportError(
-        "The rungs on a GPU need numba-cuda: pip install numba-cuda, or take one of the CPU."
-    )
+MISSING = "The rungs on a GPU need numba-cuda: pip install numba-cuda, or take one of the CPU."
+INSTALLED = find_spec("numba_cuda") is not None
 
-cuda: Any = load("numba.cuda")
 
-if not hasattr(np, "row_stack"):
+class Missing:
+    """Stands for numba-cuda where it is not installed: rungs can be listed, but not run."""
+
+    def jit(self, *args: Any, **options: Any) -> Any:
+        """Leave a function as it is, as no kernel is ever launched."""
+        return args[0] if args and callable(args[0]) else lambda function: function
+
+    def __getattr__(self, name: str) -> Any:
+        raise ImportError(MISSING)
+
+
+cuda: Any = load("numba.cuda") if INSTALLED else Missing()
+
+if INSTALLED and not hasattr(np, "row_stack"):
     # NumPy 2.5 removed it, and numba-cuda up to 0.30.4 asks for it when it first compiles.
     vars(np)["row_stack"] = np.vstack
     try:
@@ -35,10 +45,23 @@ if not hasattr(np, "row_stack"):
     finally:
         del vars(np)["row_stack"]
 
-if load("numba").config.ENABLE_CUDASIM:
+SIMULATED = INSTALLED and "simulator" in load("numba.cuda.cudadrv").__name__
+if SIMULATED:
     load("lloydia.ladder.simulation").complete()
 
-__all__ = ["SHARED_BYTES", "Placed", "Stopwatch", "ceil_div", "cuda", "zeros"]
+# Options of a kernel that runs in blocks of up to 1024 threads: a thread of those has 64 registers.
+LARGE_BLOCKS = {} if SIMULATED else {"max_registers": 64}
+
+__all__ = [
+    "LARGE_BLOCKS",
+    "SHARED_BYTES",
+    "SIMULATED",
+    "Kernels",
+    "Placed",
+    "ceil_div",
+    "cuda",
+    "zeros",
+]
 
 # Shared memory that every block may have on any GPU.
 SHARED_BYTES = 48 * 1024
@@ -112,6 +135,7 @@ class Placed:
         max_iter: int,
         *,
         n_changed: Callable[[], int] | None = None,
+        move: Callable[[], float] | None = None,
         phases: Mapping[str, float] | None = None,
         figures: Mapping[str, float] | None = None,
     ) -> Outcome:
@@ -126,6 +150,9 @@ class Placed:
         n_changed : callable, optional
             Returns the number of labels that the last assignment changed, where the rung does not
             count in :attr:`changed`.
+        move : callable, optional
+            Returns the largest change of a coordinate of a centre, where the host does not compare
+            the centres.
         phases, figures : mapping, optional
             Of the outcome; `phases` may be filled until then.  Where there is a rule the host waits
             for every iteration, and the shortest and the longest are added to `figures`.
@@ -147,11 +174,13 @@ class Placed:
                 assign()
                 inertia = self.objective() if watch.needs_inertia else None
                 means()
-                move = None
-                if watch.needs_move:
+                moved = None
+                if watch.needs_move and move:
+                    moved = move()
+                elif watch.needs_move:
                     new = self.centers.copy_to_host()
-                    move, old = float(np.abs(new - old).max()), new
-                over = watch.over(0 if rule is None else asked(), move, inertia)
+                    moved, old = float(np.abs(new - old).max()), new
+                over = watch.over(asked() if watch.needs_changes else 0, moved, inertia)
                 loops.note()
         cuda.synchronize()
         seconds = time.perf_counter() - began
@@ -201,27 +230,57 @@ def _objective(X, centers, labels, total):
     cuda.atomic.add(total, 0, own)
 
 
-class Stopwatch:
-    """Tells the time of kernels apart, by events queued between them.
+class Kernels:
+    """Launches kernels by name, and times each of them if that is wanted.
 
-    Where the GPU is faster than the host queues, waiting counts to the kernel after it.
+    Kernels of a few microseconds end before the host has queued the next, so an event after one
+    would tell the time of the host.  A timed run therefore begins with a kernel that keeps the GPU
+    busy for `LEAD` seconds while the host queues the others, which then run without gaps.  That
+    holds for some hundred launches, and as long as the host waits for nothing in between.
+
+    Parameters
+    ----------
+    timed : bool
     """
 
-    def __init__(self) -> None:
+    LEAD = 0.1
+
+    def __init__(self, *, timed: bool) -> None:
+        self._timed = timed
         self._marks: list[tuple[str, Any]] = []
 
-    def mark(self, name: str) -> None:
-        """Queue an event at the end of what is called so; what ends with "" counts for nothing."""
-        event = cuda.event()
-        event.record()
-        self._marks.append((name, event))
+    def __call__(self, name: str, kernel: Any, grid: tuple, *args: Any) -> None:
+        """Launch a kernel: `grid` is what numba-cuda takes in brackets."""
+        if self._timed and not self._marks and not SIMULATED:
+            _occupy[1, 1](np.int64(self.LEAD * 1e9 / NAP))
+        self._mark("")
+        kernel[grid](*args)
+        self._mark(name)
+
+    def _mark(self, name: str) -> None:
+        """Queue an event at the end of what has this name; "" is for gaps."""
+        if self._timed:
+            event = cuda.event()
+            event.record()
+            self._marks.append((name, event))
 
     def seconds(self) -> dict[str, float]:
-        """Wait for all events, and return the time of each name."""
+        """Wait for the GPU, and return the time of each name; {} if nothing was timed."""
+        if not self._timed:
+            return {}
         cuda.synchronize()
-        names = dict.fromkeys(name for name, _ in self._marks if name)
-        result = dict.fromkeys(names, 0.0)
+        result = dict.fromkeys((name for name, _ in self._marks if name), 0.0)
         for (_, start), (name, end) in zip(self._marks, self._marks[1:]):
             if name:
                 result[name] += start.elapsed_time(end) / 1000
         return result
+
+
+NAP = 500_000  # nanoseconds; the hardware allows a million
+
+
+@cuda.jit
+def _occupy(naps):
+    """Do nothing for so many naps."""
+    for _ in range(naps):
+        cuda.nanosleep(np.uint32(NAP))

@@ -19,9 +19,11 @@ other loses digits as it grows: at 10 million pixels and 7 clusters, as in D, ce
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import Placed, ceil_div, cuda, zeros
+from lloydia.ladder.device import Kernels, Placed, ceil_div, cuda, zeros
 from lloydia.ladder.nearest import nearest, tally
 from lloydia.ladder.r11_distance_matrix import divide
 from lloydia.ladder.rung import About, Outcome
@@ -38,18 +40,22 @@ def fit(
     max_iter: int,
     threads: int = 1,
     block: int = 256,
+    by_kernel: bool = False,
 ) -> Outcome:
-    """Run Lloyd's method with sums by atomic additions."""
+    """Run Lloyd's method with sums by atomic additions; `by_kernel` times its two kernels."""
     on = Placed(X, centers, block, order="F")
+    run = Kernels(timed=by_kernel)
     sums, counts = zeros(centers.shape, "float64"), zeros(len(centers), "int32")
 
     def assign() -> None:
-        assign_and_add[on.blocks, block](on.X, on.centers, on.labels, on.changed, sums, counts)
+        todo = on.X, on.centers, on.labels, on.changed, sums, counts
+        run("assign and add", assign_and_add, (on.blocks, block), *todo)
 
     def means() -> None:
-        divide[ceil_div(len(centers), block), block](sums, counts, on.centers)
+        grid = ceil_div(len(centers), block), block
+        run("divide", divide, grid, sums, counts, on.centers)
 
-    return on.descend(assign, means, rule, max_iter)
+    return replace(on.descend(assign, means, rule, max_iter), phases=run.seconds())
 
 
 @cuda.jit

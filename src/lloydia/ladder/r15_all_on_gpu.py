@@ -18,9 +18,11 @@ D adds in float32.  Sums here are float64, for the reason that rung 12 gives.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import Placed, ceil_div, cuda, zeros
+from lloydia.ladder.device import LARGE_BLOCKS, Kernels, Placed, ceil_div, cuda, zeros
 from lloydia.ladder.r10_naive import relabel
 from lloydia.ladder.r11_distance_matrix import divide
 from lloydia.ladder.r12_atomics import add
@@ -45,25 +47,27 @@ def fit(
     max_iter: int,
     threads: int = 1,
     block: int = 256,
+    by_kernel: bool = False,
 ) -> Outcome:
-    """Run Lloyd's method with staged centres and sums by atomic additions."""
+    """Run Lloyd's method with staged centres and atomic sums; `by_kernel` times its two kernels."""
     on = Placed(X, centers, block, order="F")
+    run = Kernels(timed=by_kernel)
     sums, counts = zeros(centers.shape, "float64"), zeros(len(centers), "int32")
     held = capacity(centers)
     shared = held * centers[0].nbytes
 
     def assign() -> None:
-        assign_and_add[on.blocks, block, 0, shared](
-            on.X, on.centers, held, on.labels, on.changed, sums, counts
-        )
+        todo = on.X, on.centers, held, on.labels, on.changed, sums, counts
+        run("assign and add", assign_and_add, (on.blocks, block, 0, shared), *todo)
 
     def means() -> None:
-        divide[ceil_div(len(centers), block), block](sums, counts, on.centers)
+        grid = ceil_div(len(centers), block), block
+        run("divide", divide, grid, sums, counts, on.centers)
 
-    return on.descend(assign, means, rule, max_iter)
+    return replace(on.descend(assign, means, rule, max_iter), phases=run.seconds())
 
 
-@cuda.jit
+@cuda.jit(**LARGE_BLOCKS)
 def assign_and_add(X, centers, held, labels, changed, sums, counts):
     """Label every point and add it to its cluster, a thread a point."""
     staged = cuda.shared.array(0, X.dtype)

@@ -87,15 +87,16 @@ class Watch:
     ----------
     n_iter : int
         Iterations so far.
-    needs_move, needs_inertia : bool
-        What :meth:`over` must be told beside the changes.
+    needs_changes, needs_move, needs_inertia : bool
+        Which arguments of :meth:`over` the rule reads.
     """
 
     def __init__(self, rule: Rule | None, max_iter: int, n_samples: int) -> None:
         self.rule, self.max_iter, self.n_samples = rule, max_iter, n_samples
         self.n_iter = 0
-        self.needs_move = _needs_move(rule)
+        self.needs_move = _reads(rule, Centers)
         self.needs_inertia = rule is not None and rule.needs_inertia
+        self.needs_changes = _reads(rule, Labels)
         self.inertia: float | None = None
 
     def over(self, n_changed: int, move: float | None = None, inertia: float | None = None) -> bool:
@@ -120,7 +121,8 @@ class Watch:
         return self.n_iter >= self.max_iter or (self.rule is not None and self.rule(report))
 
 
-def _needs_move(rule: Rule | None) -> bool:
+def _reads(rule: Rule | None, kind: type[Rule]) -> bool:
+    """Return whether a rule is one of this kind, or has one in it."""
     if isinstance(rule, Either):
-        return _needs_move(rule.first) or _needs_move(rule.second)
-    return isinstance(rule, Centers)
+        return _reads(rule.first, kind) or _reads(rule.second, kind)
+    return isinstance(rule, kind)

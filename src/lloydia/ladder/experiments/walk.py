@@ -48,6 +48,10 @@ BEFORE = {  # which rung each one changes
     "r21_chunked_hamerly": "r18_tree_hamerly",
     "r22_masked_trees": "r15_all_on_gpu",
     "r23_unrolled": "r22_masked_trees",
+    "r50_counted_changes": "r11_distance_matrix",
+    "r51_reduced_moves": "r11_distance_matrix",
+    "r52_sorted_segments": "r22_masked_trees",
+    "r53_scanning_means": "r01_lloyd",
 }
 
 
