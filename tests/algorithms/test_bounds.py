@@ -87,6 +87,19 @@ def test_bounds_bound_the_true_distances(always_bounds, X, data):
             check_bounds(engine, X)
 
 
+@pytest.mark.parametrize("algorithm", ["hamerly", "exponion"])
+@pytest.mark.parametrize("scale", [5e-324, 1.56e-168, 1.0, 1e150])
+@pytest.mark.parametrize("n", [1, 3])
+def test_infinite_bounds_of_a_single_cluster_cause_no_warning(always_bounds, algorithm, scale, n):
+    X = scale * np.arange(1.0, n + 1)[:, None]
+    engine = choose("cpu", X, None, 1)
+    engine.start(X[:1], algorithm)
+    for _ in range(3):
+        engine.iterate(False)
+        assert engine.bounds.known
+    assert (engine.labels() == 0).all()
+
+
 def check_bounds(engine, X, rows=slice(None)):
     bounds = engine.bounds
     upper, lowers = bounds.now(engine.assigned)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from lloydia.exact.distance import relative_error
 
-__all__ = ["Geometry", "Padding", "outgrown"]
+__all__ = ["Padding", "outgrown"]
 
 # What brings data near 1 must itself be a number of X's type.
 LARGEST_UNIT = {np.dtype(np.float32): 100, np.dtype(np.float64): 1000}
@@ -96,30 +96,3 @@ class Padding:
     def lowered(self, value: NDArray | float) -> NDArray | float:
         """Return a lower bound from a computed value."""
         return np.maximum(value * (1.0 - self.relative) - self.absolute, 0.0)
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Where the centres are to each other, and how far they moved, in the unit of the bounds.
-
-    Attributes
-    ----------
-    moved : ndarray of shape (k,)
-        Upper bounds on the distances moved since the last assignment.
-    half_gaps : ndarray of shape (k, k)
-        Lower bounds on half the distances between centres.
-    half_nearest : ndarray of shape (k,)
-        Lower bounds on half the distance to the nearest other centre; infinite for k = 1.
-    """
-
-    moved: NDArray[np.float64]
-    half_gaps: NDArray[np.float64]
-    half_nearest: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, moved: NDArray, gap_squares: NDArray, padding: Padding) -> Geometry:
-        """Build it from bounds on the moves (k,), and the canonical D of pairs (k, k)."""
-        half = 0.5 * np.sqrt(gap_squares) * padding.unit
-        np.fill_diagonal(half, np.inf)
-        half = np.asarray(padding.lowered(half))
-        return cls(moved, half, half.min(axis=1))

@@ -80,7 +80,9 @@ class Hamerly:
         if self.known:
             few = slice(None, None, max(1, len(labels) // SAMPLE))
             upper, lower = self.now(labels, few)
-            self.sample = upper, lower - upper
+            # Where both are infinite nothing is known: NaN exceeds no movement.
+            with np.errstate(invalid="ignore"):
+                self.sample = upper, lower - upper
         u, slack = self.sample
         farthest = int(moved.argmax())
         others = np.full(len(moved), moved[farthest])

@@ -37,4 +37,6 @@ def half_nearest(engine: CPU) -> NDArray[np.float64]:
         lambda t, a, b: scan(EVERY, a, b, fresh[a:b], best[a:b], second[a:b]),
         engine.used.size / 40.0, k,
     )  # fmt: skip
-    return 0.5 * padding.lowered(np.sqrt(second) * padding.unit)
+    # A single centre has no other, and what the scan says instead may become infinite.
+    with np.errstate(over="ignore"):
+        return 0.5 * padding.lowered(np.sqrt(second) * padding.unit)
