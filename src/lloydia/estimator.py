@@ -39,6 +39,7 @@ from lloydia.imports import load
 from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import called, checked, fits
+from lloydia.spelling import either, option
 
 __all__ = ["BaseKMeans", "check_width", "warn_of_fewer"]
 
@@ -62,8 +63,9 @@ def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
     """
     if found < n_clusters:
         warnings.warn(
-            f"Number of distinct clusters ({found}) found smaller than n_clusters ({n_clusters}). "
-            "Possibly due to duplicate points in X.",
+            f"Number of distinct clusters ({found}) found smaller than "
+            f"{option('n_clusters')} ({n_clusters}). "
+            f"Possibly due to duplicate {either('points in X', 'rows')}.",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )

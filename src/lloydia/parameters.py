@@ -17,6 +17,7 @@ from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.generator import is_seed
+from lloydia.spelling import meant
 from lloydia.stopping import Rule
 
 __all__ = [
@@ -170,8 +171,24 @@ def is_name(init: Any) -> bool:
     return not (on_gpu(init) or isinstance(init, list | tuple)) and np.ndim(init) == 0
 
 
+# Other names of the same thing in this field: scikit-learn's of old, cuML's, Forgy's.
+SAME = {
+    "full": "lloyd",
+    "kmeans": "k-means++",
+    "k-means": "k-means++",
+    "kmeanspp": "k-means++",
+    "scalable-k-means++": "k-means||",
+    "scalable-kmeans++": "k-means||",
+    "forgy": "random",
+    "maximin": "farthest",
+    "raise": "error",
+}
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str], alternative: str = "") -> None:
-    """Refuse what is not one of the names."""
+    """Refuse what is not one of the names, and say which one may be meant."""
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
-        raise InvalidParameterError(f"{name}={value!r} must be one of {known}{alternative}.")
+        raise InvalidParameterError(
+            f"{name}={value!r} must be one of {known}{alternative}{meant(value, choices, SAME)}"
+        )

@@ -1,13 +1,18 @@
-"""How messages are spelled: names of options, and characters that cannot be printed."""
+"""How messages are spelled: options, near names, and characters that cannot be printed."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 # Parameters whose options have other names; an underscore becomes a hyphen.
-OPTIONS = {"n_clusters": "-k", "random_state": "--seed", "n_threads": "--threads"}
+OPTIONS = {"k": "-k", "n_clusters": "-k", "random_state": "--seed", "n_threads": "--threads"}
+
+# Names of which so much agrees, as difflib measures it, are near each other.
+NEAR = 0.7
+BETWEEN_WORDS = re.compile(r"[\s_.-]+")
 
 _command_line = False
 
@@ -57,6 +62,66 @@ def option(name: str, value: object = None) -> str:
 def either(python: str, command_line: str) -> str:
     """Return what is right in the place where the message is printed."""
     return command_line if _command_line else python
+
+
+def near(given: object, known: Iterable[str], same: Mapping[str, str] | None = None) -> str | None:
+    """Return the known name that may have been meant, or None if none is near.
+
+    Capitals, and hyphens at the beginning, make no difference, and neither does what is between
+    words.
+
+    Parameters
+    ----------
+    given : object
+        What a user wrote; only a text is near anything.
+    known : iterable of str
+        The names that there are.
+    same : mapping of str to str or None
+        Other words, in small letters and with hyphens between words, and the known name that means
+        the same.
+    """
+    from difflib import get_close_matches
+
+    if not isinstance(given, str) or not (text := _plain(given)):
+        return None
+    names: dict[str, str] = {}
+    for name in known:
+        names.setdefault(_plain(name), name)
+    if text in names:
+        return names[text]
+    if same and same.get(text) in names.values():
+        return same[text]
+    if close := get_close_matches(text, names, n=1, cutoff=NEAR):
+        return names[close[0]]
+    return _by_word(text, names)
+
+
+def _by_word(text: str, names: Mapping[str, str]) -> str | None:
+    """Return the one name that begins so, or shares a whole word, of two characters or more."""
+    if len(text) < 2:
+        return None
+    words = text.split("-")
+    found = [
+        name
+        for plain, name in names.items()
+        if plain.startswith(text) or text in plain.split("-") or (len(plain) > 1 and plain in words)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return BETWEEN_WORDS.sub("-", name.strip().casefold()).strip("-")
+
+
+def meant(given: object, known: Iterable[str], same: Mapping[str, str] | None = None) -> str:
+    """Return the end of a sentence: a question that names what may have been meant, or a full stop.
+
+    A text stands in quotes in Python, as it does in the user's program.
+    """
+    found = near(given, known, same)
+    if found is None:
+        return "."
+    return f"; did you mean {either(repr(found), found)}?"
 
 
 def printable(text: str) -> str:

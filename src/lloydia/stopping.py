@@ -14,6 +14,7 @@ from functools import cached_property
 from lloydia.backends.engine import NEVER, Report
 from lloydia.data.numbers import real_number
 from lloydia.exact.sums import Extent
+from lloydia.spelling import meant
 
 __all__ = [
     "Centers",
@@ -258,10 +259,12 @@ def parse(text: str) -> Rule:
     result: Rule | None = None
     for part in text.split("|"):
         name, colon, value = part.strip().partition(":")
-        if name not in SPELLED or (not colon and name != "labels"):
+        if name in SPELLED and name != "labels" and not colon:
+            raise ValueError(f"Bad stop rule {name!r}: it needs a number; write {name}:0.001.")
+        if name not in SPELLED:
             raise ValueError(
                 f"Unknown stop rule {part.strip()!r}: use labels, labels:FRACTION, inertia:DROP or "
-                "centers:ATOL, several joined by '|'."
+                f"centers:ATOL, several joined by '|'{meant(name, SPELLED)}"
             )
         try:
             # spell() writes inf where there is no limit.

@@ -8,28 +8,25 @@ oracle, :mod:`cpu` and :mod:`cuda` are fast, :mod:`parts` is made of others: of 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.backends.device_names import ONE, one_gpu_name, several_gpus, unknown_device
 from lloydia.backends.engine import Engine
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
-from lloydia.spelling import option
+from lloydia.spelling import either, option
 
 __all__ = ["Lane", "choose", "lanes", "one_gpu", "put", "telling", "together"]
 
 _tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
-
-ONE_GPU = re.compile(r"cuda:\d+")
 
 # The context in which the work of one queue is done.
 Lane = Callable[[], AbstractContextManager]
@@ -76,13 +73,10 @@ def choose(
         return load("lloydia.backends.cpu").CPU(X, weights, n_threads, spare)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights, there)
-    if re.fullmatch(r"cuda:(all|\d+(,\d+)+)", str(device)):
+    if several_gpus(device):
         return _on_gpus(device, X, weights)
     if device not in ("cpu", "reference"):
-        raise ValueError(
-            f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda', 'cuda:N', 'cuda:N,M' or "
-            "'cuda:all'."
-        )
+        raise unknown_device(device)
     if there:
         raise ValueError(
             f"X lives on {X.device} and {option('device', device)} does not: use "
@@ -113,7 +107,7 @@ def put(device: str, X: NDArray) -> Any:
     if device in ("auto", "cpu"):
         return X
     if not (name := _gpu_name(device, False)):
-        raise ValueError(f"Unknown device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'.")
+        raise unknown_device(device, ONE)
     with _extra(device):
         devices = load("lloydia.backends.cuda.devices")
         there = load("lloydia.backends.cuda.launching").place(devices.find(name, X))
@@ -195,13 +189,7 @@ def together(
 
 def _gpu_name(device: str, there: bool) -> str:
     """Return ``"cuda"`` or ``"cuda:N"`` where a GPU is meant, else an empty string."""
-    return "cuda" if device == "auto" and there else _one_name(str(device))
-
-
-@lru_cache
-def _one_name(device: str) -> str:
-    """Return the name of a device if it is that of one GPU, else an empty string."""
-    return device if device == "cuda" or ONE_GPU.fullmatch(device) else ""
+    return "cuda" if device == "auto" and there else one_gpu_name(str(device))
 
 
 def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine:
@@ -248,7 +236,8 @@ def _refuse_sparse(device: str, X: Any) -> None:
     if sp.issparse(X):
         raise ValueError(
             f"{option('device', device)} takes dense data and X is sparse: use "
-            f"{option('device', 'cpu')}, or X.toarray()."
+            f"{option('device', 'cpu')}, or "
+            f"{either('X.toarray()', 'save the rows as a dense array (.npy)')}."
         )
 
 

@@ -12,7 +12,6 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from lloydia.data.numbers import real_number, whole_number
-from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -157,6 +156,7 @@ def _in_order_of(names: Sequence[str], table: Table) -> Table:
 def _warn_of_unnamed(table: Table) -> None:
     """Warn of columns without a name under a header: most often they are row numbers."""
     from lloydia.data.columns import spans
+    from lloydia.data.proposals import proposed
 
     names = table.names or ()
     named = [j for j, name in enumerate(names) if name]
@@ -164,6 +164,6 @@ def _warn_of_unnamed(table: Table) -> None:
         one = len(unnamed) == 1
         what = "column {} has no name in the header and is used as a feature; leave it out"
         many = "columns {} have no name in the header and are used as features; leave them out"
-        how = f" with {option('columns', spans(named))}" if named else ""
+        how = f" with {proposed(named, names)}" if named else ""
         text = (what if one else many).format(spans(unnamed))
         warnings.warn(f"{table.where}: {text}{how}.", stacklevel=2)

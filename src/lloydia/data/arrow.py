@@ -26,8 +26,16 @@ from lloydia.data.arrow_values import (
     stored,
     vectors,
 )
-from lloydia.data.columns import Columns, DataError, choose, name_column, parts_of, refuse_text
+from lloydia.data.columns import (
+    Columns,
+    DataError,
+    choose,
+    name_column,
+    parts_of,
+    refuse_unknown,
+)
 from lloydia.data.formats.room import check_room
+from lloydia.data.proposals import proposed, refuse_text
 
 __all__ = ["Features", "feature_names", "features_of"]
 
@@ -178,7 +186,8 @@ def features_of(
         for name, kind in zip(names, types)
     ]
     numeric = [place for place, kind in enumerate(kinds) if not kind]
-    refuse_text(columns, [kinds[place] for place in columns.places], numeric, where)
+    held = [kinds[place] for place in columns.places]
+    refuse_text(columns, held, where, proposed(numeric, names))
     sources = tuple(names[place] for place in columns.places)
     widths = {name: width for name, width in widths.items() if name in set(sources)}
     raw = np.result_type(*(numpy_type(types[place]) for place in set(columns.places)))
@@ -233,6 +242,8 @@ def _choose(
     for one in expanded:
         features.setdefault(one[0], []).append(one)
     chosen = expanded if wanted is None else []
+    known = dict.fromkeys([*names, *by_name])
+    refuse_unknown(parts_of(wanted), list(known), where)
     for part in parts_of(wanted):
         if part.text in by_name:
             chosen.append(by_name[part.text])

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lloydia.data.numbers import shown
-from lloydia.spelling import option
+from lloydia.spelling import near, option
 
 # A part of a choice of columns: a name in quotes, in which two quotes are one, or anything else.
 PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|\Z)')
 RANGE = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?")
+# Ranges as other programs write them.
+OTHER_RANGE = re.compile(r"([0-9]+)\s*(?::|\.\.+|\u2013|\u2014|to)\s*([0-9]+)")
 NAMED = 20  # names that an error lists
 
 
@@ -81,6 +83,8 @@ def choose(
         A name is unknown or stands twice in the header, a number is outside the table, or a column
         is chosen twice.
     """
+    if header is not None or isinstance(wanted, str):
+        refuse_unknown(parts_of(wanted), header or (), where)
     every = [place for place in range(width) if place not in left_out]
     names = [header[place] for place in every] if header else []
     same = not isinstance(wanted, str) and list(wanted or ()) == names
@@ -137,18 +141,14 @@ def parts_of(wanted: str | Sequence[str] | None) -> list[Part]:
 
 def asked_names(wanted: str | Sequence[str] | None) -> list[str]:
     """Return the names in a choice of columns that can be nothing else: no numbers, no ranges."""
-    return [
-        part.text for part in parts_of(wanted) if part.is_name or not RANGE.fullmatch(part.text)
-    ]
+    return [part.text for part in parts_of(wanted) if _is_name(part)]
 
 
 def _places(
     part: str, is_name: bool, header: Sequence[str] | None, width: int, where: str
 ) -> list[int]:
-    if is_name or (header and part in header):
-        return [_by_name(part, header or (), where)]
     found = RANGE.fullmatch(part)
-    if found is None:
+    if is_name or found is None or (header and part in header):
         return [_by_name(part, header or (), where)]
     asked = option("columns", part)
     # More digits than a width can have are not converted.
@@ -162,19 +162,62 @@ def _places(
 
 
 def _by_name(name: str, header: Sequence[str], where: str) -> int:
-    count = list(header).count(name)
-    if count == 1:
-        return list(header).index(name)
-    if count > 1:
+    """Return the place of a name that refuse_unknown() passed."""
+    if (count := list(header).count(name)) > 1:
         raise DataError(
             f"{where}: {count} columns are named {shown(name)}; choose one by its number."
         )
+    return list(header).index(name)
+
+
+def refuse_unknown(parts: Sequence[Part], header: Sequence[str], where: str) -> None:
+    """Refuse names that no column has.
+
+    Raises
+    ------
+    DataError
+        Names them all, what may be meant by each, and the columns that there are.
+    """
+    known = set(header)
+    wrong = [part.text for part in parts if part.text not in known and _is_name(part)]
+    if not wrong:
+        return
     if not header:
-        raise DataError(f"{where}: there is no column {shown(name)}, as it has no header.")
-    known = ", ".join(map(shown, header[:NAMED])) + (", ..." if len(header) > NAMED else "")
+        raise DataError(
+            f"{where}: there is no column {shown(wrong[0])}, as it has no header; choose columns "
+            "by their numbers, which begin with 1."
+        )
+    if "" in wrong and len(parts) > 1:
+        raise DataError(
+            f"{where}: a name is missing between or after the commas of {option('columns')}; write "
+            f"{option('columns', ','.join(part.text for part in parts if part.text) or '1')}."
+        )
+    words = [word for part in parts for word in ([part.text] if part.is_name else _words(part))]
+    if len(words) > len(parts) and all(w in known or RANGE.fullmatch(w) for w in words):
+        raise DataError(
+            f"{where}: there is no column {shown(wrong[0])}; write a comma between columns: "
+            f"{option('columns', ','.join(words))}."
+        )
+    listed = " or ".join(f"{shown(name)}{_meant(name, header)}" for name in wrong[:NAMED])
+    columns = ", ".join(map(shown, header[:NAMED])) + (", ..." if len(header) > NAMED else "")
     commas = any("," in name for name in header)
     how = "; write a name with commas in double quotes" if commas else ""
-    raise DataError(f"{where}: there is no column {shown(name)}; its columns are {known}{how}.")
+    raise DataError(f"{where}: there is no column {listed}; its columns are {columns}{how}.")
+
+
+def _is_name(part: Part) -> bool:
+    return part.is_name or not RANGE.fullmatch(part.text)
+
+
+def _words(part: Part) -> list[str]:
+    return re.split(r"[\s;]+", part.text)
+
+
+def _meant(name: str, header: Sequence[str]) -> str:
+    if ends := OTHER_RANGE.fullmatch(name):
+        return f" (did you mean {ends[1]}-{ends[2]}?)"
+    found = near(name, header)
+    return "" if found is None else f" (did you mean {shown(found)}?)"
 
 
 def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]:
@@ -213,44 +256,3 @@ def spans(places: Sequence[int]) -> str:
         else:
             runs.append([place, place])
     return ",".join(f"{a + 1}" if a == b else f"{a + 1}-{b + 1}" for a, b in runs)
-
-
-def refuse_text(
-    columns: Columns,
-    kinds: Sequence[str],
-    all_numeric: Sequence[int],
-    where: str,
-    example: str = "",
-) -> None:
-    """Refuse columns that hold no numbers.
-
-    Parameters
-    ----------
-    columns : Columns
-        The columns that would be read.
-    kinds : sequence of str
-        For each of them, what it holds instead of numbers, such as "text", or "" for numbers.
-    all_numeric : sequence of int
-        Positions of the numeric columns of the table, for the proposal.
-    where : str
-        What the error calls the table.
-    example : str
-        What the error says about the first such cell, if that is known.
-
-    Raises
-    ------
-    DataError
-        Some column is not numeric; the sentence names them all and proposes a choice.
-    """
-    bad = [columns.label(j) for j, kind in enumerate(kinds) if kind]
-    if not bad:
-        return
-    listed = ", ".join(bad[:10]) + (f" and {len(bad) - 10} more" if len(bad) > 10 else "")
-    what = "holds " if len(bad) == 1 else "hold "
-    what += " and ".join(dict.fromkeys(kind for kind in kinds if kind))
-    if not all_numeric:
-        raise DataError(f"{where}: {listed} {what}, and no column is numeric{example}.")
-    raise DataError(
-        f"{where}: {listed} {what}; choose numeric columns, such as "
-        f"{option('columns', spans(all_numeric))}{example}."
-    )

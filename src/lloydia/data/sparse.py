@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lloydia.spelling import either
+
 __all__ = ["as_csr"]
 
 # The largest index that 32 bits hold.
@@ -59,5 +61,6 @@ def _check(X: Any) -> None:
         if len(indices) == 0 or (indices.min() >= 0 and indices.max() < X.shape[1]):
             return
     raise ValueError(
-        "X is sparse and its indices do not fit its shape: X.check_format() tells where."
+        "X is sparse and its indices do not fit its shape: "
+        f"{either('X.check_format() tells where', 'write the file anew')}."
     )

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrays import on_host
 from lloydia.images import curves, hues
+from lloydia.spelling import meant
 
 __all__ = ["SPACES", "Channel", "Space", "levels", "space"]
 
@@ -173,6 +174,10 @@ class Space:
         )
 
 
+# Other names of the same space.
+SAME = {"cielab": "Lab", "hsb": "HSV"}
+
+
 def space(name: str) -> Space:
     """Return the colour space of this name, in capitals or not.
 
@@ -184,8 +189,10 @@ def space(name: str) -> Space:
     for known in SPACES:
         if str(name).lower() == known.name.lower():
             return known
-    listed = ", ".join(known.name for known in SPACES)
-    raise ValueError(f"unknown colour space {name!r}: use one of {listed}.")
+    names = [known.name for known in SPACES]
+    raise ValueError(
+        f"unknown colour space {name!r}: use one of {', '.join(names)}{meant(name, names, SAME)}"
+    )
 
 
 def levels(dtype: np.dtype) -> float:

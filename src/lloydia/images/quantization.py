@@ -29,6 +29,7 @@ from lloydia.images.histogram import Histogram, histogram, points
 from lloydia.images.palettes import Palette
 from lloydia.kmeans import KMeans
 from lloydia.parameters import check_choice, check_int, check_threads
+from lloydia.spelling import option
 
 __all__ = ["DITHERS", "Quantized", "palette", "quantize"]
 
@@ -110,7 +111,9 @@ def quantize(
     counted = histogram(*_parted(pixels), threads_of(n_threads))
     room = k - counted.hidden
     if room < 1 and len(counted.colors):
-        raise ValueError("k=1 leaves no colour beside the transparent one: use 2 or more.")
+        raise ValueError(
+            f"{option('k', 1)} leaves no colour beside the transparent one: use 2 or more."
+        )
     options = {"device": _device(image, device), "n_threads": n_threads}
     colors, alpha, n_iter = _entries(counted, room, chosen, random_state, options)
     indices = _indices(counted, colors, alpha, chosen, dither, options)

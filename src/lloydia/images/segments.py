@@ -39,6 +39,7 @@ from lloydia.parameters import (
     check_threads,
     is_name,
 )
+from lloydia.spelling import option
 
 __all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
 
@@ -242,7 +243,9 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
     check_int("k", k)
     check_threads(n_threads)
     if not isinstance(xy, Real) or not 0 <= float(xy) <= MOST_XY:
-        raise InvalidParameterError(f"xy={xy!r} must be a number >= 0, at most {MOST_XY:g}.")
+        raise InvalidParameterError(
+            f"{option('xy', xy)} must be a number >= 0, at most {MOST_XY:g}."
+        )
     if is_name(init):
         check_choice("init", init, SEEDINGS, ", or an array of colours")
     elif xy:
@@ -302,7 +305,8 @@ def _black_to_white(space: color.Space, flat: Any) -> float:
 def _at_most(k: int, n_colors: int) -> int:
     if k > n_colors:
         warnings.warn(
-            f"the picture has fewer colours ({n_colors}) than k={k}: it gets as many segments.",
+            f"the picture has fewer colours ({n_colors}) than {option('k', k)}: it gets as many "
+            "segments.",
             stacklevel=3,
         )
     return min(k, n_colors)

@@ -28,6 +28,7 @@ from lloydia.backends.cluster.member import Member, Question
 from lloydia.backends.cluster.partitions import submit_at
 from lloydia.backends.cluster.weights import Weights
 from lloydia.backends.cluster.workers import gathered, mapped, places_of, sent, settled
+from lloydia.backends.device_names import check_device
 from lloydia.backends.parts import Parts
 from lloydia.data.collections import Partitions
 from lloydia.imports import load
@@ -50,11 +51,11 @@ def engine(X: Partitions, weights: Weights | None, device: str, n_threads: int |
     ValueError
         For a device that workers cannot have.
     """
+    check_device(device)
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(
             f"{option('device', device)} is not for Dask: use 'auto', 'cpu', or 'cuda' for workers "
-            "that "
-            "have a GPU each."
+            "that have a GPU each."
         )
     return Parts(Cluster(X, weights, device, n_threads))
 

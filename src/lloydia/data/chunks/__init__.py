@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from lloydia.data.chunks.memory import available, parse_bytes
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
+from lloydia.spelling import option
 
 __all__ = ["Chunks", "chunks"]
 
@@ -95,8 +96,8 @@ def chunks(
     source = _opened(what, _names(columns))
     if source.columns.names is None and not (columns is None or isinstance(columns, str)):
         raise DataError(
-            f"{source.where} has no names of columns, and columns={columns!r} must be a text of "
-            "numbers (from 1) such as '1,3-5'."
+            f"{source.where} has no names of columns, and {option('columns', columns)} must be a "
+            "text of numbers (from 1) such as '1,3-5'."
         )
     if 0 in source.shape:
         raise DataError(f"{source.where} is empty: its shape is {source.shape}.")

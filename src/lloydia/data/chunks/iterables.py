@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
-from lloydia.data.columns import DataError, choose, refuse_text
+from lloydia.data.columns import DataError, choose
 from lloydia.data.frames import is_frame, read_frame, select
 from lloydia.data.frames import names_of as frame_names
+from lloydia.data.proposals import proposed, refuse_text
 
 __all__ = ["Blocks", "names_of"]
 
@@ -102,7 +103,8 @@ class Blocks(Chunks):
         """Refuse chosen columns of a data frame that hold something else than numbers."""
         other = [read_frame(select(block, [j])) is None for j in range(block.shape[1])]
         numeric = [self.columns.places[j] for j, wrong in enumerate(other) if not wrong]
-        refuse_text(self.columns, ["text" if wrong else "" for wrong in other], numeric, self.where)
+        kinds = ["text" if wrong else "" for wrong in other]
+        refuse_text(self.columns, kinds, self.where, proposed(numeric, self.names))
 
     @property
     def at_once(self) -> int:

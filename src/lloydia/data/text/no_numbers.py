@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lloydia.data.columns import Columns, DataError, refuse_text, spans
+from lloydia.data.columns import Columns, DataError
 from lloydia.data.numbers import Grammar, shown
+from lloydia.data.proposals import proposed, refuse_text
 from lloydia.data.text.records import Row
-from lloydia.spelling import option
 
 LISTED = 10  # columns that an error names
 
 
 def refuse_columns(
-    sample: Sequence[Row], columns: Columns, width: int, grammar: Grammar, where: str
+    sample: Sequence[Row],
+    columns: Columns,
+    names: Sequence[str] | None,
+    width: int,
+    grammar: Grammar,
+    where: str,
 ) -> None:
     """Refuse columns that hold not one number in the rows of the sample, but text, or nothing.
+
+    `names` are those of all columns that the table has, None where it has no header.
 
     Raises
     ------
@@ -32,14 +39,15 @@ def refuse_columns(
     if chosen and numeric:
         listed = ", ".join(columns.label(j) for j in chosen[:LISTED])
         verb, them = ("is", "it") if len(chosen) == 1 else ("are", "them")
-        how = f"leave {them} out with {option('columns', spans(numeric))}"
+        how = f"leave {them} out with {proposed(numeric, names, cells.__getitem__)}"
         if not grammar.adjustable:
             how = f"remove {them}"
         raise DataError(f"{where}: {listed} {verb} empty; {how}.")
     kinds = ["text" if place in text else "" for place in columns.places]
     if any(kinds):
         _refuse_first_text(sample, columns, kinds.index("text"), grammar, where)
-        refuse_text(columns, kinds, numeric, where, _example(sample, columns, kinds, grammar))
+        proposal = proposed(numeric, names, cells.__getitem__)
+        refuse_text(columns, kinds, where, proposal, _example(sample, columns, kinds, grammar))
 
 
 def _holds_text(cells: Sequence[str], grammar: Grammar) -> bool:

@@ -132,6 +132,7 @@ class _Reading:
 
     def _chosen(self, header: bool) -> tuple[Columns, int]:
         first = self.sample[0].cells
+        self.names: list[str] | None = None
         if not header:
             return choose(None, len(first), self.wanted, self.where), len(first)
         names = [cell.strip() for cell in first]
@@ -144,6 +145,7 @@ class _Reading:
             names = [*names, ""]
         elif self.short:
             names, left_out = ["", *names], (0,)
+        self.names = names
         chosen = choose(names, len(names), self.wanted, self.where, left_out)
         if left_out and 0 not in chosen.places:
             warnings.warn(
@@ -160,7 +162,7 @@ class _Reading:
         first = self.sample[0]
         below = self.sample[int(self.verdict.header) :]
         if not all(self._holds_numbers(row) for row in below):
-            refuse_columns(below, self.columns, self.width, self.grammar, self.where)
+            refuse_columns(below, self.columns, self.names, self.width, self.grammar, self.where)
         if not self.verdict.header:
             self._add(first)
         agrees = self._read(rows)

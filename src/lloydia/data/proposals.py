@@ -1,0 +1,108 @@
+"""The columns that an error proposes: those that are features, as far as that can be seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from lloydia.data.columns import Columns, DataError, spans
+from lloydia.spelling import option
+
+__all__ = ["proposed", "refuse_text"]
+
+# Names of columns that number or identify rows: the whole name, or its first or last word.
+IDENTIFIERS = frozenset(
+    {"", "#", "idx", "index", "key", "level 0", "no", "nr", "row", "row name", "row names"}
+    | {"row number", "rowname", "rownames", "rownum", "unnamed 0"}
+)
+IDENTIFIES = frozenset({"guid", "id", "ids", "uuid"})
+# customerId and HTTPCode are two words each.
+CAMELS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+BETWEEN_WORDS = re.compile(r"[\s_.:-]+")
+# As many values must rise by one before they are taken for numbers of rows.
+FEWEST = 3
+
+
+def proposed(
+    places: Sequence[int],
+    names: Sequence[str] | None,
+    cells_of: Callable[[int], Iterable[str]] = lambda place: (),
+) -> str:
+    """Return how a user chooses columns, without those that number or identify rows.
+
+    Parameters
+    ----------
+    places : sequence of int
+        Positions of columns of numbers.
+    names : sequence of str or None
+        The names of all columns of the table, or None where it has no header.
+    cells_of : callable
+        The first cells of the column at a position, as text, if they are at hand.
+
+    Returns
+    -------
+    str
+        An option, of all these columns if each of them numbers or identifies rows; "" if there are
+        no columns.
+    """
+    features = [
+        place
+        for place in places
+        if not (names and _identifies(names[place])) and not _counts(list(cells_of(place)))
+    ]
+    return option("columns", spans(features or places)) if places else ""
+
+
+def _identifies(name: str) -> bool:
+    words = [word for word in BETWEEN_WORDS.split(CAMELS.sub(" ", name).casefold()) if word]
+    return " ".join(words) in IDENTIFIERS or not IDENTIFIES.isdisjoint((words[0], words[-1]))
+
+
+def _counts(cells: list[str]) -> bool:
+    """Return whether whole numbers rise by one from row to row."""
+    try:
+        numbers = [int(cell) for cell in cells]
+    except ValueError:
+        return False
+    return len(numbers) >= FEWEST and all(b - a == 1 for a, b in pairwise(numbers))
+
+
+def refuse_text(
+    columns: Columns,
+    kinds: Sequence[str],
+    where: str,
+    proposal: str,
+    example: str = "",
+) -> None:
+    """Refuse columns that hold no numbers.
+
+    Parameters
+    ----------
+    columns : Columns
+        The columns that would be read.
+    kinds : sequence of str
+        For each of them, what it holds instead of numbers, such as "text", or "" for numbers.
+    where : str
+        What the error calls the table.
+    proposal : str
+        How other columns are chosen, as :func:`proposed` returns it; "" if none is numeric.
+    example : str
+        What the error says about the first such cell, if that is known.
+
+    Raises
+    ------
+    DataError
+        Some column is not numeric; the sentence names them all and proposes a choice.
+    """
+    bad = [columns.label(j) for j, kind in enumerate(kinds) if kind]
+    if not bad:
+        return
+    listed = ", ".join(bad[:10]) + (f" and {len(bad) - 10} more" if len(bad) > 10 else "")
+    what = "holds " if len(bad) == 1 else "hold "
+    what += " and ".join(dict.fromkeys(kind for kind in kinds if kind))
+    if not proposal:
+        raise DataError(f"{where}: {listed} {what}, and no column is numeric{example}.")
+    raise DataError(
+        f"{where}: {listed} {what}; choose numeric columns, such as {proposal}{example}."
+    )
