@@ -20,6 +20,7 @@ from lloydia.ladder.experiments import (
     comparison,
     experiment,
     findings,
+    kernels,
     report,
     run,
     summits,
@@ -247,12 +248,14 @@ def test_beside_a_gpu_one_thread_runs_ten_iterations(letter, monkeypatch):
 
     module = experiment(letter)
     monkeypatch.setattr(Lab, "measure", measure)
-    for maker in {"square", "pixels", "colors", "_kernels"} & vars(module).keys():
+    monkeypatch.setattr("lloydia.ladder.experiments.kernels.measure", lambda *_: None)
+    for maker in {"square", "pixels", "colors"} & vars(module).keys():
         monkeypatch.setattr(module, maker, lambda *_, **__: np.zeros((1, 2), np.float32))
     list(module.run(Lab("cuda")))
-    assert {most for rung, _, most in asked if rung == "r01_lloyd"} == {10}
+    one = ("r01_lloyd", "r53_scanning_means")
+    assert {most for rung, _, most in asked if rung in one} == {10}
     parts = ("convergence", "pictures", "sizes")
-    longest = {most for rung, part, most in asked if rung != "r01_lloyd" and part in parts}
+    longest = {most for rung, part, most in asked if rung not in one and part in parts}
     assert longest == {"C": {10_000}, "D": {200}}[letter]
 
 
@@ -355,6 +358,19 @@ def test_a_document_is_compared_line_by_line():
     assert sheet.notes[number - 1].startswith(f"Note {number}: Their points are float64")
     (gain,) = (line for what, line in lines.items() if "over C++ at n = 100:" in what)
     assert gain[4] == "0.50x"
+
+
+def test_kernels_are_shown_beside_the_run_that_they_are_part_of():
+    whole = _timed("r22_masked_trees", 100, 3e-2, n_iter=300, block=1024, device="GPU")
+    alone = {"part": "kernels", "n_iter": 20, "seconds": 2e-4}
+    phases = {"fine": 1.5e-4, "coarse": 0.5e-4}
+    table = kernels.sheet([whole, replace(whole, **alone, phases=phases)], whole.part)
+    assert [line[1:] for line in table.lines] == [
+        ["fine", "7.50 µs", "75%"],
+        ["coarse", "2.50 µs", "25%"],
+        ["all kernels", "10.0 µs", ""],
+        ["the iteration, as measured above", "100 µs", ""],
+    ]
 
 
 def test_the_seconds_of_a_document_are_found_by_what_was_measured():

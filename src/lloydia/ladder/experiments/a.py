@@ -1,7 +1,9 @@
 """A: one sequential and three CUDA versions, 300 iterations at n = 100 and 100,000.
 
 The tutorial's finding: the GPU loses at 100 points and wins at 100,000, by most without atomics.
-Ours adds the same with the tutorial's other stop rule, that the objective falls by less than a
+Its blocks have 1024 threads, and its C++ program has float64 where the GPU has float32.  Ours adds
+the reduction that it weighed (points sorted by label), the kernels of the three versions one by
+one, which explain their order, and its other stop rule: the objective falls by less than a
 threshold.
 """
 
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lloydia.bench.sheets import Sheet
+from lloydia.ladder.experiments import kernels
 from lloydia.ladder.experiments.figures import bars, blank, compared
 from lloydia.ladder.experiments.lab import Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, pick
@@ -25,45 +28,63 @@ if TYPE_CHECKING:
 __all__ = ["TITLE", "draw", "run", "sheets"]
 
 TITLE = "A: atomics, shared memory, masked trees"
-K, ITERATIONS, MEANS = 5, 300, 5
-HOSTS = ("r01_lloyd", "scikit-learn lloyd", "r30_engine_cpu")
+K, ITERATIONS, MEANS, BLOCKS = 5, 300, 5, (1024,)
+FIXED, DOUBLE, SETTLED = "300 iterations", "300 iterations in float64", "until J settles"
+ONE = "r01_lloyd"
+HOSTS = (ONE, "scikit-learn lloyd", "r30_engine_cpu")
 CPU = ("r00_reference",)
-CUDA = ("r12_atomics", "r15_all_on_gpu", "r22_masked_trees", "r31_engine_cuda")
+VERSIONS = ("r12_atomics", "r15_all_on_gpu", "r22_masked_trees")
+CUDA = (*VERSIONS, "r52_sorted_segments", "r31_engine_cuda")
 SIZES = (100, 100_000)
 
 
 def run(lab: Lab) -> Iterator[Measurement]:
     """Measure both sizes with a fixed number of iterations, and the larger until J settles."""
-    contenders = lab.contenders(cpu=CPU, cuda=CUDA, hosts=HOSTS)
+    contenders = lab.contenders(cpu=CPU, cuda=CUDA, hosts=HOSTS, blocks=BLOCKS)
     for source in SIZES:
         n, k = lab.size(source, K)
         X = blobs(n, k, "float32")
         start = X[np.random.default_rng(1).choice(n, k, replace=False)]
-        fixed = Trial("A", "300 iterations", X, start, None, lab.iterations(ITERATIONS))
+        fixed = Trial("A", FIXED, X, start, None, lab.iterations(ITERATIONS))
         yield from lab.measure(fixed, contenders, repeat=MEANS, mean=True)
-    settled = Trial("A", "until J settles", X, start, Inertia(drop=1e-5 * n), lab.iterations(1000))
+        wide = X.astype(np.float64), start.astype(np.float64)
+        double = Trial("A", DOUBLE, *wide, None, lab.iterations(ITERATIONS))
+        yield from lab.measure(double, lab.contenders(hosts=(ONE,)), repeat=MEANS, mean=True)
+        for version in lab.contenders(cuda=VERSIONS, blocks=BLOCKS):
+            yield kernels.measure(lab, fixed, version)
+    settled = Trial("A", SETTLED, X, start, Inertia(drop=1e-5 * n), lab.iterations(1000))
     yield from lab.measure(settled, contenders, repeat=MEANS, mean=True)
 
 
 def sheets(found: Sequence[Measurement]) -> list[Sheet]:
-    """Return a table for each size, and one for the other stop rule."""
-    parts = dict.fromkeys((each.n, each.part) for each in found)
-    return [
+    """Return a table for each size, one for the other stop rule, and one of the kernels.
+
+    The program in float64 stands in the comparison with the document alone.
+    """
+    others = (kernels.PART, DOUBLE)
+    parts = dict.fromkeys((each.n, each.part) for each in found if each.part not in others)
+    tables = [
         compared(
             f"{n:,} points, {part}",
             [each for each in found if (each.n, each.part) == (n, part)],
-            "r01_lloyd",
+            ONE,
         )
         for n, part in parts
     ]
+    return [*tables, kernels.sheet(found, FIXED)] if kernels.timed(found) else tables
 
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
-    """Draw the times of both sizes, with the tutorial's as diamonds."""
-    sizes = sorted({each.n for each in pick(found, part="300 iterations")})
-    title = f"{ITERATIONS} iterations, k = {K}"
+    """Draw the times of both sizes, with the tutorial's as diamonds, and the kernels."""
+    some = pick(found, part=FIXED)
+    sizes = sorted({each.n for each in some})
+    k, most = max(each.k for each in some), max(each.max_iter for each in some)
+    title = f"{most} iterations, k = {k}"
     figure, axes = blank(title, "diamonds: the tutorial's own", columns=len(sizes))
     for ax, n in zip(axes, sizes):
-        bars(ax, pick(found, part="300 iterations", n=n), lambda each: each.seconds or 0.0)
+        bars(ax, pick(some, n=n), lambda each: each.seconds or 0.0)
         ax.set_title(f"{n:,} points", loc="left")
-    return {"times": figure}
+    figures = {"times": figure}
+    if kernels.timed(found):
+        figures["kernels"] = kernels.draw(found, FIXED)
+    return figures

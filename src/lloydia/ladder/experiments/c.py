@@ -1,8 +1,9 @@
 """C: a kernel a step, six sizes to convergence, from the first k of points in the unit square.
 
-Convergence is C's own: no coordinate of any centre moved by more than 5e-6.  The share of each
-kernel in the run is taken at (80000, 200), the pictures of clusters at three smaller sizes.  Beside
-a GPU the processor's one thread does `SHORT` iterations only: gains are of the time an iteration.
+Convergence is C's own: no coordinate of any centre moved by more than 5e-6.  Beside a GPU the
+processor's one thread does `SHORT` iterations only, and so does rung 1 everywhere: gains are of the
+time an iteration.  The stop rules that C tried are compared at two sizes, the shares of the kernels
+are taken at (80000, 200), and the pictures of clusters at three smaller sizes.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lloydia import ladder
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.figures import blank, color, compared, name, seconds
-from lloydia.ladder.experiments.lab import Lab
+from lloydia.ladder.experiments import kernels
+from lloydia.ladder.experiments.figures import (
+    blank,
+    color,
+    compared,
+    excuses,
+    name,
+    seconds,
+    speedup,
+)
+from lloydia.ladder.experiments.lab import Contender, Lab
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
 from lloydia.ladder.experiments.uniform import square
-from lloydia.stopping import Centers
+from lloydia.stopping import Centers, Labels, Rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +36,7 @@ __all__ = ["MOST", "RULE", "TITLE", "draw", "run", "sheets"]
 
 TITLE = "C: distance matrix, row minimum, atomic sums, division"
 RULE, MOST, SHORT = Centers(5e-6), 10_000, 10
-ONE, MATRIX = "r01_lloyd", "r11_distance_matrix"
+ONE, FASTER_ONE, MATRIX = "r53_scanning_means", "r01_lloyd", "r11_distance_matrix"
 SIZES = (
     (2_000, 100),
     (10_000, 200),
@@ -36,24 +45,34 @@ SIZES = (
     (100_000, 750),
     (200_000, 1000),
 )
-SHARED = (80_000, 200)
 PICTURED = ((732, 8), (2346, 16), (15764, 54))
+SHARED = (80_000, 200)
+STOPPED = ((2_000, 100), (100_000, 750))
+STOPS: tuple[tuple[str, Rule, str], ...] = (
+    ("centres compared by the host", RULE, MATRIX),
+    ("centres compared by a reduction", RULE, "r51_reduced_moves"),
+    ("labels compared by the host", Labels(), MATRIX),
+    ("changed labels counted by atomics", Labels(), "r50_counted_changes"),
+)
 
 
 def run(lab: Lab) -> Iterator[Measurement]:
-    """Measure the sizes of the table and of the pictures, then the kernels one by one."""
-    alone = lab.contenders(hosts=(ONE,))
+    """Measure the sizes of the table and of the pictures, the stop rules, then the kernels."""
+    one, faster = lab.contenders(hosts=(ONE,)), lab.contenders(hosts=(FASTER_ONE,))
     rest = lab.contenders(
         cpu=("r30_engine_cpu",), cuda=(MATRIX, "r31_engine_cuda"), hosts=("scikit-learn lloyd",)
     )
     for sizes, part in ((SIZES, "convergence"), (PICTURED, "pictures")):
         for n, k in dict.fromkeys(lab.size(*source) for source in sizes):
             trial = _trial(lab, part, n, k)
-            short = trial if lab.cpu else replace(trial, max_iter=lab.iterations(SHORT))
-            yield from lab.measure(short, alone)
+            short = replace(trial, max_iter=lab.iterations(SHORT))
+            yield from lab.measure(trial if lab.cpu else short, one, repeat=1)
+            yield from lab.measure(short, faster, repeat=1)
             yield from lab.measure(trial, rest)
     if lab.cuda:
-        yield _kernels(lab)
+        yield from _stops(lab)
+        trial = _trial(lab, kernels.PART, *lab.size(*SHARED))
+        yield kernels.measure(lab, trial, Contender(MATRIX, block=(lab.blocks or (256,))[0]))
 
 
 def _trial(lab: Lab, part: str, n: int, k: int) -> Trial:
@@ -61,45 +80,44 @@ def _trial(lab: Lab, part: str, n: int, k: int) -> Trial:
     return Trial("C", part, X, X[:k], RULE, lab.iterations(MOST))
 
 
-def _kernels(lab: Lab) -> Measurement:
-    """Time the kernels of a run apart."""
-    trial = _trial(lab, "kernels", *lab.size(*SHARED))
-    lab.step(f"C kernels: {len(trial.X):,} x 2, k = {len(trial.start)}")
-    fit = ladder.named(MATRIX).fit
-    fit(trial.X, trial.start, rule=None, max_iter=1, by_kernel=True)
-    outcome = fit(trial.X, trial.start, rule=RULE, max_iter=trial.max_iter, by_kernel=True)
-    n, d = trial.X.shape
-    return Measurement(
-        *("C", "kernels", MATRIX, "cuda", n, d, len(trial.start), trial.X.dtype.name),
-        block=256,
-        max_iter=trial.max_iter,
-        n_iter=outcome.n_iter,
-        seconds=outcome.seconds,
-        phases=outcome.phases,
-        scale=lab.scale,
-        device=lab.device,
-    )
+def _stops(lab: Lab) -> Iterator[Measurement]:
+    """Measure the same steps with each way to end."""
+    for n, k in dict.fromkeys(lab.size(*source) for source in STOPPED):
+        trial = _trial(lab, "stop rules", n, k)
+        for case, rule, rung in STOPS:
+            contenders = lab.contenders(cuda=(rung,))
+            yield from lab.measure(replace(trial, rule=rule, case=case), contenders, repeat=5)
 
 
 def sheets(found: Sequence[Measurement]) -> list[Sheet]:
-    """Return a table for each size, and one of the kernels' shares."""
+    """Return a table for each size, one of the stop rules, and one of the kernels' shares."""
     sizes = dict.fromkeys((each.n, each.k) for each in found if each.part == "convergence")
     tables = []
     for n, k in sizes:
         some = [each for each in found if (each.part, each.n, each.k) == ("convergence", n, k)]
         tables.append(compared(f"{n:,} x 2, k = {k}", some, ONE, by="per_iteration"))
-    for each in _timed_kernels(found):
-        whole = sum(each.phases.values())
-        rows = [[what, seconds(t), f"{t / whole:.0%}"] for what, t in each.phases.items()]
-        title = f"Kernels at {each.n:,} x 2, k = {each.k}, {each.n_iter} iterations"
-        tables.append(Sheet(title, ["kernel", "time", "share"], rows))
+    if stops := [each for each in found if each.part == "stop rules"]:
+        tables.append(_stop_sheet(stops))
+    if kernels.timed(found):
+        tables.append(kernels.sheet(found, "convergence"))
     return tables
 
 
-def _timed_kernels(found: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of kernels; numba-cuda's simulator has no clock for them."""
-    some = pick(found, part="kernels")
-    return [each for each in some if min(each.phases.values(), default=0) > 0]
+def _stop_sheet(found: Sequence[Measurement]) -> Sheet:
+    """Return a line for each way to end: an iteration at each size, and the gain over C's own."""
+    sizes = sorted({(each.n, each.k) for each in found})
+    lines = []
+    for case, _, rung in STOPS:
+        line = [f"{case} ({rung[1:3]})"]
+        for n, k in sizes:
+            own = next(iter(pick(found, n=n, k=k, case=case)), None)
+            base = next(iter(pick(found, n=n, k=k, case=STOPS[0][0])), None)
+            gain = base.per_iteration / own.per_iteration if base and own else None
+            line += [seconds(own.per_iteration), str(own.n_iter)] if own else ["", ""]
+            line.append(speedup(gain))
+        lines.append(line)
+    heads = [head for n, k in sizes for head in (f"{n:,} x 2, k = {k}", "iterations", "gain")]
+    return Sheet("Stop rules: an iteration", ["", *heads], lines, excuses(found))
 
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
@@ -107,7 +125,7 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     timed = pick(found, part="convergence")
     whole = [each for each in timed if each.max_iter == max(other.max_iter for other in timed)]
     figures = {"times": _times(whole)}
-    if shares := _timed_kernels(found):
+    if shares := kernels.timed(found):
         figures["kernels"] = _shares(shares[-1])
     if pictured := pick(found, part="pictures"):
         figures["clusters"] = _clusters(sorted({(each.n, each.k) for each in pictured}))

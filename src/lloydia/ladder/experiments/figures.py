@@ -26,6 +26,7 @@ __all__ = [
     "speedup",
 ]
 
+DIAMOND = 1.5  # half of its width, as a factor on an axis of some decades
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -144,8 +145,18 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     found = ordered(found)
     for place, each in enumerate(found):
         ax.barh(place, value(each), height=0.62, color=color(each))
-        end = max(value(each), each.theirs or 0.0)  # past the diamond, where that is past the bar
-        ax.text(end, place, f"  {seconds(value(each))}", va="center", fontsize="small")
+        # Past the bar, and past the diamond where that would be under the text.
+        end, gap = value(each), 4
+        if each.theirs and each.theirs > end / DIAMOND:
+            end, gap = max(end, each.theirs), 8
+        ax.annotate(
+            seconds(value(each)),
+            (end, place),
+            xytext=(gap, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+        )
         if each.theirs:
             ax.plot(each.theirs, place, "D", color="black", markerfacecolor="white", markersize=6)
     ax.set_xscale("log")
@@ -154,7 +165,7 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize="small")
     every = [value(each) for each in found] + [each.theirs for each in found if each.theirs]
-    ax.set_xlim(min(every) / 2, max(every) * 4)  # room for the times beside the bars
+    ax.set_xlim(min(every) / 2, max(every) * 8)  # room for the times beside the bars
     ax.xaxis.set_major_formatter(lambda x, _: seconds(x, digits=0))
     ax.grid(axis="x", color="0.9", linewidth=0.8)
 

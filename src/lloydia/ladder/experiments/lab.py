@@ -21,7 +21,7 @@ from lloydia.ladder.experiments.oracle import FEW, Trial
 from lloydia.ladder.rung import Outcome
 from lloydia.stopping import Labels, Rule
 
-__all__ = ["ENGINES", "PEERS", "Contender", "Lab", "gpu"]
+__all__ = ["ENGINES", "PEERS", "SIMULATOR", "Contender", "Lab", "gpu"]
 
 PEERS = ("scikit-learn lloyd", "scikit-learn elkan")
 ENGINES = {"r30_engine_cpu": "Lloydia", "r31_engine_cuda": "Lloydia on the GPU"}

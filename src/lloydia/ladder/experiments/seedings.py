@@ -32,8 +32,7 @@ BETTER = {"silhouette": max, "Calinski-Harabasz": max, "Davies-Bouldin": min}
 
 def run(lab: Lab) -> Iterator[Measurement]:
     """Score converged fits from both seedings, on points uniform in the unit square."""
-    for source, clusters in SIZES:
-        n, k = lab.size(source, clusters)
+    for n, k in dict.fromkeys(lab.size(*shape) for shape in SIZES):
         X = np.random.default_rng(2).random((n, 2))
         for seeding, called in SEEDINGS.items():
             lab.step(f"T scores: {n:,} x 2, k = {k}, {called}")

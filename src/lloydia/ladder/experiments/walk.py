@@ -77,10 +77,8 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
         first = timed["r01_lloyd"] / each.per_iteration if "r01_lloyd" in timed else None
         over = f"{speedup(gain)} over {before[1:3]}" if gain else ""
         lines.append([name(each), seconds(each.per_iteration), over, speedup(first)])
-    n = max((each.n for each in found), default=0)
-    title = f"{n:,} x 2, k = {K}, float64: an iteration"
     heads = ["", "time", "gain", "over 01 lloyd"]
-    return [Sheet(title, heads, lines, excuses(found))]
+    return [Sheet(f"{_shape(found)}: an iteration", heads, lines, excuses(found))]
 
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
@@ -92,4 +90,5 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
 
 
 def _shape(found: Sequence[Measurement]) -> str:
-    return f"{max((each.n for each in found), default=0):,} x 2, k = {K}, float64"
+    largest = max(found, key=lambda each: each.n)
+    return f"{largest.n:,} x {largest.d}, k = {largest.k}, {largest.dtype}"
