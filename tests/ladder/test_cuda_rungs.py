@@ -170,8 +170,6 @@ def test_means_of_many_chunks_of_points(monkeypatch):
 @pytest.mark.parametrize("name", ["r17_tree_elkan", "r20_chunked_elkan"])
 def test_the_first_bound_that_fails_ends_the_loop(name):
     """Of a point that must be measured anew no later bound is touched."""
-    X = np.array([[0.0], [1.0], [4.0], [9.0]])
-    centers = np.array([[0.0], [2.0], [5.0], [9.0]])
     rung = ladder.named(name)
     labels, moved = np.zeros(4, np.int32), np.array([1.0, 3.0, 3.0, 3.0])
     upper, lower = np.full(4, 1.0), np.full((4, 4), 4.0)

@@ -85,9 +85,9 @@ class Fold:
 
     def queue(self) -> None:
         """Queue all rounds; a row of one number is left as it is."""
-        _, rows, m = self.numbers.shape
+        _, rows, width = self.numbers.shape
         shared = 2 * self.block * self.numbers.dtype.itemsize
-        for m, parts in rounds(m, self.block) if m > 1 else ():
+        for m, parts in rounds(width, self.block) if width > 1 else ():
             self.kernel[(rows, parts), self.block, 0, shared](self.numbers, m)
             self.gathering.queue(parts)
 

@@ -1,11 +1,14 @@
 """Rung 2: Elkan's method on one thread, as T describes it (Elkan 2003).
 
+T keeps bounds for every point and centre, and measures a point's k distances only when one bound
+fails.  It bought a solver faster than T's Lloyd at every n, though still slower than scikit-learn.
+
 What changed from rung 1: a point x of cluster a keeps u >= d(x, c_a) and l_j <= d(x, c_j) for every
 centre j.  By the triangle inequality both stay bounds when the centres move, if u grows by how far
 c_a moved and l_j falls by how far c_j did.  While u < l_j for every j != a, the point stays where
-it is, and no distance is computed.  As soon as one bound fails, all k distances of the point are
-measured again.  (Elkan himself would first tighten u, then measure only the centres whose bounds
-failed, and test by half the distances between centres too.)
+it is, and no distance is computed.  The first bound that fails ends the loop, and all k distances
+of the point are measured again.  (Elkan himself would first tighten u, then measure only the
+centres whose bounds failed, and test by half the distances between centres too.)
 
 Why it should help: late iterations move the centres little, and k subtractions replace k distances.
 At two features a distance costs hardly more than its bound, which must be read and written: n k
@@ -13,6 +16,8 @@ numbers of memory traffic where rung 1 had none.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +39,16 @@ def fit(
     max_iter: int,
     threads: int = 1,
     block: int = 256,
+    update: Callable[..., NDArray] | None = None,
 ) -> Outcome:
-    """Run Elkan's method on one thread."""
+    """Run Elkan's method on one thread; `update` replaces the means."""
     upper, lower = np.empty(len(X), X.dtype), np.empty((len(X), len(centers)), X.dtype)
     seen = centers.copy()
     return descend(
         X,
         centers,
         lambda centers, labels: assign(X, centers, seen, labels, upper, lower),
-        lambda labels, old: means(X, labels, old),
+        lambda labels, old: (update or means)(X, labels, old),
         rule,
         max_iter,
     )
@@ -58,6 +64,18 @@ def moves(seen, centers):
 
 
 @subroutine
+def holds(u, lower, moved, a):
+    """Lower a point's bounds up to the first that fails, and return whether none does."""
+    for j in range(len(moved)):
+        if j != a:
+            lower[j] -= moved[j]
+            # A tie is no safety: a lower number might be as near.
+            if u >= lower[j]:
+                return False
+    return True
+
+
+@subroutine
 def visit(X, start, stop, centers, moved, labels, upper, lower):
     """Give some points their nearest centres, and return how many labels changed."""
     n_changed = 0
@@ -65,12 +83,7 @@ def visit(X, start, stop, centers, moved, labels, upper, lower):
         a = labels[i]
         if a >= 0:
             upper[i] += moved[a]
-            safe = True
-            for j in range(len(centers)):
-                lower[i, j] -= moved[j]
-                # A tie is no safety: a lower number might be as near.
-                safe &= (j == a) | (upper[i] < lower[i, j])
-            if safe:
+            if holds(upper[i], lower[i], moved, a):
                 continue
         best = 0
         for j in range(len(centers)):

@@ -1,5 +1,8 @@
 """Rung 3: Hamerly's method on one thread, as T describes it (Hamerly 2010).
 
+T keeps two bounds a point, and lowers the second by the largest movement of any centre.  It bought
+the fastest of T's sequential solvers in both precisions, though still slower than scikit-learn.
+
 What changed from rung 2: instead of k lower bounds a point keeps one, l, on the distance to its
 second closest centre.  It falls by the largest movement of any centre.  While u < l the point stays
 where it is; else all its k distances are measured again.
@@ -9,6 +12,8 @@ test is one comparison.  The bound is weaker: one centre that moves far spoils i
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +36,16 @@ def fit(
     max_iter: int,
     threads: int = 1,
     block: int = 256,
+    update: Callable[..., NDArray] | None = None,
 ) -> Outcome:
-    """Run Hamerly's method on one thread."""
+    """Run Hamerly's method on one thread; `update` replaces the means."""
     upper, lower = np.empty((2, len(X)), X.dtype)
     seen = centers.copy()
     return descend(
         X,
         centers,
         lambda centers, labels: assign(X, centers, seen, labels, upper, lower),
-        lambda labels, old: means(X, labels, old),
+        lambda labels, old: (update or means)(X, labels, old),
         rule,
         max_iter,
     )

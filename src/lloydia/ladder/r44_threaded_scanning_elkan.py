@@ -1,0 +1,35 @@
+"""Rung 44: Elkan's method on several threads with T's means.
+
+T puts the same two parallel loops around rung 41.  It bought the second place among T's solvers on
+OpenMP.
+
+What changed from rung 41: both loops are parallel, as in rung 43.
+"""
+
+from __future__ import annotations
+
+from numpy.typing import NDArray
+
+from lloydia.ladder import r05_threaded_elkan
+from lloydia.ladder.rung import About, Outcome
+from lloydia.ladder.scanning import threaded_means
+from lloydia.stopping import Rule
+
+ABOUT = About(
+    "Elkan, OpenMP, means by scans", "T", "cpu", solves="elkan", uses=frozenset({"threads"})
+)
+
+
+def fit(
+    X: NDArray,
+    centers: NDArray,
+    *,
+    rule: Rule | None,
+    max_iter: int,
+    threads: int = 1,
+    block: int = 256,
+) -> Outcome:
+    """Run Elkan's method with parallel loops, over clusters for the means."""
+    return r05_threaded_elkan.fit(
+        X, centers, rule=rule, max_iter=max_iter, threads=threads, update=threaded_means
+    )
