@@ -1,7 +1,7 @@
 """Rung 1: Lloyd's method on one thread, as T, A, C and D begin, and B and all compare with.
 
 T, A, C and D wrote this loop in C++ as their first program, and B measures against one.  It bought
-them what all their gains are over.  (T's means are not these, but those of rung 40.)
+them what all their gains are over.  (T's means are not these, but those of rung 53.)
 
 What changed: the loops over points, centres and features are compiled, and nothing is stored
 between them but labels.  A point is read once and its k distances stay in registers, where NumPy

@@ -3,7 +3,7 @@
 T keeps its means here too, which also find the largest movement of a centre.  It bought the fastest
 of T's sequential solvers, still slower than scikit-learn.
 
-What changed from rung 3: the means (:mod:`scanning`), as in rung 41.
+What changed from rung 3: the means (rung 53), as in rung 41.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from lloydia.ladder import r03_hamerly
+from lloydia.ladder.r53_scanning_means import means
 from lloydia.ladder.rung import About, Outcome
-from lloydia.ladder.scanning import means
 from lloydia.stopping import Rule
 
 ABOUT = About("Hamerly, one thread, means by scans", "T", "cpu", solves="hamerly")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from lloydia.ladder import r05_threaded_elkan
+from lloydia.ladder.r43_threaded_scanning_lloyd import means
 from lloydia.ladder.rung import About, Outcome
-from lloydia.ladder.scanning import threaded_means
 from lloydia.stopping import Rule
 
 ABOUT = About(
@@ -31,5 +31,5 @@ def fit(
 ) -> Outcome:
     """Run Elkan's method with parallel loops, over clusters for the means."""
     return r05_threaded_elkan.fit(
-        X, centers, rule=rule, max_iter=max_iter, threads=threads, update=threaded_means
+        X, centers, rule=rule, max_iter=max_iter, threads=threads, update=means
     )

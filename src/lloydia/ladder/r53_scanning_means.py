@@ -1,4 +1,4 @@
-"""Rung 53: rung 1 with means that scan all points once a cluster, as C's sequential program does.
+"""Rung 53: rung 1 with means that scan all points once a cluster, as in T's and C's programs.
 
 What changed from rung 1: the loop over clusters is outside, and that over points inside.  A cluster
 goes through the labels of all points, and adds up those that are its own.
@@ -8,7 +8,9 @@ assignment computes distances.  It is here because C's speed-ups are over this p
 are over the same.
 
 C wrote the two loops as the formula of the mean has them; its parallel version became 16 to 36
-times as fast as this one.  C adds in float32; sums here are float64, as in rung 1.
+times as fast as this one.  T did the same, in float64 and in float32; it was slower than
+scikit-learn, and all other solvers of T are compared with it.  C adds in float32; sums here are
+float64, as in rung 1.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from lloydia.ladder.r01_lloyd import assign
 from lloydia.ladder.rung import About, Outcome
 from lloydia.stopping import Centers, Rule
 
-ABOUT = About("Lloyd, one thread, means that scan all points", "C", "cpu", stop=Centers(5e-6))
+ABOUT = About("Lloyd, one thread, means that scan all points", "TC", "cpu", stop=Centers(5e-6))
 
 
 def fit(
