@@ -324,14 +324,18 @@ def test_a_failed_fit_leaves_the_result_before_it(current):
     assert (model.predict(frame).compute() == model.labels_.compute()).all()
 
 
-def test_columns_of_a_start_are_matched_by_name(current):
+@pytest.mark.parametrize("labels", [list("abc"), [7, 6, 5]])
+def test_columns_of_a_start_are_matched_by_name(current, labels):
     pd = pytest.importorskip("pandas")
     X = blobs(300, 3, "float64") * [1.0, 10.0, 100.0]
-    frame = pd.DataFrame(X, columns=list("abc"))
+    frame = pd.DataFrame(X, columns=labels)
     expected = KMeans(4, init=X[:4], n_init=1).fit(X)
-    found = KMeans(4, init=frame[:4][["c", "a", "b"]], n_init=1)
+    found = KMeans(4, init=frame[:4][[labels[i] for i in (2, 0, 1)]], n_init=1)
     found.fit(dd.from_pandas(frame, npartitions=2))
     assert everything(found) == answer(expected)
+    swapped = dd.from_pandas(frame[labels[::-1]], npartitions=2)
+    with pytest.raises(ValueError, match=r"same order|another order"):
+        found.predict(swapped).compute()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +36,7 @@ from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection, on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
-from lloydia.data.frames import is_frame, read_frame
+from lloydia.data.frames import is_frame, labels_of, read_frame
 from lloydia.imports import load
 from lloydia.parameters import check_range, check_threads
 from lloydia.seeding import SEEDINGS
@@ -43,8 +45,9 @@ from lloydia.spelling import either, option
 
 __all__ = ["BaseKMeans", "check_width", "warn_of_fewer"]
 
-# What a fit learns from X itself; scikit-learn's validation sets both.
-FEATURES = ("n_features_in_", "feature_names_in_")
+# What a fit learns from X itself; scikit-learn's validation sets the first two.  The last are the
+# labels of a data frame's columns that are not all text.
+FEATURES = ("n_features_in_", "feature_names_in_", "_column_labels")
 
 
 def check_width(centers: NDArray, n_features: int) -> None:
@@ -202,6 +205,30 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         """Check X, of which a result of so many bytes a row will be made."""
         if isinstance(X, Chunks):
             return X.meant_for(self, reset, a_row)
+        rows = self._rows_of(X, reset)
+        labels = labels_of(X)
+        if labels is not None and not all(isinstance(label, str) for label in labels):
+            self._match_labels(labels, reset)
+        return rows
+
+    def _match_labels(self, labels: list[Any], reset: bool) -> None:
+        """Keep labels of columns that are not all text, or refuse those in another order.
+
+        scikit-learn compares labels only where all are text.
+        """
+        if reset:
+            self._column_labels = labels
+            return
+        fitted = getattr(self, "_column_labels", None)
+        if fitted is not None and labels != fitted and Counter(labels) == Counter(fitted):
+            place = next(i for i, label in enumerate(labels) if label != fitted[i])
+            raise ValueError(
+                "X has the columns of the fit in another order: column "
+                f"{place + 1} is {labels[place]!r}, and was {fitted[place]!r}. Give them in the "
+                "order of the fit."
+            )
+
+    def _rows_of(self, X: Any, reset: bool) -> Any:
         if on_cluster(X):
             return load("lloydia.backends.cluster.partitions").place(X, self, reset)
         if on_gpu(X):
@@ -245,9 +272,12 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             return init, 1
         return self._checked(init, X), 1
 
+    def _labels(self) -> Sequence[Any] | None:
+        """Return the labels of the features, text or not; None if they have none."""
+        return getattr(self, "feature_names_in_", getattr(self, "_column_labels", None))
+
     def _checked(self, init: Any, X: Any) -> NDArray:
-        names = getattr(self, "feature_names_in_", None)
-        return checked(init, X, self.n_clusters, names)
+        return checked(init, X, self.n_clusters, self._labels())
 
     def _seed(
         self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState | None
@@ -272,12 +302,11 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             Somebody set or forged them: they are no finite real numbers, or no table.
         """
         name, centers = "cluster_centers_", self.cluster_centers_
-        names = getattr(self, "feature_names_in_", None)
         centers, own = dense(name, centers)
         if 0 in centers.shape:
             raise ValueError(f"{name} {TABLE.format(shape=centers.shape)}")
         dtype = np.dtype(np.float32 if centers.dtype == np.float32 else np.float64)
-        centers = np.ascontiguousarray(in_order_of(names, name, centers, own), dtype=dtype)
+        centers = np.ascontiguousarray(in_order_of(self._labels(), name, centers, own), dtype=dtype)
         if not np.isfinite(centers).all():
             raise ValueError(f"{name} holds NaN or infinity: fit anew, or set finite centres.")
         return centers

@@ -56,7 +56,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         - ``"k-means||"``: five rounds that choose about 2 k candidates each, then k of them by
           ``"k-means++"`` (Bahmani et al. 2012);
         - an array of shape (k, d), or a callable that gets X, k and `random_state` and returns one.
-          The columns of a data frame are matched to those of X by name, where both have names.
+          The columns of a data frame are matched to those of X by their labels, where both have
+          some; a mere 0, 1, 2, ... beside others says where they stand.
 
         With the same `random_state`, ``"k-means++"`` and ``"random"`` draw scikit-learn's random
         numbers in scikit-learn's order.

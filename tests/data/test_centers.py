@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,53 @@ def test_in_every_function():
     labels = model.labels_
     model.cluster_centers_ = pd.DataFrame(model.cluster_centers_, columns=["x", "y"])[["y", "x"]]
     assert (model.predict(X) == labels).all()
+
+
+TIMES = [pd.Timestamp("2020"), pd.Timestamp("2021")]
+LABELS = {
+    "numbers": [1999, 1998],
+    "places": [0, 1],
+    "fractions": [0.5, 0.25],
+    "dates": TIMES,
+    "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_that_are_no_text_are_matched_too(kind):
+    rows = X.set_axis(LABELS[kind], axis=1)
+    start = START.set_axis(LABELS[kind], axis=1)
+    swapped = start.iloc[:, ::-1]
+    for estimator in (KMeans, MiniBatchKMeans):
+        expected = estimator(2, init=START.to_numpy(), n_init=1, random_state=0).fit(A)
+        for init in (start, swapped, lambda *_, random_state: swapped):
+            found = estimator(2, init=init, n_init=1, random_state=0).fit(rows)
+            assert (found.cluster_centers_ == expected.cluster_centers_).all()
+    assert assign(rows, swapped)[1] == assign(A, START.to_numpy())[1]
+    found = KMeans(2, init=start, n_init=1).fit(rows)
+    found.cluster_centers_ = swapped
+    assert (found.predict(rows) == KMeans(2, init=START, n_init=1).fit(X).labels_).all()
+    with pytest.raises(ValueError, match="init has no column"):
+        KMeans(2, init=start.set_axis([7, 8], axis=1), n_init=1).fit(rows.set_axis([7, 9], axis=1))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_rows_with_such_labels_in_another_order_are_refused(kind):
+    rows = X.set_axis(LABELS[kind], axis=1)
+    model = MiniBatchKMeans(2, init=START.to_numpy(), n_init=1).fit(rows)
+    model = pickle.loads(pickle.dumps(model))
+    before = vars(model).copy()
+    for use in (model.predict, model.transform, model.score, model.partial_fit):
+        with pytest.raises(ValueError, match=r"in another order: column 1 is .*, and was"):
+            use(rows.iloc[:, ::-1])
+    assert vars(model).keys() == before.keys()
+    # Labels of another kind, or none, say nothing of the order.
+    for other in (A, X.set_axis([0, 1], axis=1)):
+        assert (model.predict(other) == model.predict(rows)).all()
+    # The labels belong to the fit.
+    assert model.fit(rows.iloc[:, ::-1]).predict(rows.iloc[:, ::-1]).shape == (len(X),)
+    model.fit(A)
+    assert model.predict(rows).shape == model.predict(rows.iloc[:, ::-1]).shape
 
 
 OTHERS = {

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.data.arrays import array_of, on_host, real_numbers
-from lloydia.data.frames import is_frame, names_of, read_frame
+from lloydia.data.frames import is_frame, is_named, labels_of, names_of, read_frame
 
 __all__ = ["TABLE", "dense", "in_order_of", "is_plain", "opened"]
 
@@ -32,22 +32,19 @@ def is_plain(centers: Any, dtype: np.dtype) -> bool:
     return plain and centers.size > 0 and bool(np.isfinite(centers).all())
 
 
-def opened(X: Any, name: str = "X") -> tuple[Any, list[str] | None]:
-    """Return the rows of a data frame and the names of its features; all else as it is, and None.
+def opened(X: Any, name: str = "X") -> tuple[Any, list[Any] | None]:
+    """Return the rows of a data frame and the labels of its features; all else as it is, and None.
 
-    There are no names either where not all of them are text.  Errors call the frame by `name`.
+    Errors call the frame by `name`.
     """
     frame = read_frame(X, name) if is_frame(X) else None
-    names: list[Any] = []
     if frame is not None:
-        X, names = frame.rows, names_of(frame.like)
-    elif hasattr(X, "columns") and not callable(X.columns):
-        names = list(X.columns)
-    return X, names if names and all(isinstance(each, str) for each in names) else None
+        return frame.rows, names_of(frame.like)
+    return X, labels_of(X)
 
 
-def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[str] | None]:
-    """Return centres as a dense table of real numbers on the host, and the names of its columns.
+def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[Any] | None]:
+    """Return centres as a dense table of real numbers on the host, and the labels of its columns.
 
     Parameters
     ----------
@@ -75,28 +72,33 @@ def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[s
 
 
 def in_order_of(
-    names: Sequence[str] | None, name: str, centers: NDArray, own: Sequence[str] | None
+    names: Sequence[Any] | None, name: str, centers: NDArray, own: Sequence[Any] | None
 ) -> NDArray:
     """Return centres with their columns in the order of the features of X.
 
+    Labels of any type are matched.  0, 1, 2, ... in this order, beside other labels, only says
+    where the columns stand.
+
     Parameters
     ----------
-    names : sequence of str or None
-        Of the features of X; None if they have none.
+    names : sequence or None
+        Labels of the features of X; None if they have none.
     name : str
         What errors call the centres.
     centers : ndarray of shape (k, d)
-    own : sequence of str or None
-        Names of their columns; None if they have none.
+    own : sequence or None
+        Labels of their columns; None if they have none.
 
     Raises
     ------
     ValueError
-        Both have names, and not the same ones.
+        Both have labels, and not the same ones.
     """
     if names is None or own is None or list(names) == list(own):
         return centers
     wanted, found = Counter(names), Counter(own)
+    if wanted != found and not (is_named(names) and is_named(own)):
+        return centers
     problem = ""
     if several := [each for each, count in (wanted + found).items() if count > 2]:
         problem = f"X or {name} has several columns {several[0]!r}"

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from lloydia.data.numbers import real_number
 from lloydia.imports import load
 
-__all__ = ["Frame", "floats_of", "is_frame", "names_of", "read_frame", "select"]
+__all__ = [
+    "Frame",
+    "floats_of",
+    "is_frame",
+    "is_named",
+    "labels_of",
+    "names_of",
+    "read_frame",
+    "select",
+]
 
 REAL = "fiub"
 KINDS = {"pandas": ["DataFrame"], "polars": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"]}
@@ -62,6 +71,19 @@ def names_of(X: Any) -> list[Any]:
     if _library(X) != "pyarrow":
         return list(X.columns)
     return load("lloydia.data.arrow").feature_names(X.schema)
+
+
+def labels_of(X: Any) -> list[Any] | None:
+    """Return the labels of the columns of a data frame of any library; None for all else."""
+    if is_frame(X):
+        return names_of(X)
+    columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
+
+
+def is_named(labels: Sequence[Any]) -> bool:
+    """Return whether labels say more than where their columns stand, as 0, 1, 2, ... does not."""
+    return list(labels) != list(range(len(labels)))
 
 
 def _features(X: Any) -> list[int]:

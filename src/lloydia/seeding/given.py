@@ -55,7 +55,7 @@ def called(init: Callable[..., Any], X: Any, n_clusters: int, random_state: Any)
         ) from None
 
 
-def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[str] | None = None) -> NDArray:
+def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None = None) -> NDArray:
     """Return a copy of `centers`, dense, on the host, in the type of the centres of `X`.
 
     Parameters
@@ -63,14 +63,14 @@ def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[str] | None =
     centers : array-like, sparse matrix or data frame of shape (n_clusters, n_features)
     X : array of shape (n_samples, n_features)
     n_clusters : int
-    names : sequence of str, optional
-        Names of the features; the columns of a data frame are put in their order.
+    names : sequence, optional
+        Labels of the features; the columns of a data frame are put in their order.
 
     Raises
     ------
     ValueError
         If they are not finite real numbers, or their shape is not (n_clusters, n_features), or
-        their columns have other names than the features.
+        their columns have other labels than the features.
     """
     there, dtype = on_gpu(centers), center_dtype(X)
     wanted = (

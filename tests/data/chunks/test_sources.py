@@ -306,6 +306,15 @@ def test_partitions_of_frames_may_hold_text_beside_what_is_chosen():
         lloydia.chunks(frames, memory="2GB")
 
 
+@pytest.mark.parametrize("labels", [[0, 1, 2], [1999, 1998, 1997]])
+def test_frames_with_numbers_as_labels_in_another_order_are_refused(labels):
+    first, other = (pd.DataFrame(X, columns=names) for names in (labels, labels[::-1]))
+    with pytest.raises(DataError, match=f"block 2 has the columns {labels[2]}, {labels[1]}"):
+        KMeans(3).fit(lloydia.chunks(lambda: [first, other], memory="2GB"))
+    unnamed = other.set_axis(range(3), axis=1)
+    assert KMeans(3).fit(lloydia.chunks(lambda: [first, unnamed], memory="2GB")).n_iter_ > 0
+
+
 class Changing:
     """Blocks that are others from a pass on."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,17 +13,10 @@ from numpy.typing import NDArray
 from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
-from lloydia.data.frames import is_frame, read_frame, select
-from lloydia.data.frames import names_of as frame_names
+from lloydia.data.frames import is_frame, is_named, labels_of, names_of, read_frame, select
 from lloydia.data.proposals import proposed, refuse_text
 
-__all__ = ["Blocks", "names_of"]
-
-
-def names_of(block: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame, if all are texts."""
-    names = frame_names(block) if is_frame(block) else []
-    return names if names and all(isinstance(name, str) for name in names) else None
+__all__ = ["Blocks"]
 
 
 class Blocks(Chunks):
@@ -57,8 +51,9 @@ class Blocks(Chunks):
             raise DataError(f"{where} is empty: {len(lengths)} blocks without rows.")
         self.width = np.shape(first)[1]
         self.every = wanted is None
-        self.where, self.names = where, names_of(first)
-        self.features = self.names
+        self.where, self.labels = where, labels_of(first)
+        is_text = self.labels and all(isinstance(label, str) for label in self.labels)
+        self.features = self.labels if is_text else None
         frame = None
         if is_frame(first):
             # Dates in a column that is not chosen do not matter; `_chosen` refuses others.
@@ -104,7 +99,18 @@ class Blocks(Chunks):
         other = [read_frame(select(block, [j])) is None for j in range(block.shape[1])]
         numeric = [self.columns.places[j] for j, wrong in enumerate(other) if not wrong]
         kinds = ["text" if wrong else "" for wrong in other]
-        refuse_text(self.columns, kinds, self.where, proposed(numeric, self.names))
+        refuse_text(self.columns, kinds, self.where, proposed(numeric, self.features))
+
+    def _match_labels(self, block: Any, i: int) -> None:
+        """Refuse a data frame whose columns have other labels than those of the first one."""
+        first, labels = self.labels, labels_of(block)
+        if first is None or labels is None or labels == first:
+            return
+        if Counter(labels) == Counter(first) or (is_named(labels) and is_named(first)):
+            raise DataError(
+                f"{self.where}: {self.label(i)} has the columns {', '.join(map(str, labels))}, "
+                f"and those before have {', '.join(map(str, first))}."
+            )
 
     @property
     def at_once(self) -> int:
@@ -120,12 +126,8 @@ class Blocks(Chunks):
                 raise self.changed(f"there are more than {len(self.lengths)} blocks")
             if i >= piece:
                 fits = len(np.shape(block)) == 2 and np.shape(block)[1] == self.width
-                if fits and len(block) and self.names and names_of(block) not in (None, self.names):
-                    raise DataError(
-                        f"{self.where}: {self.label(i)} has the columns "
-                        f"{', '.join(names_of(block) or ())}, and those before have "
-                        f"{', '.join(self.names)}."
-                    )
+                if fits and len(block):
+                    self._match_labels(block, i)
                 rows = self._chosen(block) if fits else np.asanyarray(block)
                 refuse_masked(rows, f"{self.where}: {self.label(i)}: ")
                 yield i, np.asarray(rows)
