@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 
@@ -46,6 +47,38 @@ def test_a_tiny_run_and_its_report(run, folder):
     assert "| 01 lloyd |" in (folder / "page.md").read_text()
 
 
+@pytest.fixture
+def sample(folder):
+    """Write 60 points as x y lines, and as one line of x y x y."""
+    points = np.random.default_rng(3).random((60, 2)).round(3)
+    lines = [f"{x} {y}" for x, y in points]
+    (folder / "rows.txt").write_text("\n".join(lines))
+    (folder / "line.txt").write_text(" ".join(lines))
+    return points
+
+
+@pytest.mark.parametrize("file", ["rows.txt", "line.txt"])
+@pytest.mark.parametrize("letter", ["T", "A", "B", "C", "D", "walk"])
+def test_rungs_run_on_a_table_of_the_user(run, sample, folder, letter, file):
+    ran = run("ladder", "run", letter, "--data", file, "-k", 4, "--rung", 1, "--rung", "r00")
+    assert (ran.status, ran.err) == (0, "")
+    assert [line.split(" at ")[0] for line in ran.out.splitlines()] == [
+        f"{letter} own data: 01 lloyd",
+        f"{letter} own data: 00 reference",
+    ]
+    assert " at 60 x 2, k = 4, " in ran.out
+    assert sorted(path.name for path in folder.iterdir()) == ["line.txt", "rows.txt"]
+
+
+def test_all_of_a_documents_rungs_run_on_the_users_points_and_are_kept_on_demand(run, folder):
+    ran = run("ladder", "run", "C", "--points", 50, "-k", 3, "--out", "kept", "--json")
+    rows = json.loads(ran.out)["rows"]
+    assert {row["rung"] for row in rows} >= {"scikit-learn lloyd", "r01_lloyd", "r30_engine_cpu"}
+    assert {(row["n"], row["k"], row["part"]) for row in rows} == {(50, 3, "own data")}
+    (lines,) = (folder / "kept").glob("*/ladder/C.jsonl")
+    assert len(lines.read_text().splitlines()) == len(rows)
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -57,12 +90,21 @@ def test_a_tiny_run_and_its_report(run, folder):
         ("run A --scale 0 --out x", "--scale must be more than 0"),
         ("run A --scale 2 --out x", "--scale must be more than 0 and at most 1, not 2"),
         ("run A --where tpu", "--where"),
+        ("run A --rung 1", "--rung is for data of your own: give --data FILE or --points N"),
+        ("run A --data rows.txt", "data of your own needs the number of clusters: give -k"),
+        ("run A --data rows.txt --points 9 -k 2", "--data and --points both give points"),
+        ("run A --data rows.txt -k 61", "-k 61 asks for more clusters than the 60 points of rows"),
+        ("run A --data none.txt -k 2", "no such file: none.txt"),
+        ("run A --data rows.txt -k 2 --rung 99", "There is no rung '99'"),
+        ("run A --data rows.txt -k 2 --scale 0.5", "--scale shrinks an experiment"),
+        ("run A --data huge.txt -k 1", "A's programs compute in float32, which has no number as"),
         ("list A", "ladder list takes options alone"),
         ("report --page none.md", "none.md is not there: run this in a clone"),
     ],
 )
-def test_bad_input_is_one_sentence(run, folder, arguments, what):
+def test_bad_input_is_one_sentence(run, folder, sample, arguments, what):
     (folder / "file").write_text("")
+    (folder / "huge.txt").write_text("1 1e200\n2 3\n")
     ran = run("ladder", *arguments.split())
     assert ran.status == 2
     assert what in ran.err

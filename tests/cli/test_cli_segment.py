@@ -43,6 +43,38 @@ def test_as_the_original_had_it(run, folder, photo, mode):
     ]
 
 
+@pytest.mark.parametrize("rung", ["1", "r04", "r00_reference"])
+def test_by_a_rung_of_the_ladder(run, folder, photo, rung):
+    ran = run("segment", "photo.png", "HSV", 4, 20, "display", "--rung", rung, "--json")
+    assert (ran.status, ran.err) == (0, "")
+    facts = json.loads(ran.out)
+    assert (facts["n_iter"], facts["n_clusters"], facts["device"]) == (20, 4, "cpu")
+    image = np.asarray(Image.open("photoCLUSTERIZED.png"))
+    assert np.array_equal(
+        np.unique(image.reshape(-1, 3), axis=0),
+        np.unique(segment(photo, 4, "HSV", max_iter=20).palette, axis=0),
+    )
+    assert (folder / "photoSIDEBYSIDE.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ("photo.png HSV 4 --rung 99", "There is no rung '99'"),
+        ("photo.png HSV 4 --rung 1 --device cpu", "--rung says what to run on"),
+        ("clear.png HSV 2 --rung 1", "A rung counts every pixel, and this picture has transparent"),
+    ],
+)
+def test_rungs_that_are_refused(run, folder, photo, arguments, what):
+    clear = np.dstack([photo, np.zeros(photo.shape[:2], np.uint8)])
+    clear[:9, :, 3] = 255
+    Image.fromarray(clear).save(folder / "clear.png")
+    ran = run("segment", *arguments.split())
+    assert ran.status == 2
+    assert what in ran.err
+    assert sorted(path.name for path in folder.iterdir()) == ["clear.png", "photo.png"]
+
+
 def test_options_instead(run, photo):
     ran = run(
         *("segment", "photo.png", "--space", "LAB", "-k", 5, "--iterations", 3, "--init", "random"),

@@ -5,16 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading
+from lloydia.cli.own_data import Own
 from lloydia.cli.progress import bar
 from lloydia.cli.report import print_json
 
+if TYPE_CHECKING:
+    from lloydia.ladder.experiments.measurement import Measurement
+
 PAGE = Path("docs/ladder.md")
+Where = Literal["cpu", "cuda", "all"]
 
 ladder = App(
     name="ladder",
@@ -64,7 +69,7 @@ def run(
         ),
     ],
     where: Annotated[
-        Literal["cpu", "cuda", "all"],
+        Where,
         Parameter(
             help="Which rungs take part, the processor's alone by default; cuda times baselines on "
             "the processor beside them."
@@ -85,6 +90,8 @@ def run(
             help=f"Folder for the figures, one folder a machine; {RESULTS} by default.",
         ),
     ] = None,
+    own: Own = Own(),  # noqa: B008 - frozen
+    reading: Reading = Reading(),  # noqa: B008 - frozen
     json: Json = False,
 ) -> None:
     """Run experiments; every result is compared before its time counts, and kept at once.
@@ -92,9 +99,37 @@ def run(
     Rungs on a GPU need pip install numba-cuda.
 
     Example: lloydia ladder run T --where cuda
+
+    Example: lloydia ladder run T --data sample.txt -k 20
+
+    Example: lloydia ladder run C --points 2000 -k 100 --rung 11
     """
     if not experiments:
         raise ValueError("ladder run needs an experiment: walk, T, A, B, C or D.")
+    if out is not None:
+        _check_folder(out)
+    if own.given:
+        rows, kept = _on_own_data(experiments, where, scale, out, own, reading)
+    else:
+        rows, kept = _as_documented(experiments, where, scale, out)
+    if json:
+        print_json({"rows": [found.row() for found in rows]})
+    else:
+        from lloydia.ladder.experiments.figures import line
+
+        for found in rows:
+            print(line(found))
+    for path in dict.fromkeys(kept):
+        print(f"kept in {path}", file=sys.stderr)
+
+
+def _as_documented(
+    experiments: Sequence[str], where: Where, scale: float, out: Path | None
+) -> tuple[list[Measurement], list[Path]]:
+    """Run the documents' experiments, and keep what was measured."""
+    from lloydia.ladder.experiments import run as run_all
+    from lloydia.ladder.experiments.lab import Lab
+
     if not 0 < scale <= 1:
         raise ValueError(f"--scale must be more than 0 and at most 1, not {scale:g}.")
     if scale < 1 and out is None:
@@ -102,23 +137,39 @@ def run(
             f"--scale {scale:g} shrinks the experiment, so its figures do not belong in {RESULTS}: "
             "name a folder with --out."
         )
-    if out is not None:
-        _check_folder(out)
-    from lloydia.ladder import experiments as all_experiments
-    from lloydia.ladder.experiments.figures import line
-    from lloydia.ladder.experiments.lab import Lab
-
     with bar(counted=False) as shown:
         task = shown.add_task("", total=None, note="")
         lab = Lab(where, scale, lambda what: shown.update(task, description=what))
-        kept = list(all_experiments.run(experiments, lab, out or RESULTS))
-    if json:
-        print_json({"rows": [found.row() for found, _ in kept]})
-    else:
-        for found, _ in kept:
-            print(line(found))
-    for path in dict.fromkeys(path for _, path in kept):
-        print(f"kept in {path}", file=sys.stderr)
+        both = list(run_all(experiments, lab, out or RESULTS))
+    return [found for found, _ in both], [path for _, path in both]
+
+
+def _on_own_data(
+    experiments: Sequence[str],
+    where: Where,
+    scale: float,
+    out: Path | None,
+    own: Own,
+    reading: Reading,
+) -> tuple[list[Measurement], list[Path]]:
+    """Run rungs on the user's own data, and keep what was measured where a folder is named."""
+    from lloydia.ladder import where as place_of
+    from lloydia.ladder.experiments.lab import Lab
+    from lloydia.ladder.experiments.measurement import keep
+
+    if scale != 1:
+        raise ValueError(
+            "--scale shrinks an experiment, and data of your own has the size it has: leave it out."
+        )
+    rungs = own.names()
+    if any(place_of(rung) == "cuda" for rung in rungs) and where == "cpu":
+        where = "all"
+    with bar(counted=False) as shown:
+        task = shown.add_task("", total=None, note="")
+        lab = Lab(where, step=lambda what: shown.update(task, description=what))
+        lab.device  # says at once that there is no GPU  # noqa: B018
+        rows = [row for name in experiments for row in own.measure(name, lab, reading, rungs)]
+    return rows, [keep(row, out) for row in rows] if out else []
 
 
 @ladder.command
@@ -160,7 +211,7 @@ def dump(
         Parameter(("--clusters", "-k", "--k"), help="The first points are the start."),
     ] = 16,
     rung: Annotated[
-        str, Parameter(help="One that keeps no bounds; see ladder list.")
+        str, Parameter(help="One that keeps no bounds, by number or name; see ladder list.")
     ] = "r01_lloyd",
     every: Annotated[
         bool, Parameter(negative="", show_default=False, help="Write after every iteration.")
@@ -174,7 +225,7 @@ def dump(
 
     Example: lloydia ladder dump --rows 732 -k 8 --every
     """
-    from lloydia.ladder import named, where
+    from lloydia.ladder import called, where
     from lloydia.ladder.experiments.c import MOST, RULE
     from lloydia.ladder.experiments.dump import dump as written
     from lloydia.ladder.experiments.lab import gpu
@@ -183,7 +234,7 @@ def dump(
     if clusters > rows:
         raise ValueError(f"-k {clusters} asks for more clusters than the {rows} points.")
     _check_folder(out)
-    named(rung)
+    rung = called(rung)
     if on_gpu := where(rung) == "cuda":
         gpu()
     X = square(rows, on_gpu=on_gpu)

@@ -30,7 +30,8 @@ def print_pairs(facts: Mapping[str, Any]) -> None:
     shown = {name.replace("_", " "): value for name, value in facts.items() if value is not None}
     width = max(map(len, shown))
     for name, value in shown.items():
-        print(f"{name:<{width}}  {_text(value)}")
+        timed = isinstance(value, float) and name.split()[0] == "seconds"
+        print(f"{name:<{width}}  {f'{value:.3g}' if timed else _text(value)}")
 
 
 def _text(value: Any) -> str:

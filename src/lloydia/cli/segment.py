@@ -55,8 +55,43 @@ class Segmenting:
         int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
     ] = None
 
+    rung: Annotated[
+        str | None,
+        Parameter(
+            help="A program of the ladder in place of Lloydia's engine, by number or name: all "
+            "pixels and all ITERATIONS (see lloydia ladder list)."
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse a rung that is not known, or that cannot run here."""
+        if self.rung is None:
+            return
+        from lloydia.ladder import called, where
+
+        if self.device != "auto":
+            raise ValueError("--rung says what to run on: leave out --device.")
+        if where(called(self.rung)) == "cuda":
+            from lloydia.ladder.experiments.lab import gpu
+
+            gpu()
+
     def of(self, pixels: NDArray, k: int, space: str, max_iter: int) -> Segments:
         """Segment a picture."""
+        if self.rung is not None:
+            from lloydia.ladder import called, own_data
+
+            return own_data.segment(
+                called(self.rung),
+                pixels,
+                k,
+                space,
+                init=self.init,
+                seed=self.seed,
+                max_iter=max_iter,
+                xy=self.xy,
+                threads=self.threads,
+            )
         from lloydia.images import segments
 
         return segments.segment(
@@ -185,6 +220,8 @@ def segment(
     Example: lloydia segment photo.jpg HSV 7 200 display
 
     Example: lloydia segment photo.jpg -k 12 --xy 0.5 --boundaries outlined.png
+
+    Example: lloydia segment photo.jpg RGB 7 200 display --rung 12
     """
     import numpy as np
 
@@ -193,6 +230,7 @@ def segment(
     from lloydia.images.files import read
 
     space(mode)  # an unknown one is refused before anything is read
+    method.check()
     with spinner(f"reading {image}"), decoders_silent():
         picture = read(image, allow_huge=allow_huge)
     if picture.note:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -41,7 +42,15 @@ from lloydia.parameters import (
 )
 from lloydia.spelling import option
 
-__all__ = ["SEEDINGS", "Segments", "boundaries", "segment", "without_specks"]
+__all__ = [
+    "SEEDINGS",
+    "Clustering",
+    "Segments",
+    "boundaries",
+    "segment",
+    "segment_by",
+    "without_specks",
+]
 
 # Those of KMeans that do not go by the order of rows.
 SEEDINGS = ("k-means++", "random", "farthest", "k-means||")
@@ -94,6 +103,23 @@ class Segments:
     seconds_painting: float
 
 
+@dataclass(frozen=True)
+class Clustering:
+    """What became of the points of a picture, see :class:`Segments` for the attributes.
+
+    Here `labels` has shape (m,), one label a point.
+    """
+
+    labels: NDArray[np.int32]
+    centers: NDArray[np.float32]
+    inertia: float
+    n_iter: int
+    converged: bool
+    device: str
+    seconds_seeding: float
+    seconds_iterating: float
+
+
 def segment(
     pixels: Any,
     k: int,
@@ -143,49 +169,99 @@ def segment(
         A parameter is out of range, the space is not known, or the pixels are no picture.
     """
     _check(k, init, xy, n_threads)
+
+    def cluster(
+        points: Any, weights: NDArray | None, k: int, start: Any, place: str | None
+    ) -> Clustering:
+        began = time.perf_counter()
+        model = KMeans(
+            k,
+            init=start,
+            n_init=1,
+            max_iter=max_iter,
+            tol=0,
+            random_state=random_state,
+            device=place if place and device == "auto" else device,
+            n_threads=n_threads,
+        ).fit(points, sample_weight=weights)
+        seconds = time.perf_counter() - began
+        return Clustering(
+            labels=on_host(model.labels_),
+            centers=on_host(model.cluster_centers_),
+            inertia=float(model.inertia_),
+            n_iter=int(model.n_iter_),
+            converged=bool(model.converged_),
+            device=model.device_,
+            seconds_seeding=model.seconds_seeding_,
+            seconds_iterating=seconds - model.seconds_seeding_,
+        )
+
+    return segment_by(cluster, pixels, k, space, init=init, xy=xy, n_threads=n_threads)
+
+
+def segment_by(
+    cluster: Callable[[Any, NDArray | None, int, Any, str | None], Clustering],
+    pixels: Any,
+    k: int,
+    space: str,
+    *,
+    init: Any,
+    xy: float = 0.0,
+    every_pixel: bool = False,
+    n_threads: int | None = None,
+) -> Segments:
+    """Cluster the pixels of a picture by a function, and paint each in its segment's mean.
+
+    Parameters
+    ----------
+    cluster : callable
+        ``cluster(points, weights, k, start, place)``: points of shape (m, d), the pixels that each
+        stands for or None, the number of clusters, the name of a seeding or the starting points,
+        and the GPU that the pixels are on or None.
+    every_pixel : bool, default=False
+        Whether each pixel is a point of its own, where it is its colour otherwise.
+    pixels, k, space, init, xy, n_threads
+        As in :func:`segment`.
+
+    Returns
+    -------
+    Segments
+    """
     chosen, home = color.space(space), home_of(pixels)
     pixels, flat = _flat(pixels)
     load("lloydia.images.cube")  # no part of the time
     threads = load("lloydia.backends.cpu.pool").threads_of(n_threads)
 
-    clock = [time.perf_counter()]
+    began = time.perf_counter()
     colors = distinct(flat, threads)
     n_colors = int(np.count_nonzero(colors.counts))
     points = chosen.points(_rgb(colors.values))
+    if xy or every_pixel:
+        colors, points = each(flat), colors.per_pixel(points)
     if xy:
-        reach = xy * _black_to_white(chosen, flat)
-        colors, points = each(flat), _placed(colors.per_pixel(points), pixels.shape, reach)
-    clock.append(time.perf_counter())
+        points = _placed(points, pixels.shape, xy * _black_to_white(chosen, flat))
+    counting = time.perf_counter() - began
     k = _at_most(k, n_colors)
-    model = KMeans(
-        k,
-        init=init if isinstance(init, str) else _starts(init, k, chosen, colors.values),
-        n_init=1,
-        max_iter=max_iter,
-        tol=0,
-        random_state=random_state,
-        device=str(flat.device) if on_gpu(flat) and device == "auto" else device,
-        n_threads=n_threads,
-    ).fit(points, sample_weight=None if (colors.counts == 1).all() else colors.counts)
-    clock.append(time.perf_counter())
-    found, centers = on_host(model.labels_), on_host(model.cluster_centers_)
-    palette = _means(colors, found, centers, chosen)
-    labels, image = colors.paint(flat, found, palette, threads)
-    clock.append(time.perf_counter())
-    counting, fitting, painting = np.diff(clock).tolist()
+    start = init if isinstance(init, str) else _starts(init, k, chosen, colors.values)
+    weights = None if (colors.counts == 1).all() else colors.counts
+    found = cluster(points, weights, k, start, str(flat.device) if on_gpu(flat) else None)
+    began = time.perf_counter()
+    palette = _means(colors, found.labels, found.centers, chosen)
+    labels, image = colors.paint(flat, found.labels, palette, threads)
+    painting = time.perf_counter() - began
     return Segments(
         labels=home(labels.reshape(pixels.shape[:2])),
         palette=palette[:, 0] if palette.shape[1] == 1 else palette,
         image=home(image.reshape(pixels.shape)),
-        centers=centers,
-        inertia=float(model.inertia_),
-        n_iter=int(model.n_iter_),
-        converged=bool(model.converged_),
+        centers=found.centers,
+        inertia=found.inertia,
+        n_iter=found.n_iter,
+        converged=found.converged,
         n_colors=n_colors,
-        device=model.device_,
+        device=found.device,
         seconds_counting=counting,
-        seconds_seeding=model.seconds_seeding_,
-        seconds_iterating=fitting - model.seconds_seeding_,
+        seconds_seeding=found.seconds_seeding,
+        seconds_iterating=found.seconds_iterating,
         seconds_painting=painting,
     )
 

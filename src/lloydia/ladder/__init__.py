@@ -21,7 +21,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Literal
 
-__all__ = ["named", "names", "where"]
+__all__ = ["called", "named", "names", "where"]
 
 
 def names() -> list[str]:
@@ -41,3 +41,18 @@ def named(name: str) -> ModuleType:
     if name not in names():
         raise ValueError(f"There is no rung {name!r}: there are {', '.join(names())}.")
     return import_module(f"{__name__}.{name}")
+
+
+def called(text: str) -> str:
+    """Return the name of the rung that a number, as 12 or r12, or a name stands for.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists all.
+    """
+    known = names()
+    for name in known:
+        if text in (name, name[:3], name[1:3]) or (text.isdigit() and int(text) == int(name[1:3])):
+            return name
+    raise ValueError(f"There is no rung {text!r}: there are {', '.join(known)}.")

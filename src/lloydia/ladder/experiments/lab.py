@@ -240,7 +240,7 @@ class Lab:
             return Measurement(**told, status="skipped", reason="Triton has another simulator")
         try:
             figures, reason = _checked(trial, contender)
-        except ImportError as error:
+        except (ImportError, MemoryError, ValueError) as error:
             return Measurement(**told, status="skipped", reason=str(error))
         if reason:
             return Measurement(**told, figures=figures, status="differs", reason=reason)
