@@ -7,7 +7,7 @@ import pytest
 
 from lloydia.ladder import named
 from lloydia.ladder.experiments.c import RULE
-from lloydia.ladder.experiments.d import colors, photographs, pixels
+from lloydia.ladder.experiments.d.photographs import colors, photographs, pixels
 from lloydia.ladder.experiments.dump import dump
 from lloydia.ladder.experiments.uniform import square
 

@@ -26,7 +26,7 @@ from lloydia.ladder.experiments import (
     summits,
 )
 from lloydia.ladder.experiments.__main__ import main
-from lloydia.ladder.experiments.b import VERSIONS
+from lloydia.ladder.experiments.b import SUGGESTED, VERSIONS
 from lloydia.ladder.experiments.documents import LETTERS, document, seconds_in
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs
@@ -229,16 +229,21 @@ def test_rungs_on_a_gpu_take_part_in_the_simulator(tmp_path):
     (path,) = tmp_path.glob("cuda-simulator/ladder/B.jsonl")
     rows = {row["rung"]: row for row in map(json.loads, path.read_text().splitlines())}
     assert {rung: row["status"] for rung, row in rows.items() if row["where"] == "cuda"} == {
-        **dict.fromkeys(VERSIONS, "ok"),
+        **dict.fromkeys((*VERSIONS, *SUGGESTED), "ok"),
         "r31_engine_cuda": "skipped",
     }
     assert rows["r15_all_on_gpu"]["block"] == 32
     assert rows["r10_naive"]["phases"]["kernels"] > 0
+    figures = rows["r14_shared_centers"]["figures"]
+    assert figures["bytes uploaded"] == 4 * 2 * 8
+    assert figures["bytes downloaded"] == 32 * 4 + 8
+    assert 0 < figures["shortest iteration"] <= figures["longest iteration"]
     assert rows["scikit-learn lloyd"]["where"] == "cpu"
 
 
 @pytest.mark.parametrize("letter", ["C", "D"])
 def test_beside_a_gpu_one_thread_runs_ten_iterations(letter, monkeypatch):
+    """D's smallest image apart, whose 200 take no time."""
     pytest.importorskip("numba_cuda")
     asked = []
 
@@ -246,16 +251,17 @@ def test_beside_a_gpu_one_thread_runs_ten_iterations(letter, monkeypatch):
         asked.extend((each.name, trial.part, trial.max_iter) for each in contenders)
         return ()
 
-    module = experiment(letter)
+    module = sys.modules[experiment(letter).run.__module__]
     monkeypatch.setattr(Lab, "measure", measure)
     monkeypatch.setattr("lloydia.ladder.experiments.kernels.measure", lambda *_: None)
     for maker in {"square", "pixels", "colors"} & vars(module).keys():
         monkeypatch.setattr(module, maker, lambda *_, **__: np.zeros((1, 2), np.float32))
     list(module.run(Lab("cuda")))
-    one = ("r01_lloyd", "r53_scanning_means")
-    assert {most for rung, _, most in asked if rung in one} == {10}
+    one = ("r01_lloyd", "r53_scanning_means", "r60_sequential_sums")
     parts = ("convergence", "pictures", "sizes")
-    longest = {most for rung, part, most in asked if rung not in one and part in parts}
+    asked = [each for each in asked if each[1] in parts]
+    assert {most for rung, _, most in asked if rung in one} == {"C": {10}, "D": {10, 200}}[letter]
+    longest = {most for rung, _, most in asked if rung not in one}
     assert longest == {"C": {10_000}, "D": {200}}[letter]
 
 
@@ -358,6 +364,55 @@ def test_a_document_is_compared_line_by_line():
     assert sheet.notes[number - 1].startswith(f"Note {number}: Their points are float64")
     (gain,) = (line for what, line in lines.items() if "over C++ at n = 100:" in what)
     assert gain[4] == "0.50x"
+
+
+def test_a_shorter_run_is_scaled_to_the_document_s_iterations():
+    shape = ("cpu", 10_000_000, 3, 7, "float32")
+    told = {"n_iter": 10, "max_iter": 10, "seconds": 2.0}
+    one = Measurement("D", "sizes", "r01_lloyd", *shape, **told)
+    team = replace(one, rung="r60_sequential_sums", seconds=0.5)
+    lines = {line[0]: line for line in comparison.sheet("D", {"here": [one, team]}).lines}
+    (time,) = (line for what, line in lines.items() if "C++, 10,000,000 pixels, k = 7, 2" in what)
+    assert time[3:5] == ["177 s", "40.0 s (10 iterations timed)"]
+    (gain,) = (
+        line for what, line in lines.items() if "OpenMP over C++, 10,000,000 pixels, k = 7" in what
+    )
+    assert gain[3:5] == ["2.00x", "4.00x"]
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        ({1: 0.5, 10: 0.9, 12: 1.0, 15: 2.0}, "between k = 10 and 12"),
+        ({1: 0.5, 10: 0.9}, "faster up to k = 10"),
+        ({1: 1.5, 10: 0.9}, "slower from k = 1"),
+    ],
+)
+def test_where_two_meet(times, text):
+    shape = ("cuda", 100, 3)
+    told = {"n_iter": 1, "device": "GPU"}
+
+    def made(rung, k, spent):
+        return Measurement("D", "clusters", rung, *shape, k, "float32", seconds=spent, **told)
+
+    found = [made("r25_cluster_arrays", k, spent) for k, spent in times.items()]
+    base = [made("r15_all_on_gpu", k, 1.0) for k in times]
+    assert comparison.crossing(found, base) == text
+    assert comparison.ends(found) == ", ".join(
+        f"k = {k}: {seconds(times[k])}" for k in (1, max(times))
+    )
+
+
+def test_gains_are_of_a_phase_where_one_is_named():
+    one = _timed("r10_naive", 100, 1.0, n_iter=10, block=64, phases={"kernels": 0.4, "host": 0.6})
+    other = replace(one, seconds=0.9, phases={"kernels": 0.1, "host": 0.8})
+    assert comparison.gain([other], [one]) == "1.11x"
+    assert comparison.gain([other], [one], "kernels") == "4.00x"
+    assert comparison.gain([other], [replace(one, phases={})], "kernels") == ""
+    assert comparison.span([one, other], [one], "kernels") == "1.00x to 4.00x"
+    assert comparison.phase([other], "host") == "800 ms"
+    assert comparison.number([replace(one, figures={"bytes": 2048.0})], "bytes", "B") == "2,048 B"
+    assert comparison.number([one], "bytes", "B") == ""
 
 
 def test_kernels_are_shown_beside_the_run_that_they_are_part_of():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import Placed, ceil_div, cuda
+from lloydia.ladder.device import LARGE_BLOCKS, Placed, ceil_div, cuda
 from lloydia.ladder.r10_naive import relabel
 from lloydia.ladder.r24_populated import divide, write
 from lloydia.ladder.reductions import Reduction
@@ -59,7 +59,7 @@ def fit(
     return on.descend(scan, means, rule, max_iter)
 
 
-@cuda.jit
+@cuda.jit(**LARGE_BLOCKS)
 def assign_and_write(X, centers, held, labels, changed, values, members):
     """Label every point and write it into the arrays of all clusters, a thread a point."""
     staged = cuda.shared.array(0, X.dtype)

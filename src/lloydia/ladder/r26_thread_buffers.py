@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import Placed, ceil_div, cuda
+from lloydia.ladder.device import LARGE_BLOCKS, Placed, ceil_div, cuda
 from lloydia.ladder.r10_naive import relabel
 from lloydia.ladder.r23_unrolled import ADDS, reduce_rows
 from lloydia.ladder.rung import About, Outcome
@@ -71,7 +71,7 @@ def fit(
     return on.descend(scan, means, rule, max_iter)
 
 
-@cuda.jit
+@cuda.jit(**LARGE_BLOCKS)
 def assign_and_add(X, centers, held, labels, changed, sums, counts):
     """Label every so many points and add them to this thread's sums, which begin at zero."""
     staged = cuda.shared.array(0, X.dtype)

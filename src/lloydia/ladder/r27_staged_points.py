@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import SHARED_BYTES, Placed, cuda
+from lloydia.ladder.device import LARGE_BLOCKS, SHARED_BYTES, Placed, cuda
 from lloydia.ladder.r10_naive import relabel, round_trip
 from lloydia.ladder.rung import About, Outcome
 from lloydia.ladder.staging import stage
@@ -63,7 +63,7 @@ def fit(
     return round_trip(on, X, centers, scan, rule, max_iter)
 
 
-@cuda.jit
+@cuda.jit(**LARGE_BLOCKS)
 def assign(X, centers, labels, changed):
     """Label every point, a thread a point, and count the changes."""
     staged = cuda.shared.array(0, X.dtype)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.ladder.device import Placed, ceil_div, cuda
+from lloydia.ladder.device import LARGE_BLOCKS, Placed, ceil_div, cuda
 from lloydia.ladder.nearest import squared_distance
 from lloydia.ladder.r10_naive import relabel, round_trip
 from lloydia.ladder.rung import About, Outcome
@@ -48,7 +48,7 @@ def fit(
     return round_trip(on, X, centers, scan, rule, max_iter)
 
 
-@cuda.jit
+@cuda.jit(**LARGE_BLOCKS)
 def assign(X, centers, labels, changed):
     """Label every point, a few threads a point, and count the changes."""
     bests = cuda.shared.array(MOST_THREADS, np.int32)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from lloydia.ladder.device import cuda
+from lloydia.ladder.device import LARGE_BLOCKS, cuda
 
 __all__ = ["Reduction", "fits"]
 
@@ -87,12 +87,15 @@ class Reduction:
 def reducer(block: int) -> Any:
     """Return the kernel that reduces one level, compiled for a block size."""
     size = max(block, 64)
+    options = LARGE_BLOCKS if block == 1024 else {}
 
     @cuda.jit(device=True)
     def block_sum(part, own):
         """Return the sum over the block, right in thread 0."""
         t = cuda.threadIdx.x
         part[t] = own
+        if block < 64:
+            part[t + 32] = 0  # Lanes whose sums nothing needs add these.
         cuda.syncthreads()
         if block >= 1024:
             if t < 512:
@@ -122,7 +125,7 @@ def reducer(block: int) -> Any:
         cuda.syncthreads()  # No thread writes the next sum before thread 0 has read this one.
         return total
 
-    @cuda.jit
+    @cuda.jit(**options)
     def reduce(values, members, sums, counts):
         """Add up what this block has of every row, cluster after cluster."""
         part = cuda.shared.array(size, values.dtype)

@@ -74,11 +74,18 @@ def _ours(entry: Entry, found: Found) -> str:
     some = pick(found, **_wanted(entry.pick))
     if not some:
         return ""
-    if entry.show == "gain":
-        return gain(some, pick(found, **_wanted({**entry.pick, **entry.over})))
+    if entry.show in ("gain", "span", "crossing"):
+        base = pick(found, **_wanted({**entry.pick, **entry.over}))
+        return SHOWN[entry.show](some, base, entry.phase) if base else ""
     if entry.show == "share":
         return share(some, entry.phase)
-    return SHOWN[entry.show](_largest(some))
+    if entry.show == "phase":
+        return phase(some, entry.phase)
+    if entry.show == "number":
+        return number(some, entry.figure, entry.unit)
+    if entry.show == "time" and entry.iterations:
+        return run(some, entry.iterations)
+    return SHOWN[entry.show](some if entry.show == "ends" else _largest(some))
 
 
 def _wanted(attributes: Mapping[str, object]) -> dict[str, object]:
@@ -112,6 +119,13 @@ def time(found: Found) -> str:
     return seconds(_best(found).seconds)
 
 
+def run(found: Found, iterations: int) -> str:
+    """Return the best time of a run of so many iterations, of which fewer may have been timed."""
+    best = min(found, key=lambda each: each.per_iteration)
+    told = seconds(best.per_iteration * iterations)
+    return told if best.n_iter == iterations else f"{told} ({best.n_iter} iterations timed)"
+
+
 def iteration(found: Found) -> str:
     """Return the best time of an iteration."""
     return seconds(min(each.per_iteration for each in found))
@@ -122,12 +136,20 @@ def count(found: Found) -> str:
     return str(max(each.n_iter or 0 for each in found))
 
 
-def gain(found: Found, base: Found) -> str:
-    """Return how many times as fast an iteration is as one of the base."""
-    if not base:
+def gain(found: Found, base: Found, called: str = "") -> str:
+    """Return how many times as fast an iteration is as one of the base, or a phase of it."""
+    times = [[_part(each, called) for each in some] for some in (found, base)]
+    if not all(map(all, times)):
         return ""
-    least, slower = (min(each.per_iteration for each in some) for some in (found, base))
+    least, slower = map(min, times)
     return speedup(slower / least)
+
+
+def _part(each: Measurement, called: str) -> float:
+    """Return the seconds of a phase of an iteration, or of all of it."""
+    if called:
+        return each.phases.get(called, 0.0) / (each.n_iter or 1)
+    return each.per_iteration
 
 
 def share(found: Found, phase: str) -> str:
@@ -135,6 +157,44 @@ def share(found: Found, phase: str) -> str:
     of = _best(found).phases
     whole = sum(of.values())
     return f"{of.get(phase, 0) / whole:.0%}" if whole else ""
+
+
+def span(found: Found, base: Found, called: str = "") -> str:
+    """Return the least and the largest gain of an iteration, or a phase, over the base's best."""
+    slower = min(_part(each, called) for each in base)
+    gains = sorted(slower / _part(each, called) for each in found if _part(each, called))
+    return " to ".join(dict.fromkeys(speedup(gains[at]) for at in (0, -1) if gains))
+
+
+def crossing(found: Found, base: Found, called: str = "") -> str:
+    """Return up to which k an iteration is faster than one of the base."""
+    slower = {each.k: _part(each, called) for each in base}
+    held = {each.k: _part(each, called) < slower[each.k] for each in found if each.k in slower}
+    first = next((k for k in sorted(held) if not held[k]), None)
+    if first is None:
+        return f"faster up to k = {max(held)}" if held else ""
+    before = [k for k in held if k < first]
+    return f"between k = {max(before)} and {first}" if before else f"slower from k = {first}"
+
+
+def ends(found: Found) -> str:
+    """Return the time of an iteration with the fewest clusters and with the most."""
+    some = sorted(found, key=lambda each: each.k)
+    told = {each.k: f"k = {each.k}: {seconds(each.per_iteration)}" for each in (some[0], some[-1])}
+    return ", ".join(told.values())
+
+
+def phase(found: Found, called: str) -> str:
+    """Return the time of a phase in a whole run, of the fastest."""
+    return seconds(_best(found).phases.get(called))
+
+
+def number(found: Found, called: str, unit: str) -> str:
+    """Return one of the figures of the fastest."""
+    value = _best(found).figures.get(called)
+    if value is None or unit == "s":
+        return seconds(value)
+    return f"{value:,.0f} {unit}"
 
 
 def fastest(found: Found) -> str:
@@ -216,7 +276,7 @@ def phases(found: Found) -> str:
 SHOWN: dict[str, Callable[..., str]] = {
     each.__name__: each
     for each in (
-        *(time, iteration, count, gain, share),
+        *(time, run, iteration, count, gain, span, crossing, ends, share, phase, number),
         *(fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases),
     )
 }

@@ -248,7 +248,7 @@ class Lab:
         seconds = tuple(run.seconds for run in runs)
         last = runs[-1]
         more, reason = trial.oracle.ending(last.centers)
-        told |= {"n_iter": int(last.n_iter), "figures": figures | more}
+        told |= {"n_iter": int(last.n_iter), "figures": {**figures, **more, **last.figures}}
         if reason:
             return Measurement(**told, status="differs", reason=reason)
         return Measurement(

@@ -48,6 +48,11 @@ BEFORE = {  # which rung each one changes
     "r21_chunked_hamerly": "r18_tree_hamerly",
     "r22_masked_trees": "r15_all_on_gpu",
     "r23_unrolled": "r22_masked_trees",
+    "r24_populated": "r15_all_on_gpu",
+    "r25_cluster_arrays": "r24_populated",
+    "r26_thread_buffers": "r15_all_on_gpu",
+    "r27_staged_points": "r14_shared_centers",
+    "r28_split_points": "r10_naive",
     "r41_scanning_elkan": "r02_elkan",
     "r42_scanning_hamerly": "r03_hamerly",
     "r43_threaded_scanning_lloyd": "r04_threaded_lloyd",
@@ -57,6 +62,10 @@ BEFORE = {  # which rung each one changes
     "r51_reduced_moves": "r11_distance_matrix",
     "r52_sorted_segments": "r22_masked_trees",
     "r53_scanning_means": "r01_lloyd",
+    "r60_sequential_sums": "r01_lloyd",
+    "r61_dynamic_schedule": "r60_sequential_sums",
+    "r62_atomic_sums": "r60_sequential_sums",
+    "r63_critical_sums": "r60_sequential_sums",
 }
 
 

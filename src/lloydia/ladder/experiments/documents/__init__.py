@@ -47,7 +47,11 @@ class Entry:
     over : dict
         For a gain: the measurements that it is over, in place of those of `pick`'s attributes.
     phase : str
-        For a share: the phase.
+        For a share, or the time of a phase: the phase.
+    figure : str
+        For a number that a measurement has among its figures: its name.
+    iterations : int
+        For a time: the iterations of the document's run, where ours may be shorter.
     same : bool
         Whether ours is the same program as theirs.
     differs : str
@@ -64,6 +68,8 @@ class Entry:
     show: str = "fastest"
     over: Pick = field(default_factory=dict)
     phase: str = ""
+    figure: str = ""
+    iterations: int = 0
     same: bool = False
     differs: str = ""
 
