@@ -17,7 +17,7 @@ from dask.distributed import Client, LocalCluster
 import lloydia
 from lloydia.backends.engine import Report
 from lloydia.dask import KMeans
-from lloydia.loop import watch
+from lloydia.progress.iterations import watch
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ import lloydia.backends.cluster
 import lloydia.dask
 from lloydia import KMeans, stopping
 from lloydia.backends.cluster import workers
-from lloydia.loop import watch
+from lloydia.progress.iterations import watch
 from table import answer, blobs, weights_of
 
 da = pytest.importorskip("dask.array")

@@ -22,6 +22,7 @@ from lloydia.estimator import BaseKMeans, warn_of_fewer
 from lloydia.imports import load, loaded
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
+from lloydia.progress.stages import steps
 from lloydia.resuming import Progress, Snapshot, estimator_parameters
 from lloydia.spelling import option
 from lloydia.stopping import Rule, Shift, Tolerance
@@ -262,7 +263,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         for centers in progress.centers_so_far():
             check_range(engine, weights, centers)
         seconds_seeding = 0.0
-        for number in progress.left(n_init):
+        for number in steps("runs", list(progress.left(n_init))):
             began = time.perf_counter()
             if number in progress.halts:
                 centers = progress.halts[number].used

@@ -10,9 +10,7 @@ waits with it (:func:`minimise`), another goes on with other runs (:mod:`lloydia
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
 from lloydia.empty import settle
+from lloydia.progress.iterations import watchers
 from lloydia.stopping import Rule, tolerance_of
 
 __all__ = [
@@ -31,35 +30,13 @@ __all__ = [
     "OtherDataError",
     "Result",
     "Run",
-    "is_watched",
     "minimise",
     "steps",
-    "watch",
 ]
 
 STRICT = "strict convergence"
 CALLBACK = "stopped by a callback"
 LIMIT = "max_iter reached"
-
-_watchers: ContextVar[tuple[Callable[[Report], object], ...]] = ContextVar("watchers", default=())
-
-
-@contextmanager
-def watch(function: Callable[[Report], object]) -> Iterator[None]:
-    """Call `function` with the report of every iteration of any fit in this context.
-
-    For progress displays; it cannot stop a run.
-    """
-    token = _watchers.set((*_watchers.get(), function))
-    try:
-        yield
-    finally:
-        _watchers.reset(token)
-
-
-def is_watched() -> bool:
-    """Return whether somebody wants to see every iteration of fits in this context."""
-    return bool(_watchers.get())
 
 
 class Result(NamedTuple):
@@ -186,9 +163,9 @@ def steps(
     # A callback may look at the centres of its iteration, and stop the run there.
     lag = engine.lag if on_iteration is None else 0
     costs: list[float] = []
-    watchers = _watchers.get()
+    shown_to = watchers()
     # Iterations that nobody looks at, and that end nothing, are the engine's own affair.
-    until = None if engine.tolerance == NEVER or watchers else getattr(engine, "until", None)
+    until = None if engine.tolerance == NEVER or shown_to else getattr(engine, "until", None)
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""
     if halt:
@@ -216,7 +193,7 @@ def steps(
             report = report._replace(drop=costs[-1] - cost if costs else None)
             costs.append(cost)
         reason = _reason(report, fixed, rule, max_iter)
-        for watcher in watchers:
+        for watcher in shown_to:
             watcher(report._replace(max_iter=max_iter))
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK

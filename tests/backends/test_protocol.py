@@ -16,7 +16,8 @@ from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.engine import Ready
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
-from lloydia.loop import Halt, OtherDataError, minimise, watch
+from lloydia.loop import Halt, OtherDataError, minimise
+from lloydia.progress.iterations import watch
 from lloydia.seeding import SEEDINGS
 
 STATE = ("current", "used", "assigned", "D", "iteration", "empty", "n_changed", "cost")

@@ -87,16 +87,20 @@ def test_ctrl_c(folder):
     assert os.listdir() == []
 
 
-@unix
-def test_progress_goes_to_a_terminal_on_standard_error(folder, blobs):
+def shown_on_a_terminal(*arguments, delay=0.0, term="xterm"):
+    """Run a command; return what it shows on a terminal, and its standard output."""
     import pty
 
+    code = (
+        f"import sys; from lloydia.cli import main, progress; progress.DELAY = {delay}; "
+        "sys.exit(main())"
+    )
     master, slave = pty.openpty()
     fit = subprocess.Popen(
-        [*LLOYDIA, *["fit", "blobs.csv", "-k", "3", "--json"]],
+        [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
         stderr=slave,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        env={**os.environ, "TERM": term, "COLUMNS": "100"},
     )
     os.close(slave)
     shown = b""
@@ -108,12 +112,31 @@ def test_progress_goes_to_a_terminal_on_standard_error(folder, blobs):
     os.close(master)
     out = fit.stdout.read()
     assert fit.wait() == 0
-    assert re.fullmatch(rb"\{.*\}\n", out)
+    return shown, out
+
+
+@unix
+def test_progress_goes_to_a_terminal_on_standard_error(folder, blobs):
+    shown, out = shown_on_a_terminal("fit", "blobs.csv", "-k", "3", "--n-init", "2")
+    assert out.startswith(b"n samples ")
     assert b"reading blobs.csv" in shown
     assert b"3 clusters" in shown
 
 
-def test_no_progress_elsewhere(run, blobs):
+@unix
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [(["--json"], {}), ([], {"delay": 1e9}), ([], {"term": "dumb"})],
+    ids=["json", "at once", "dumb"],
+)
+def test_no_progress_for_programs_or_what_is_over_at_once(folder, blobs, arguments, options):
+    shown, out = shown_on_a_terminal("fit", "blobs.csv", "-k", "3", *arguments, **options)
+    assert b"120" in out
+    assert re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]", b"", shown) == b""
+
+
+def test_no_progress_elsewhere(run, blobs, monkeypatch):
+    monkeypatch.setattr("lloydia.cli.progress.DELAY", 0)
     assert run("fit", "blobs.csv", "-k", 3).err == ""
 
 

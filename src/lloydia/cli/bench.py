@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
-from lloydia.cli.progress import bar
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
 if TYPE_CHECKING:
@@ -240,10 +240,9 @@ def _show(
     from lloydia.bench.machine import keep
     from lloydia.bench.sheets import sheets
 
-    with bar(counted=False) as shown:
-        task = shown.add_task("", total=None, note="")
+    with progress("starting", json=json, timed=True) as shown:
         rows: list[Row] = []
-        for some in run(step=lambda what: shown.update(task, description=what)):
+        for some in run(step=shown.say):
             rows += some
             if save or out:
                 kept = keep(name, some, out or RESULTS)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from lloydia.bench.machine import RESULTS
 from lloydia.cli.bench import Names, Out, Save, Threads, print_sheets
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
-from lloydia.cli.progress import bar
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
 
@@ -50,8 +50,7 @@ def images(
     if wrong := [k for k in sizes or () if not 2 <= k <= 256]:
         raise ValueError(f"--sizes {wrong[0]}: a palette has 2 to 256 colours.")
     names, sides = list(present(photographs)), choose(peers)
-    with bar(counted=False) as shown:
-        task = shown.add_task("", total=None, note="")
+    with progress("starting", json=json, timed=True) as shown:
         rows = []
         for some in run(
             names,
@@ -59,7 +58,7 @@ def images(
             sides,
             threads=threads,
             rounds=rounds,
-            step=lambda what: shown.update(task, description=what),
+            step=shown.say,
         ):
             rows += some
             if save or out:

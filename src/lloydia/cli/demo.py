@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from lloydia.cli.options import OUTPUT, Json
-from lloydia.cli.progress import bar
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
 REPEATS = 5
@@ -70,14 +70,9 @@ def demo(
     for name in ("china", "digits", "wine"):
         check_output(out / f"{name}.png", (".png",))
     outcomes = []
-    with bar(counted=True) as shown:
-        task = shown.add_task("loading", total=3 * (REPEATS + 3), note="")
-
-        def step(what: str) -> None:
-            shown.update(task, description=f"{what:<28}", advance=1)
-
+    with progress("loading", json=json, timed=True) as shown:
         for case in _cases():
-            outcomes.append(_run(case, out / f"{case.name}.png", step))
+            outcomes.append(_run(case, out / f"{case.name}.png", shown.say))
     if json:
         print_json({"cases": [asdict(outcome) for outcome in outcomes]})
     else:

@@ -14,7 +14,7 @@ from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_block
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading, TableOrFolder
-from lloydia.cli.progress import fit_progress
+from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def fit(
     elif spill is not None:
         raise ValueError("--spill is for DATA that is read by blocks: add --memory.")
     else:
-        table = reading.table(data, dtype=dtype, sparse=True)
+        table = reading.table(data, dtype=dtype, sparse=True, json=json)
     n = table.X.shape[0]
     if k > n:
         raise ValueError(
@@ -157,7 +157,7 @@ def fit(
         announce(source.meant_for(estimator, reset=True).plan(False, method.threads))
     else:
         check_squares(table, n)
-    with fit_progress(f"{k} clusters", method.max_iter), telling(announce), checkpoints.spelled():
+    with progress(f"{k:,} clusters", json=json), telling(announce), checkpoints.spelled():
         start = time.perf_counter()
         estimator.fit(table.X)
         seconds = time.perf_counter() - start

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from lloydia.bench.machine import RESULTS
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading
 from lloydia.cli.own_data import Own
-from lloydia.cli.progress import bar
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
 if TYPE_CHECKING:
@@ -137,9 +137,8 @@ def _as_documented(
             f"--scale {scale:g} shrinks the experiment, so its figures do not belong in {RESULTS}: "
             "name a folder with --out."
         )
-    with bar(counted=False) as shown:
-        task = shown.add_task("", total=None, note="")
-        lab = Lab(where, scale, lambda what: shown.update(task, description=what))
+    with progress("starting", timed=True) as shown:
+        lab = Lab(where, scale, shown.say)
         both = list(run_all(experiments, lab, out or RESULTS))
     return [found for found, _ in both], [path for _, path in both]
 
@@ -164,9 +163,8 @@ def _on_own_data(
     rungs = own.names()
     if any(place_of(rung) == "cuda" for rung in rungs) and where == "cpu":
         where = "all"
-    with bar(counted=False) as shown:
-        task = shown.add_task("", total=None, note="")
-        lab = Lab(where, step=lambda what: shown.update(task, description=what))
+    with progress("starting", timed=True) as shown:
+        lab = Lab(where, step=shown.say)
         lab.device  # says at once that there is no GPU  # noqa: B018
         rows = [row for name in experiments for row in own.measure(name, lab, reading, rungs)]
     return rows, [keep(row, out) for row in rows] if out else []

@@ -114,15 +114,16 @@ class Reading:
         dtype: str | None = None,
         names: Sequence[str] | None = None,
         sparse: bool = False,
+        json: bool = False,
     ) -> Table:
         """Read DATA; `names` are its columns, in that order, where it has a header.
 
-        A sparse matrix gets its zeros unless `sparse`.
+        A sparse matrix gets its zeros unless `sparse`.  With `json` no progress is shown.
         """
-        from lloydia.cli.progress import spinner
+        from lloydia.cli.progress import progress
         from lloydia.data.files import read_table
 
-        with spinner(f"reading {data}"):
+        with progress(f"reading {data}", json=json):
             table = read_table(
                 data,
                 # A stream of pairs has no columns that names could choose.

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
 from lloydia.cli.options import FILE, OUTPUT, Json, Reading, TableOrFolder
-from lloydia.cli.progress import spinner
+from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def predict(
     if blocks:
         source, table = read_by_blocks(reading, data, memory, dtype=dtype, names=names)
     else:
-        table = reading.table(data, dtype=dtype, names=names, sparse=True)
+        table = reading.table(data, dtype=dtype, names=names, sparse=True, json=json)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
     if blocks:
         _predict_blocks(estimator, source, labels, json)
         return
     check_squares(table, table.X.shape[0])
-    with spinner("predicting"):
+    with progress("predicting", json=json):
         start = time.perf_counter()
         found = estimator.predict(table.X)
         seconds = time.perf_counter() - start
@@ -112,7 +112,7 @@ def _predict_blocks(estimator: KMeans, source: Chunks, labels: Path | None, json
         return found
 
     announce(source.block_by_block().plan(False, None))
-    with spinner("predicting"):
+    with progress("predicting", json=json):
         start = time.perf_counter()
         source.write(counted, labels)
         seconds = time.perf_counter() - start

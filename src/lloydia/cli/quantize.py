@@ -15,8 +15,9 @@ from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, whole
 from lloydia.cli.pictures import AllowHuge, decoders_silent
-from lloydia.cli.progress import bar, spinner
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
+from lloydia.progress.stages import steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +121,7 @@ def quantize(
     if out is None and str(image) in STANDARD_INPUT:
         raise DataError("the image comes from standard input: say --out FILE too.")
     base = image.with_name(f"{image.stem}-{k}")
-    with spinner(f"{k} colours"):
+    with progress(f"{k} colours", json=json):
         facts = _one(image, k, method, base, out, palette)
     if json:
         print_json(facts)
@@ -155,16 +156,13 @@ def _folder(
     out.mkdir(parents=True, exist_ok=True)
     stems = Counter(path.stem for path in paths)
     done, failed = [], []
-    with bar(counted=True) as shown:
-        task = shown.add_task("quantising", total=len(paths), note="")
-        for path in paths:
-            shown.update(task, note=path.name)
+    with progress("quantising", json=json):
+        for path in steps("images", paths):
             base = out / (path.stem if stems[path.stem] == 1 else path.name)
             try:
                 done.append(_one(path, k, method, base, None, None))
             except DataError as error:
                 failed.append(str(error))
-            shown.advance(task)
     if json:
         print_json({"images": done, "failed": failed})
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from lloydia.cli.options import POSITIVE, SEED, Data, Json, Reading
-from lloydia.cli.progress import spinner
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
 
 
@@ -40,7 +40,7 @@ def score(
     from lloydia.data.labels import read_labels
     from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 
-    table = reading.table(data)
+    table = reading.table(data, json=json)
     n, d = table.X.shape
     found = read_labels(labels, n)
     if sample is not None and sample > n:
@@ -55,7 +55,7 @@ def score(
         raise ValueError(f"--sample {sample} is too few: take 3 rows or more.")
     check_squares(table, n**2)  # the scores add up distances of pairs
     start = time.perf_counter()
-    with spinner("scoring"):
+    with progress("scoring", json=json):
         X = put(device, table.X)
         scores = {
             "silhouette": silhouette_score(X, found, sample_size=sample, random_state=seed),

@@ -16,7 +16,7 @@ from cyclopts.validators import Number
 
 from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, real
 from lloydia.cli.pictures import AllowHuge, decoders_silent
-from lloydia.cli.progress import fit_progress, spinner
+from lloydia.cli.progress import progress
 from lloydia.cli.report import print_clusters, sizes
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def segment(
 
     space(mode)  # an unknown one is refused before anything is read
     method.check()
-    with spinner(f"reading {image}"), decoders_silent():
+    with progress(f"reading {image}", json=json), decoders_silent():
         picture = read(image, allow_huge=allow_huge)
     if picture.note:
         warnings.warn(picture.note, stacklevel=2)
@@ -241,7 +241,7 @@ def segment(
     if display and not _has_screen():
         check_output(beside, (".png",), others=[image, outputs.out])
     parts = [picture.pixels] if picture.alpha is None else [picture.pixels, picture.alpha]
-    with fit_progress(f"{k} segments", iterations):
+    with progress(f"{k:,} segments", json=json):
         found = method.of(np.dstack(parts), k, mode, iterations)
     outputs.write(found, picture)
     facts = _facts(image, mode, found, picture, outputs)

@@ -24,6 +24,7 @@ from lloydia.data.formats.numpy_files import (
 )
 from lloydia.data.formats.opening import (
     STANDARD_INPUT,
+    followed,
     open_input,
     refuse_other_kinds,
     text_of,
@@ -143,7 +144,8 @@ def read_table(
     with open_input(path) as (stream, suffix):
         if suffix in (".npy", ".npz"):
             refuse_other_kinds(stream, suffix, where, "a NumPy file")
-            raw, chosen = _arrays(stream, suffix, where, columns, pairs)
+            with followed(stream):
+                raw, chosen = _arrays(stream, suffix, where, columns, pairs)
         elif suffix == ".parquet":
             refuse_other_kinds(stream, suffix, where, "a Parquet file")
             raw, chosen = _parquet(stream, where, columns)
@@ -151,11 +153,12 @@ def read_table(
             refuse_other_kinds(stream, ".arrow", where, "an Arrow file")
             raw, chosen = read_arrow(stream, where, columns)
         else:
-            stream, suffix = text_of(stream, suffix, where)
-            if pairs:
-                raw, chosen = read_pairs(stream, where, form.grammar), Columns((0, 1), None)
-            else:
-                raw, chosen = read_text(stream, where, suffix=suffix, form=form, wanted=columns)
+            with followed(stream):
+                stream, suffix = text_of(stream, suffix, where)
+                if pairs:
+                    raw, chosen = read_pairs(stream, where, form.grammar), Columns((0, 1), None)
+                else:
+                    raw, chosen = read_text(stream, where, suffix=suffix, form=form, wanted=columns)
     table = Table(as_floats(raw, dtype, chosen, where), chosen, where)
     return table if sparse else table.dense()
 

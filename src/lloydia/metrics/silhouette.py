@@ -12,6 +12,7 @@ from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 from lloydia.metrics.partition import Partition, labelled_rows, partition
 from lloydia.parameters import check_threads
+from lloydia.progress.stages import stage
 
 __all__ = ["silhouette_samples", "silhouette_score"]
 
@@ -139,12 +140,15 @@ def _sorted_silhouettes(groups: Partition, n_threads: int) -> np.ndarray:
     starts = np.arange(len(tiles)) * TILE
     first = np.searchsorted(groups.bounds, starts, side="right") - 1
     out = np.empty(len(groups.order))
+    done = np.zeros(n_threads, dtype=np.int64)
 
     def task(thread: int, start: int, stop: int) -> None:
         for tile in range(start, stop):
             silhouette_tile(tiles, tile, groups.bounds, first, out)
+        done[thread] += stop - start
 
-    pool.run(task, len(tiles), 1, n_threads)
+    with stage("tiles", len(tiles), position=lambda: int(done.sum())):
+        pool.run(task, len(tiles), 1, n_threads)
     return out
 
 

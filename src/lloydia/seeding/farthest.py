@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine
+from lloydia.progress.stages import steps
 
 __all__ = ["farthest"]
 
@@ -18,7 +19,7 @@ def farthest(engine: Engine, k: int, random_state: np.random.RandomState) -> NDA
     engine.seed_start()
     chosen = [int(engine.seed_draw(random_state.random_sample(1))[0])]
     engine.seed_add(chosen[0])
-    while len(chosen) < k:
+    for _ in steps("centers", range(k - 1), before=1):
         row = engine.seed_farthest()
         if row < 0:
             return np.resize(np.array(chosen, dtype=np.int64), k)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine
+from lloydia.progress.stages import steps
 from lloydia.seeding.plusplus import plusplus
 
 __all__ = ["parallel"]
@@ -44,12 +45,13 @@ def oversample(engine: Engine, k: int, random_state: np.random.RandomState) -> N
     engine.seed_start()
     fresh = engine.seed_draw(random_state.random_sample(1))
     candidates = np.empty(0, dtype=np.int64)
-    for _ in range(ROUNDS):
+    for number in steps("rounds", range(ROUNDS + 1)):
         engine.seed_extend(fresh)
         candidates = np.append(candidates, fresh)
+        if number == ROUNDS:
+            break
         key = int.from_bytes(random_state.bytes(8), "little")
         fresh = engine.seed_sample(key, OVERSAMPLING * k)
         if len(fresh) == 0:
-            return candidates
-    engine.seed_extend(fresh)
-    return np.append(candidates, fresh)
+            break
+    return candidates

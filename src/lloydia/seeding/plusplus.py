@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine
+from lloydia.progress.stages import steps
 
 __all__ = ["by_steps", "greedy", "plusplus"]
 
@@ -57,7 +58,7 @@ def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
     An engine may have a method `seed_greedy` of its own that does this.
     """
     chosen: list[int] = []
-    for draws in fractions:
+    for draws in steps("centers", fractions, before=1):
         candidates = engine.seed_draw(draws)
         if candidates[0] < 0:
             break

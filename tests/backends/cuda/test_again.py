@@ -14,7 +14,7 @@ from lloydia import KMeans, callbacks
 from lloydia.backends.cuda import again, beginning, low_run, placed
 from lloydia.exact import sums
 from lloydia.imports import load
-from lloydia.loop import watch
+from lloydia.progress.iterations import watch
 from lloydia.stopping import Shift
 from table import blobs
 

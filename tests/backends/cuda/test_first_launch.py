@@ -14,7 +14,7 @@ from lloydia import KMeans
 from lloydia.backends.cuda import again, first_launch, low_run
 from lloydia.exact import sums
 from lloydia.exact.distance import largest_magnitude
-from lloydia.loop import watch
+from lloydia.progress.iterations import watch
 from replayed import replay
 from table import answer
 

@@ -16,10 +16,14 @@ from lloydia.backends.cpu.compiled import LEAN, kernel, maximum, subroutine
 from lloydia.backends.cpu.counting import upto
 from lloydia.backends.cpu.seeding import ROUNDER, ROUNDER_BITS, TILE, find
 
-__all__ = ["FEW", "greedy_of"]
+__all__ = ["AT_ONCE", "FEW", "greedy_of"]
 
 # Rows up to which all of them are at hand in the cache.
 FEW = 1 << 14
+
+# Distances of draws up to which one call pays: those of a second.  From there on the steps take as
+# long as the call, and can be shown and interrupted.
+AT_ONCE = 1 << 28
 
 
 @subroutine(inline="always")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu import seeding
-from lloydia.backends.cpu.greedy import FEW, greedy_of
+from lloydia.backends.cpu.greedy import AT_ONCE, FEW, greedy_of
 from lloydia.backends.cpu.placed import NONE, Placed
 from lloydia.backends.cpu.seeding import LOW, MOST, TILE
 from lloydia.exact import sums as exact
@@ -163,7 +163,8 @@ class Picks(Placed):
     ) -> NDArray[np.int64]:
         """Choose the rows of k-means++; no seeds are left behind where one call does it."""
         few = self.n_samples <= FEW and self.n_features <= LOW
-        if not few or self.sparse or not self.source.flags.c_contiguous:
+        quick = self.n_samples * fractions.size <= AT_ONCE
+        if not (few and quick) or self.sparse or not self.source.flags.c_contiguous:
             return by_steps(self, first, fractions)
         rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
         n_tiles = -(-self.n_samples // TILE)

@@ -27,7 +27,8 @@ from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.launching import INTERPRETED
 from lloydia.backends.cuda.low_run import LowRun
 from lloydia.backends.engine import UNLIMITED
-from lloydia.loop import LIMIT, Result, is_watched
+from lloydia.loop import LIMIT, Result
+from lloydia.progress.iterations import is_watched
 from lloydia.seeding.given import fits
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from lloydia.backends.cuda.own_device import anywhere
 from lloydia.backends.cuda.placed import Placed
 from lloydia.backends.cuda.totals import largest_term
 from lloydia.exact import sums as exact
+from lloydia.progress.stages import steps
 from lloydia.seeding.plusplus import greedy
 
 __all__ = ["Picks"]
@@ -160,7 +161,7 @@ class Picks(Placed):
             return greedy(self, fractions)
         answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
         draws = torch.as_tensor(fractions, device=self.device)
-        for draw, (rows, potentials) in zip(draws, answers):
+        for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
             self._draw(draw, rows)
             self._weigh(rows, potentials)
             self._adopt(potentials)

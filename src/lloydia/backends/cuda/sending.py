@@ -23,6 +23,7 @@ from lloydia.backends.cuda.room import AT_ONCE
 from lloydia.backends.cuda.upload import lent
 from lloydia.backends.passes import Host
 from lloydia.data.chunks.reader import mingled
+from lloydia.progress.stages import steps
 
 __all__ = ["Array", "Sender"]
 
@@ -140,7 +141,7 @@ class Sender:
 
             for place in self.places:
                 send_next(place)
-            for p in order:
+            for p in steps("blocks", order):
                 if p is not None:
                     yield p, self.kept[p]
                     continue

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.chunks.spill import Spill
+from lloydia.progress.stages import steps
 
 __all__ = ["Reader", "mingled"]
 
@@ -78,7 +79,7 @@ class Reader:
         fresh = self._read(missing)
         with ThreadPoolExecutor(1, thread_name_prefix="lloydia-reader") as thread:
             ahead = thread.submit(next, fresh)
-            for i in mingled(held, missing):
+            for i in steps("blocks", mingled(held, missing)):
                 if i in self.cache:
                     yield i, self.cache[i]
                     continue

@@ -21,8 +21,9 @@ from lloydia.data.formats.signatures import (
     refuse_binary,
     refuse_kind,
 )
+from lloydia.progress.stages import stage
 
-__all__ = ["STANDARD_INPUT", "open_input", "refuse_other_kinds", "text_of"]
+__all__ = ["STANDARD_INPUT", "followed", "open_input", "refuse_other_kinds", "text_of"]
 
 # A Path spells the second with the separators of its system.
 STANDARD_INPUT = ("-", "/dev/stdin", str(Path("/dev/stdin")))
@@ -69,6 +70,31 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
             yield stream, suffix
         else:
             yield _of_pipe(stream, suffix, str(path))
+
+
+@contextmanager
+def followed(stream: BinaryIO) -> Iterator[None]:
+    """Show how much of a file has been read within; nothing of a pipe, which has no known end.
+
+    The position is that of the operating system, which is at most a buffer ahead.
+    """
+    try:
+        descriptor = stream.fileno()
+        size = os.fstat(descriptor).st_size if stream.seekable() else 0
+    except (OSError, ValueError):
+        size = 0
+    if not size:
+        yield
+        return
+
+    def position() -> int:
+        try:
+            return os.lseek(descriptor, 0, os.SEEK_CUR)
+        except OSError:  # the file was closed a moment ago
+            return size
+
+    with stage("bytes", size, position=position):
+        yield
 
 
 @contextmanager
