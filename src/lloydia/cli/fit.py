@@ -130,6 +130,7 @@ def fit(
     """
     from lloydia.backends import telling
     from lloydia.data.files import check_squares
+    from lloydia.data.variances import warn_of_dominant, warning_of_blocks
 
     method.check()
     used = outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
@@ -153,11 +154,22 @@ def fit(
             f"-k {k} asks for more clusters than the {n} rows of {data}: give at most {n}."
         )
     estimator = checkpoints.prepared(method.estimator(table, k))
+    whole = True
     if blocks:
-        announce(source.meant_for(estimator, reset=True).plan(False, method.threads))
+        plan = source.meant_for(estimator, reset=True).plan(False, method.threads)
+        announce(plan)
+        whole = plan.whole
+        source.on_first_read = warning_of_blocks(table.columns, source.shape, table.where)
     else:
         check_squares(table, n)
-    with progress(f"{k:,} clusters", json=json), telling(announce), checkpoints.spelled():
+    with (
+        progress(f"{k:,} clusters", json=json),
+        method.naming_faster_start(n, k, whole),
+        telling(announce),
+        checkpoints.spelled(),
+    ):
+        if not blocks:
+            warn_of_dominant(table.X, table.columns, table.where)
         start = time.perf_counter()
         estimator.fit(table.X)
         seconds = time.perf_counter() - start

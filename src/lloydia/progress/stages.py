@@ -5,15 +5,26 @@ Without a watcher a stage costs nothing: its loop runs over the items themselves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 __all__ = ["Stage", "Watcher", "stage", "steps", "watch_stages"]
 
 Item = TypeVar("Item")
+OneOf = TypeVar("OneOf", covariant=True)
+
+
+class Items(Protocol[OneOf]):
+    """A list, a range, an array: it has a length, and its items can be looked at one by one."""
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+
+    def __iter__(self) -> Iterator[OneOf]:
+        """Give the items."""
 
 
 @dataclass(eq=False)
@@ -56,7 +67,7 @@ def watch_stages(watcher: Watcher) -> Iterator[None]:
         _watchers.reset(token)
 
 
-def steps(name: str, items: Sequence[Item], before: int = 0) -> Iterable[Item]:
+def steps(name: str, items: Items[Item], before: int = 0) -> Iterable[Item]:
     """Return the items of a loop; for watchers each is a step of a stage.
 
     `before` is how many steps of that stage are done before the loop.
@@ -64,7 +75,7 @@ def steps(name: str, items: Sequence[Item], before: int = 0) -> Iterable[Item]:
     return _watched(name, items, before) if _watchers.get() else items
 
 
-def _watched(name: str, items: Sequence[Item], before: int) -> Iterator[Item]:
+def _watched(name: str, items: Items[Item], before: int) -> Iterator[Item]:
     with stage(name, before + len(items), before) as advance:
         for item in items:
             yield item

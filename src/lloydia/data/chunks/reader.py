@@ -141,6 +141,8 @@ class Reader:
                 row, j = (int(x) for x in np.argwhere(~finite)[0])
                 raise self.source.refuse(int(self.edges[i]) + row, j, float(block[row, j]))
             self.marks[i] = mark
+            if self.source.on_first_read is not None:
+                self.source.on_first_read(block)
 
 
 def mingled(held: list[int], missing: list[int]) -> list[int]:

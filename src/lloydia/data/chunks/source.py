@@ -67,6 +67,8 @@ class Chunks(ABC):
     memory: int
     block: int | None
     spill: Path | None = None
+    # Is called with each block when it is read the first time, in the thread that reads.
+    on_first_read: Callable[[NDArray[np.floating]], object] | None = None
 
     def __init__(self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]) -> None:
         self.where, self.raw, self.columns = where, raw, columns
