@@ -155,10 +155,14 @@ def test_names_are_no_markup_on_a_terminal(folder):
     name = "[/].csv"
     (folder / "[").joinpath("].csv").write_text(ROWS)
     main, child = pty.openpty()
+    code = (
+        "import sys; from lloydia.cli import main, progress; progress.DELAY = 0; sys.exit(main())"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "lloydia", "fit", name, "-k", "2"],
+        [sys.executable, "-c", code, "fit", name, "-k", "2"],
         stdout=subprocess.PIPE,
         stderr=child,
+        env={**os.environ, "TERM": "xterm"},
         check=False,
     )
     os.close(child)
