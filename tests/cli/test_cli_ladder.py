@@ -41,10 +41,15 @@ def test_a_tiny_run_and_its_report(run, folder):
     assert len(lines.read_text().splitlines()) == len(rows)
     assert str(lines.relative_to(folder)) in ran.err
     (folder / "page.md").write_text("<!-- ladder: A -->\n<!-- end -->\n")
-    ran = run("ladder", "report", "--results", "kept", "--page", "page.md")
-    assert ran.status == 0
-    assert ran.out.splitlines()[0] == "page.md"
-    assert "| 01 lloyd |" in (folder / "page.md").read_text()
+    for page in ("page.md", "new.md"):
+        ran = run("ladder", "report", "--results", "kept", "--page", page)
+        assert ran.status == 0
+        assert ran.out.splitlines()[0] == page
+        text = (folder / page).read_text()
+        assert "| 01 lloyd |" in text
+        assert "| src/lloydia/ladder/r12_atomics.py |" in text  # no links outside of a clone
+    assert "## A: atomics, shared memory, masked trees" in text
+    assert "ladder: T" not in text
 
 
 @pytest.fixture
@@ -99,7 +104,9 @@ def test_all_of_a_documents_rungs_run_on_the_users_points_and_are_kept_on_demand
         ("run A --data rows.txt -k 2 --scale 0.5", "--scale shrinks an experiment"),
         ("run A --data huge.txt -k 1", "A's programs compute in float32, which has no number as"),
         ("list A", "ladder list takes options alone"),
-        ("report --page none.md", "none.md is not there: run this in a clone"),
+        ("report", "docs/ladder.md is not there: run this in a clone, or name a page"),
+        ("report --page none/new.md", "cannot write none/new.md: there is no folder none"),
+        ("report --page new.md", "benchmarks/results has no measurement of the ladder"),
     ],
 )
 def test_bad_input_is_one_sentence(run, folder, sample, arguments, what):

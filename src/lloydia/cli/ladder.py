@@ -181,7 +181,8 @@ def report(
         FILE,
         Parameter(
             group=OUTPUT,
-            help="The page whose tables are rewritten; its pictures go to a folder beside it.",
+            help="The page whose tables are rewritten, or a new one; its pictures go to a folder "
+            "beside it.",
         ),
     ] = PAGE,
 ) -> None:
@@ -193,8 +194,13 @@ def report(
     """
     from lloydia.ladder.experiments.report import write
 
-    if not page.exists():
-        raise ValueError(f"{page} is not there: run this in a clone, or name a page with --page.")
+    if page == PAGE and not page.exists():
+        raise ValueError(
+            f"{page} is not there: run this in a clone, or name a page, which may be new, with "
+            "--page."
+        )
+    if not page.parent.is_dir():
+        raise ValueError(f"cannot write {page}: there is no folder {page.parent}.")
     for path in write(results, page):
         print(path)
 

@@ -19,26 +19,29 @@ Found = Sequence[Measurement]
 TEXT = ("file", "command", "same program?")
 
 
-def sheet(letter: str, machines: Mapping[str, Found]) -> Sheet:
+def sheet(letter: str, machines: Mapping[str, Found], root: str | None = "..") -> Sheet:
     """Return a table with a line for each entry of a document, and a column for each machine.
 
-    The notes below it say in what our program differs, where it does.
+    The notes below it say in what our program differs, where it does.  What a scaled run measured
+    is left out.
 
     Parameters
     ----------
     letter : str
     machines : mapping of str to sequence of Measurement
         What was measured, by the machines' names.
+    root : str or None
+        The repository's root, as links of the page have it; None leaves links out.
     """
     of = document(letter)
     notes = list(dict.fromkeys(entry.differs for entry in of.entries if entry.differs))
     lines = [
         [
             _what(entry),
-            _links(entry.files),
+            _links(entry.files, root),
             f"`{entry.command}`" if entry.command else "",
             _theirs(entry),
-            *(_ours(entry, pick(found, experiment=letter)) for found in machines.values()),
+            *(_ours(entry, pick(found, experiment=letter, scale=1.0)) for found in machines.values()),
             f"note {notes.index(entry.differs) + 1}" if entry.differs else "yes" * entry.same,
         ]
         for entry in of.entries
@@ -53,8 +56,10 @@ def _what(entry: Entry) -> str:
     return f"{entry.what} ({entry.place})" if entry.place else entry.what
 
 
-def _links(files: Sequence[str]) -> str:
-    return " ".join(f"[{Path(file).stem}](../{file})" for file in files)
+def _links(files: Sequence[str], root: str | None) -> str:
+    if root is None:
+        return " ".join(files)
+    return " ".join(f"[{Path(file).stem}]({root}/{file})" for file in files)
 
 
 def _theirs(entry: Entry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
 from lloydia.data.outputs import writing
-from lloydia.ladder.experiments import comparison, experiment, findings, summits
+from lloydia.ladder.experiments import (
+    EXPERIMENTS,
+    comparison,
+    experiment,
+    findings,
+    summits,
+)
 from lloydia.ladder.experiments.documents import LETTERS
 from lloydia.ladder.experiments.measurement import Measurement, of_machines, pick
 
@@ -32,8 +39,8 @@ def write(results: Path, page: Path) -> list[Path]:
         The folder with one folder a machine.
     page : Path
         Markdown with ``<!-- ladder: NAME -->`` and ``<!-- end -->``, where NAME is an experiment,
-        "findings" or "summits".  Pictures go to the folder beside it that has its stem
-        as name.
+        "findings" or "summits"; one that is not there is made, with a place for each experiment
+        that was measured.  Pictures go to the folder beside it that has its stem as name.
 
     Returns
     -------
@@ -45,14 +52,14 @@ def write(results: Path, page: Path) -> list[Path]:
     ValueError
         If there is no measurement, or the page has no markers, or one with an unknown name.
     """
-    text = page.read_text(encoding="utf-8")
-    if not MARKED.search(text):
+    there = page.exists()
+    text = page.read_text(encoding="utf-8") if there else ""
+    if there and not MARKED.search(text):
         raise ValueError(f"{page} has no place for tables: <!-- ladder: T --> ... <!-- end -->.")
     machines = of_machines(results)
+    text = text if there else _outline(machines)
     figures: dict[str, Figure] = {}
-    blocks = {
-        name: _block(name, machines, page.stem, figures) for _, name, *_ in MARKED.findall(text)
-    }
+    blocks = {name: _block(name, machines, page, figures) for _, name, *_ in MARKED.findall(text)}
     text = MARKED.sub(lambda found: found[1] + blocks[found[2]] + found[4], text)
     folder = page.parent / page.stem
     folder.mkdir(exist_ok=True)
@@ -65,8 +72,18 @@ def write(results: Path, page: Path) -> list[Path]:
     return [page, *(folder / name for name in figures)]
 
 
+def _outline(machines: dict[str, list[Measurement]]) -> str:
+    """Return a page with a place for each experiment that was measured."""
+    measured = {each.experiment for found in machines.values() for each in found}
+    parts = ["# The ladder, measured\n"]
+    for name in EXPERIMENTS:
+        if name in measured:
+            parts.append(f"## {experiment(name).TITLE}\n\n<!-- ladder: {name} -->\n<!-- end -->\n")
+    return "\n".join(parts)
+
+
 def _block(
-    name: str, machines: dict[str, list[Measurement]], folder: str, figures: dict[str, Figure]
+    name: str, machines: dict[str, list[Measurement]], page: Path, figures: dict[str, Figure]
 ) -> str:
     """Return what belongs in a place of the page; add its figures."""
     if name in ("findings", "summits"):
@@ -80,16 +97,23 @@ def _block(
     }
     if name in LETTERS and own:
         hosts = {_host(found): found for _, found in _by_host(own)}
-        parts.append(markdown(comparison.sheet(name, hosts)))
+        parts.append(markdown(comparison.sheet(name, hosts, _root(page))))
     for shelf, found in _by_host(own):
         parts.append(f"**{_where(found)}**\n")
         drawn = module.draw(found) if pick(found) else {}
         for short, figure in drawn.items():
             file = f"{shelf}-{name.lower()}-{short}.png"
             figures[file] = figure
-            parts.append(f"![{figure.get_suptitle()}]({folder}/{file})\n")
+            parts.append(f"![{figure.get_suptitle()}]({page.stem}/{file})\n")
         parts += [markdown(sheet) for sheet in module.sheets(found)]
     return "\n".join(parts)
+
+
+def _root(page: Path) -> str | None:
+    """Return how the page links to the repository's root, if that is the folder here."""
+    if not Path("src/lloydia/ladder").is_dir():
+        return None
+    return Path(os.path.relpath(Path.cwd(), page.parent)).as_posix()
 
 
 def _by_machine(
