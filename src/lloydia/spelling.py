@@ -12,6 +12,7 @@ OPTIONS = {"k": "-k", "n_clusters": "-k", "random_state": "--seed", "n_threads":
 
 # Names of which so much agrees, as difflib measures it, are near each other.
 NEAR = 0.7
+NUMBER = re.compile(r"\d+")
 BETWEEN_WORDS = re.compile(r"[\s_.-]+")
 
 _command_line = False
@@ -91,9 +92,19 @@ def near(given: object, known: Iterable[str], same: Mapping[str, str] | None = N
         return names[text]
     if same and same.get(text) in names.values():
         return same[text]
+    # x1 is near no x2.
+    names = {plain: name for plain, name in names.items() if _digits(plain, text)}
+    if swapped := [plain for plain in names if sorted(plain) == sorted(text)]:
+        return names[swapped[0]]
     if close := get_close_matches(text, names, n=1, cutoff=NEAR):
         return names[close[0]]
     return _by_word(text, names)
+
+
+def _digits(name: str, text: str) -> bool:
+    """Return whether two names have the same numbers in them, or one of them has none."""
+    a, b = NUMBER.findall(name), NUMBER.findall(text)
+    return a == b or not a or not b
 
 
 def _by_word(text: str, names: Mapping[str, str]) -> str | None:

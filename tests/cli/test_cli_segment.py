@@ -163,7 +163,7 @@ def test_fewer_colours_than_segments_is_said(run, folder):
     Image.fromarray(np.array([[[0, 0, 0], [255, 0, 0]]], dtype=np.uint8)).save("two.png")
     ran = run("segment", "two.png", "-k", 8)
     assert ran.status == 0
-    assert "warning: the picture has fewer colours (2) than k=8" in ran.err
+    assert "warning: the picture has fewer colours (2) than -k 8" in ran.err
 
 
 @pytest.mark.parametrize(

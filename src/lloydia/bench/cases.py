@@ -11,6 +11,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.spelling import meant
+
 __all__ = ["MODES", "PHOTOS", "Case", "choose", "named", "photo", "start", "table"]
 
 MODES = ("iterations", "fits", "seeding")
@@ -71,7 +73,9 @@ def named(cases: Sequence[C], names: Sequence[str] | None, modes: Sequence[str])
     having = {case.name: case for case in cases if set(case.modes) & set(modes)}
     for name in names or ():
         if name not in having:
-            raise ValueError(f"There is no case {name!r}: the cases are {'; '.join(having)}.")
+            raise ValueError(
+                f"There is no case {name!r}: the cases are {'; '.join(having)}{meant(name, having)}"
+            )
     return [case for case in having.values() if not names or case.name in names]
 
 

@@ -70,11 +70,13 @@ def _run(arguments: list[str]) -> None:
     from cyclopts import CycloptsError
 
     from lloydia.cli.app import app
-    from lloydia.cli.complaints import complaint
+    from lloydia.cli.parser.complaints import complaint
     from lloydia.cli.report import flush
 
     # The parser takes a lone "-" for an option; this name means the same file.
     words = ["/dev/stdin" if word == "-" else word for word in arguments]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:

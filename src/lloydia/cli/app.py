@@ -10,6 +10,7 @@ from lloydia.cli.bench_images import images
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
 from lloydia.cli.ladder import ladder
+from lloydia.cli.parser.completion import install_completion
 from lloydia.cli.predict import predict
 from lloydia.cli.quantize import quantize
 from lloydia.cli.score import score
@@ -20,7 +21,8 @@ HELP = """k-means that gives the same answer, to the last bit, on any number of 
 Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 """
 
-app = App(name="lloydia", version=__version__, help=HELP)
+app = App(name="lloydia", version=__version__, version_flags=["--version", "-V"], help=HELP)
+app.command(install_completion, name="--install-completion")
 for command in (fit, predict, score, segment, quantize, demo):
     app.command(command)
 bench.command(images)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from lloydia.cli.options import READING, Reading
+from lloydia.cli.options import READING, FileName, Reading
 
 if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks
@@ -41,7 +41,7 @@ KNOWN = (*ALWAYS, ".npy", ".parquet")
 TEXTS = (".csv", ".tsv", ".txt")
 
 
-def by_blocks(data: str, memory: str | None) -> bool:
+def by_blocks(data: FileName, memory: str | None) -> bool:
     """Return whether DATA is to be read by blocks."""
     path = Path(data)
     by_kind = path.suffix.lower() in ALWAYS or (data != "" and path.is_dir())
@@ -50,7 +50,7 @@ def by_blocks(data: str, memory: str | None) -> bool:
 
 def read_by_blocks(
     reading: Reading,
-    data: str,
+    data: FileName,
     memory: str | None,
     *,
     dtype: str | None = None,
@@ -105,11 +105,11 @@ def read_by_blocks(
     source = chunks(data, columns=reading.columns, memory=memory, spill=spill)
     if names is not None and source.columns.names is not None:
         if reading.columns is not None:
-            in_order_of(names, source.columns, data)
+            in_order_of(names, source.columns, str(data))
         source = chunks(data, columns=names, memory=memory, spill=spill)
     source = source if dtype is None else source.astype(dtype)
     # They have what commands ask of rows: a shape and a type.
-    return source, Table(cast(Any, source), source.columns, data)
+    return source, Table(cast(Any, source), source.columns, str(data))
 
 
 def announce(plan: object) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import METHOD, POSITIVE, SEED, real, whole_or_auto
+from lloydia.cli.options import METHOD, POSITIVE, SEED, Device, real, whole_or_auto
+from lloydia.spelling import meant
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
@@ -43,19 +44,18 @@ class Method:
     """How the clusters are found."""
 
     init: Annotated[
-        str,
+        Literal["k-means++", "random", "first", "farthest", "k-means||"] | str,
         Parameter(
+            show_choices=False,
             help="k-means++, random, first, farthest, k-means||, or a file of initial centres (a "
-            "table, or a model), matched by name where both have a header."
+            "table, or a model), matched by name where both have a header.",
         ),
     ] = "k-means++"
     algorithm: Annotated[
         Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
         Parameter(help="All give the same bits; they differ in time and memory."),
     ] = "auto"
-    device: Annotated[
-        str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
-    ] = "auto"
+    device: Device = "auto"
     tol: Annotated[
         float | None,
         Parameter(
@@ -118,6 +118,7 @@ class Method:
 
     def check(self) -> None:
         """Refuse an unknown seeding or stop rule before any data is read."""
+        from lloydia.parameters import SAME
         from lloydia.stopping import parse
 
         if self.stop is not None:
@@ -130,7 +131,8 @@ class Method:
             path = Path(self.init)
             named = path.suffix or len(path.parts) > 1
             what = f"no such file: {path}" if named else f"unknown --init {self.init!r}"
-            raise ValueError(f"{what}; give {', '.join(SEEDINGS)}, or a file of centres.")
+            hint = "." if named else meant(self.init, SEEDINGS, SAME)
+            raise ValueError(f"{what}; give {', '.join(SEEDINGS)}, or a file of centres{hint}")
 
     @contextmanager
     def naming_faster_start(

@@ -47,7 +47,35 @@ def file_name(_: type, tokens: Sequence[Any]) -> Path:
     return Path(tokens[0].value)
 
 
+def device_name(_: type, tokens: Sequence[Any]) -> str:
+    """Convert the text of an option to the name of a device, before anything is read for it."""
+    from lloydia.backends.device_names import check_device
+
+    check_device(tokens[0].value)
+    return tokens[0].value
+
+
 FILE = Parameter(converter=file_name)
+# The parser completes file names for Path, and converts to the first of the types, which keeps
+# the user's words.
+FileName = str | Path
+# As for files: the choices are for completion, and the converter takes more.
+Device = Annotated[
+    Literal["auto", "cpu", "cuda", "cuda:all"] | str,
+    Parameter(
+        converter=device_name,
+        show_choices=False,
+        help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.",
+    ),
+]
+OneDevice = Annotated[
+    Literal["auto", "cpu", "cuda"] | str,
+    Parameter(
+        converter=device_name,
+        show_choices=False,
+        help="Where to compute: auto, cpu, cuda or cuda:N.",
+    ),
+]
 POSITIVE = Parameter(converter=whole, validator=Number(gte=1))
 SEED = Parameter(converter=whole, validator=Number(gte=0, lte=2**32 - 1))
 
@@ -61,7 +89,7 @@ Json = Annotated[
     ),
 ]
 Data = Annotated[
-    str,
+    FileName,
     Parameter(
         help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather "
         "or .arrow; - is standard input."
@@ -69,7 +97,7 @@ Data = Annotated[
 ]
 
 TableOrFolder = Annotated[
-    str,
+    FileName,
     Parameter(
         help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather, "
         ".arrow, .zarr or .h5, or a folder: all .parquet files in it, read as one table; - is "
@@ -109,7 +137,7 @@ class Reading:
 
     def table(
         self,
-        data: str,
+        data: FileName,
         *,
         dtype: str | None = None,
         names: Sequence[str] | None = None,

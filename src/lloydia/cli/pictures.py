@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -16,6 +16,9 @@ from lloydia.cli.options import READING
 __all__ = ["AllowHuge", "decoders_silent"]
 
 STANDARD_ERROR = 2
+
+# The choices are for completion; capitals make no difference, and other names are refused later.
+SpaceName = Literal["RGB", "sRGB", "linear", "HSV", "HSL", "HSI", "CMY", "Lab", "Oklab"] | str
 
 AllowHuge = Annotated[
     bool,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import FILE, OUTPUT, Json, Reading, TableOrFolder
+from lloydia.cli.options import FILE, OUTPUT, Device, FileName, Json, Reading, TableOrFolder
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[
-        str, Parameter(help="A model that lloydia fit --model, or lloydia.save, wrote.")
+        FileName, Parameter(help="A model that lloydia fit --model, or lloydia.save, wrote.")
     ],
     data: TableOrFolder,
     /,
@@ -40,9 +40,7 @@ def predict(
             '"labels".',
         ),
     ] = None,
-    device: Annotated[
-        str, Parameter(help="Where to compute: auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all.")
-    ] = "auto",
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Give each row of a table to the nearest centre of a model.

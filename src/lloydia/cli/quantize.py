@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, whole
-from lloydia.cli.pictures import AllowHuge, decoders_silent
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, whole
+from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
 from lloydia.progress.stages import steps
@@ -39,10 +39,11 @@ class Quantizing:
         Parameter(help="Mix colours; blue-noise keeps still what stands still in an animation."),
     ] = "none"
     space: Annotated[
-        str,
+        SpaceName,
         Parameter(
+            show_choices=False,
             help="RGB has the highest PSNR, Oklab is nearer to the eye; also sRGB, linear, HSV, "
-            "HSL, HSI, CMY, Lab."
+            "HSL, HSI, CMY, Lab.",
         ),
     ] = "RGB"
     per_frame: Annotated[
@@ -50,7 +51,7 @@ class Quantizing:
         Parameter(negative="", show_default=False, help="A palette for each frame of a GIF."),
     ] = False
     seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
-    device: Annotated[str, Parameter(help="Where to cluster: auto, cpu, cuda or cuda:N.")] = "auto"
+    device: OneDevice = "auto"
     threads: Annotated[
         int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
     ] = None

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lloydia.cli.options import POSITIVE, SEED, Data, Json, Reading
+from lloydia.cli.options import POSITIVE, SEED, Data, FileName, Json, OneDevice, Reading
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
 
 
 def score(
     data: Data,
-    labels: Annotated[str, Parameter(help="One label a row: .npy, .parquet or text.")],
+    labels: Annotated[FileName, Parameter(help="One label a row: .npy, .parquet or text.")],
     /,
     *,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -25,7 +25,7 @@ def score(
     ] = None,
     seed: Annotated[int, SEED, Parameter(help="Draws the sample.")] = 0,
     device: Annotated[
-        str, Parameter(help="Where to compute: auto (the processor), cpu, cuda or cuda:N.")
+        OneDevice, Parameter(help="Where to compute: auto (the processor), cpu, cuda or cuda:N.")
     ] = "auto",
     json: Json = False,
 ) -> None:

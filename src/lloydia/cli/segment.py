@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, real
-from lloydia.cli.pictures import AllowHuge, decoders_silent
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, real
+from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_clusters, sizes
 
@@ -50,7 +50,7 @@ class Segmenting:
             "and white.",
         ),
     ] = 0.0
-    device: Annotated[str, Parameter(help="Where to compute: auto, cpu, cuda or cuda:N.")] = "auto"
+    device: OneDevice = "auto"
     threads: Annotated[
         int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
     ] = None
@@ -184,8 +184,9 @@ def segment(
     image: Annotated[Path, FILE, Parameter(help="An image; - is standard input.")],
     /,
     mode: Annotated[
-        str,
+        SpaceName,
         Parameter(
+            show_choices=False,
             name=["--mode", "--space"],
             group=METHOD,
             help="Colour space: RGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab, or sRGB for "
@@ -229,6 +230,8 @@ def segment(
     from lloydia.images.color import space
     from lloydia.images.files import read
 
+    if mode.isdigit():
+        raise ValueError(f"{mode} stands in the place of MODE: write -k {mode}, or Oklab {mode}.")
     space(mode)  # an unknown one is refused before anything is read
     method.check()
     with progress(f"reading {image}", json=json), decoders_silent():

@@ -204,6 +204,8 @@ def _of_archive(archive: Archive) -> Any:
             f"{where} holds the parts of a sparse matrix ({', '.join(names)}); save the matrix by "
             "scipy.sparse.save_npz."
         )
+    if name is None and "header" in names:
+        raise DataError(f"{where} is a model or a checkpoint of Lloydia, not a table; give data.")
     if name is None:
         listed = ", ".join(names) or "nothing"
         raise DataError(f"{where} holds {listed}; keep one array, or name one X or data.")

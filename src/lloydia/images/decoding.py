@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO
 from warnings import catch_warnings, simplefilter
 
@@ -20,8 +21,9 @@ from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
 from lloydia.data.columns import DataError
 from lloydia.data.formats.numpy_files import DAMAGE
+from lloydia.data.outputs import TABLES
 from lloydia.imports import load
-from lloydia.spelling import option
+from lloydia.spelling import either, option
 
 __all__ = ["FRAMES", "check_size", "sound", "whole"]
 
@@ -122,6 +124,9 @@ def sound(where: str, allow_huge: bool) -> Iterator[None]:
     except MemoryError:
         raise DataError(f"{where} needs more memory than is free.") from None
     except UnidentifiedImageError:
+        if Path(where).suffix.lower() in (*TABLES, ".npz"):
+            fit = either("lloydia.KMeans clusters its rows", "lloydia fit clusters tables")
+            raise DataError(f"{where} is a table, not an image; {fit}.") from None
         what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
         raise DataError(f"{where} {what}.") from None
     except _DAMAGE as error:

@@ -21,6 +21,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Literal
 
+from lloydia.spelling import meant
+
 __all__ = ["called", "named", "names", "where"]
 
 
@@ -55,4 +57,4 @@ def called(text: str) -> str:
     for name in known:
         if text in (name, name[:3], name[1:3]) or (text.isdigit() and int(text) == int(name[1:3])):
             return name
-    raise ValueError(f"There is no rung {text!r}: there are {', '.join(known)}.")
+    raise ValueError(f"There is no rung {text!r}: there are {', '.join(known)}{meant(text, known)}")

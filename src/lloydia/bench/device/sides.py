@@ -10,6 +10,7 @@ import torch
 from lloydia import __version__
 from lloydia.bench.cases import Case
 from lloydia.bench.peers import Fitted, Peer, Task
+from lloydia.spelling import meant
 
 __all__ = ["SIDES", "Side", "choose"]
 
@@ -187,7 +188,9 @@ def choose(names: Sequence[str] | None) -> list[Side]:
     known = {side.name: side for side in SIDES}
     for name in names:
         if name not in known:
-            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}.")
+            raise ValueError(
+                f"There is no peer {name!r}: the peers are {', '.join(known)}{meant(name, known)}"
+            )
         if not known[name].version():
             raise ImportError(f"{name} is not installed; pip install {known[name].package}.")
     return [side for side in SIDES if side is SIDES[0] or side.name in names]

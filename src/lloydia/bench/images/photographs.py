@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.spelling import meant
+
 __all__ = ["NAMES", "photograph", "present"]
 
 _FOLDERS = {"sklearn": "datasets/images", "skimage": "data"}
@@ -39,7 +41,9 @@ def present(names: Sequence[str] | None) -> Iterator[str]:
     """
     for name in names or NAMES:
         if name not in _FILES:
-            raise ValueError(f"There is no photograph {name!r}: there are {', '.join(NAMES)}.")
+            raise ValueError(
+                f"There is no photograph {name!r}: there are {', '.join(NAMES)}{meant(name, NAMES)}"
+            )
         if _path(name).exists():
             yield name
         elif names:

@@ -11,6 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.spelling import meant
+
 __all__ = ["SIDES", "Side", "choose"]
 
 Pixels = NDArray[np.uint8]
@@ -127,11 +129,13 @@ def choose(names: Sequence[str] | None) -> list[Side]:
         return list(SIDES)
     wanted = [side for side in SIDES if side.package == "lloydia"]
     for name in names:
-        meant = [side for side in SIDES if side.name.startswith(name)]
-        if not meant:
-            known = ", ".join(side.name for side in SIDES)
-            raise ValueError(f"There is no peer {name!r}: the peers are {known}.")
-        if not meant[0].version():
-            raise ImportError(f"{name} is not installed; pip install {meant[0].package}.")
-        wanted += meant
+        matching = [side for side in SIDES if side.name.startswith(name)]
+        if not matching:
+            known = [side.name for side in SIDES]
+            raise ValueError(
+                f"There is no peer {name!r}: the peers are {', '.join(known)}{meant(name, known)}"
+            )
+        if not matching[0].version():
+            raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
+        wanted += matching
     return [side for side in SIDES if side in wanted]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lloydia.bench.cases import Case
+from lloydia.spelling import meant
 
 __all__ = ["LIBRARIES", "Fitted", "Peer", "Task", "choose", "everyone"]
 
@@ -166,12 +167,14 @@ def choose(
         return found
     every = [peer for peers in found.values() for peer in peers]
     for name in names:
-        meant = [peer for peer in every if peer.name == name or peer.name.startswith(f"{name} ")]
-        if not meant:
-            known = ", ".join(peer.name for peer in every)
-            raise ValueError(f"There is no peer {name!r}: the peers are {known}.")
-        if not meant[0].version():
-            raise ImportError(f"{name} is not installed; pip install {meant[0].package}.")
+        matching = [peer for peer in every if peer.name == name or peer.name.startswith(f"{name} ")]
+        if not matching:
+            known = [peer.name for peer in every]
+            raise ValueError(
+                f"There is no peer {name!r}: the peers are {', '.join(known)}{meant(name, known)}"
+            )
+        if not matching[0].version():
+            raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
     wanted = ("Lloydia", "gemm", *names)
     chosen = {
         module: [

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from lloydia.data.chunks.memory import available, parse_bytes
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
+from lloydia.data.formats.missing import no_such_file
 from lloydia.spelling import option
 
 __all__ = ["Chunks", "chunks"]
@@ -157,7 +158,7 @@ def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:
     try:
         path.stat()
     except FileNotFoundError:
-        raise DataError(f"no such file: {path}") from None
+        raise no_such_file(path) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise DataError(f"cannot read {path}: {reason}.") from None

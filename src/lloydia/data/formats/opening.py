@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from lloydia.data.columns import DataError
 from lloydia.data.formats.compressed import EXTENSIONS, decompressed
+from lloydia.data.formats.missing import no_such_file
 from lloydia.data.formats.room import check_room
 from lloydia.data.formats.signatures import (
     SNIFFED,
@@ -56,7 +57,7 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
     try:
         stream = path.open("rb")
     except FileNotFoundError:
-        raise DataError(f"no such file: {path}") from None
+        raise no_such_file(path) from None
     except ValueError:
         raise DataError(f"{str(path)!r} is no name of a file.") from None
     except OSError as error:
