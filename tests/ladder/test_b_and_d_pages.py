@@ -78,7 +78,7 @@ def test_b_draws_the_document_s_gain_for_its_own_size_alone(scale, bands):
     assert set(figures) == {"time-2", "speedup-2", "phases"}
     axes = figures["speedup-2"].axes
     labels = [label for ax in axes for label in ax.get_legend_handles_labels()[1]]
-    assert labels.count("the document's naive: 7 to 8") == bands
+    assert labels.count("7x to 8x, the document's naive") == bands
     assert all(ax.get_yscale() == "linear" and ax.get_ylim()[0] == 0 for ax in axes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lloydia.ladder.experiments.d.runs import (
     ARRAYS,
@@ -52,6 +52,8 @@ def _sizes(found: Found, what: str) -> Figure:
     for ax, k in zip(axes, several):
         some = pick(found, k=k)
         one = {each.n: each for each in pick(some, rung=ONE)}
+        ax.set_xscale("log")
+        ax.set_yscale("log")
         if what == "time":
             _curves(ax, some, "n", lambda each: whole(each, ITERATIONS), lambda each: each.theirs)
             ax.yaxis.set_major_formatter(lambda value, _: seconds(value, digits=0))
@@ -66,9 +68,7 @@ def _sizes(found: Found, what: str) -> Figure:
                 return of / each.theirs if of and each.theirs else None
 
             _curves(ax, others, "n", gain, theirs)
-            ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}x")
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(lambda value, _: f"{value:,g}x")
         ax.set_xlabel("pixels")
         ax.set_title(f"k = {k}", loc="left")
     limits = [limit for ax in axes for limit in ax.get_ylim()]
@@ -82,8 +82,9 @@ def _clusters(found: Found) -> Figure:
     _, _, iterations = CLUSTERS
     note = f"{found[0].n:,} pixels, {iterations} iterations; {DIAMONDS}"
     figure, (left, right) = blank("Reductions against atomics", note, columns=2)
+    for ax in (left, right):
+        ax.set_yscale("log")
     _curves(left, found, "k", lambda each: whole(each, iterations), lambda each: None)
-    left.set_yscale("log")
     left.yaxis.set_major_formatter(lambda value, _: seconds(value, digits=0))
     left.set_title("time", loc="left", fontsize="medium")
     base = {each.k: each for each in pick(found, rung=ATOMICS)}
@@ -97,8 +98,7 @@ def _clusters(found: Found) -> Figure:
         lambda each: table.get(each.k) if each.rung == ARRAYS else None,
     )
     right.axhline(1, color="black", linewidth=0.8)
-    right.set_yscale("log")
-    right.yaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    right.yaxis.set_major_formatter(lambda value, _: f"{value:,g}x")
     right.set_title("gain over atomics", loc="left", fontsize="medium")
     for ax in (left, right):
         ax.set_xlabel("clusters")
@@ -126,7 +126,7 @@ def _team(found: Found) -> Figure:
         lambda each: whole(one[each.k], iterations) / whole(each, iterations),
         theirs,
     )
-    right.yaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    right.yaxis.set_major_formatter(lambda value, _: f"{value:,g}x")
     right.set_title("gain by OpenMP", loc="left", fontsize="medium")
     for ax in (left, right):
         ax.set_ylim(bottom=0)
@@ -176,5 +176,6 @@ def _curves(
 
 def _legended(figure: Figure, ax: Axes) -> Figure:
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 3, "fontsize": "small"}
+    figure.legend(handles, labels, frameon=False, **place)
     return figure

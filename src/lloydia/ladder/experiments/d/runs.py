@@ -62,13 +62,11 @@ def run(lab: Lab) -> Iterator[Measurement]:
         n, _, _ = TEAMED
         yield from _series(lab, "centres", n, FEW_COLORS, SHORT, lab.contenders(cuda=names))
     n, several, most = TEAMED
-    if lab.cpu:
-        team = lab.contenders(hosts=(ONE, TEAM), cpu=("r30_engine_cpu",), threads=everyone)
-        yield from _series(lab, "OpenMP", n, several, most // 2, team)
-    else:
-        yield from _series(lab, "OpenMP", n, several, 1, lab.contenders(hosts=(ONE,)))
-        team = lab.contenders(hosts=(TEAM,), threads=everyone)
-        yield from _series(lab, "OpenMP", n, several, most // 4, team)
+    alone, team = lab.contenders(hosts=(ONE,)), lab.contenders(hosts=(TEAM,), threads=everyone)
+    shorter = (most // 2, most // 2) if lab.cpu else (1, most // 4)
+    yield from _series(lab, "OpenMP", n, several, shorter[0], alone)
+    yield from _series(lab, "OpenMP", n, several, shorter[1], team)
+    yield from _series(lab, "OpenMP", n, several, most, lab.contenders(cpu=("r30_engine_cpu",)))
     n, k, most = SUMMED
     summed = lab.contenders(hosts=(ONE, *SUMS), threads=everyone)
     yield from _series(lab, "sums", n, (k,), most, summed)

@@ -88,7 +88,9 @@ def _notes(found: Found, iterations: int) -> list[str]:
             short.setdefault(name(each), each.n_iter)
     notes = [f"{called}: {n} iterations were timed, at most sizes." for called, n in short.items()]
     if any(each.rung in ENGINES for each in found):
-        notes.append("scikit-learn and Lloydia end when no label changes; their iterations follow.")
+        notes.append(
+            "scikit-learn and Lloydia end when no label changes; their iterations stand behind."
+        )
     return [*notes, *excuses(found)]
 
 
