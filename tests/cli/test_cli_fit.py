@@ -25,6 +25,7 @@ KEYS = [
     "centers",
     "model",
     "plot",
+    "out",
     "checkpoint",
     "sizes",
 ]

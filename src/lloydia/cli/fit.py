@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading, TableOrFolder
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Labelled, Reading, TableOrFolder
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lloydia.kmeans import KMeans
 
 PICTURES = (".png", ".svg", ".pdf")
-# Labels that are written at a time.
-SLICE = 1 << 20
 
 
 @Parameter(name="*", group=OUTPUT)
@@ -31,9 +29,6 @@ SLICE = 1 << 20
 class Outputs:
     """Files to write; each appears whole or not at all."""
 
-    labels: Annotated[
-        Path | None, FILE, Parameter(help="Cluster of each row: .npy, .csv, .tsv, .txt, .parquet.")
-    ] = None
     centers: Annotated[
         Path | None, FILE, Parameter(help="The centres: .npy, .csv, .tsv, .txt, .parquet.")
     ] = None
@@ -51,15 +46,11 @@ class Outputs:
         ),
     ] = None
 
-    def check(self, inputs: list[Path]) -> list[Path]:
-        """Refuse an output that could not be written, before any work is done.
-
-        Returns the files that the command uses.
-        """
+    def check(self, used: list[Path]) -> None:
+        """Refuse an output that could not be written before any work is done; add it to `used`."""
         from lloydia.data.outputs import TABLES, check_output
 
-        known = {"labels": TABLES, "centers": TABLES, "model": (".npz",), "plot": PICTURES}
-        used = list(inputs)
+        known = {"centers": TABLES, "model": (".npz",), "plot": PICTURES}
         for field in fields(self):
             path = getattr(self, field.name)
             if path is not None:
@@ -67,23 +58,16 @@ class Outputs:
                 used.append(path)
         if self.plot is not None:
             import lloydia.plots  # noqa: F401 - says now, not after the fit, that it is missing
-        return used
 
     def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
         """Write all files under temporary names; they are renamed when `renames` closes."""
         import numpy as np
 
-        from lloydia.data.chunks.writing import put_blocks
         from lloydia.data.models import write_model
         from lloydia.data.outputs import write_table, writing
 
         features = table.names or tuple(f"x{j + 1}" for j in range(table.X.shape[1]))
 
-        if self.labels:
-            with writing(self.labels, renames) as to:
-                labels = fitted.labels_
-                slices = (labels[i : i + SLICE] for i in range(0, len(labels), SLICE))
-                put_blocks(to, slices, len(labels), ["label"], _suffix(self.labels))
         if self.centers:
             with writing(self.centers, renames) as to:
                 write_table(to, fitted.cluster_centers_, features, _suffix(self.centers))
@@ -118,6 +102,7 @@ def fit(
     reading: Reading = Reading(),  # noqa: B008
     memory: Memory = None,
     spill: Spill = None,
+    labelled: Labelled = Labelled(),  # noqa: B008
     outputs: Outputs = Outputs(),
     checkpoints: Checkpoints = Checkpoints(),  # noqa: B008
     json: Json = False,
@@ -126,6 +111,8 @@ def fit(
 
     Example: lloydia fit iris.csv -k 3 --columns 1-4 --labels labels.csv
 
+    Example: lloydia fit customers.csv -k 4 --id name --columns age,income --out clustered.csv
+
     Example: lloydia fit big.parquet -k 100 --memory 2GB --init 'k-means||'
     """
     from lloydia.backends import telling
@@ -133,7 +120,9 @@ def fit(
     from lloydia.data.variances import warn_of_dominant, warning_of_blocks
 
     method.check()
-    used = outputs.check([Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS))
+    used = [Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS)
+    labelled.check(data, reading, used)
+    outputs.check(used)
     checkpoints.check(used)
     dtype = None if method.dtype == "auto" else method.dtype
     blocks = by_blocks(data, memory)
@@ -153,6 +142,7 @@ def fit(
         raise ValueError(
             f"-k {k} asks for more clusters than the {n} rows of {data}: give at most {n}."
         )
+    original = labelled.original(data, reading, table)
     estimator = checkpoints.prepared(method.estimator(table, k))
     whole = True
     if blocks:
@@ -173,14 +163,18 @@ def fit(
         start = time.perf_counter()
         estimator.fit(table.X)
         seconds = time.perf_counter() - start
-    facts = {**_facts(estimator, table, seconds, outputs), "checkpoint": checkpoints.path()}
+    files = {"labels": labelled.labels, **vars(outputs), "out": labelled.out}
+    facts = {**_facts(estimator, table, seconds, files), "checkpoint": checkpoints.path()}
     with ExitStack() as renames:
+        labelled.write(estimator.labels_, original, reading.id, renames)
         outputs.write(estimator, table, renames)
         print_clusters(facts, sizes(estimator.labels_, k), json)
         flush()
 
 
-def _facts(fitted: KMeans, table: Table, seconds: float, outputs: Outputs) -> dict[str, Any]:
+def _facts(
+    fitted: KMeans, table: Table, seconds: float, files: dict[str, Path | None]
+) -> dict[str, Any]:
     return {
         "n_samples": table.X.shape[0],
         "n_features": table.X.shape[1],
@@ -194,5 +188,5 @@ def _facts(fitted: KMeans, table: Table, seconds: float, outputs: Outputs) -> di
         "seconds_seeding": float(fitted.seconds_seeding_),
         "converged": bool(fitted.converged_),
         "n_distances": int(fitted.n_distances_),
-        **{name: str(path) if path else None for name, path in vars(outputs).items()},
+        **{name: str(path) if path else None for name, path in files.items()},
     }

@@ -14,7 +14,10 @@ from cyclopts.validators import Number
 from lloydia.data.numbers import real_number, whole_number
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from lloydia.data.files import Table
+    from lloydia.data.labelled import Labels, Original
 
 READING = Group("Reading", sort_key=1)
 METHOD = Group("Method", sort_key=2)
@@ -79,6 +82,9 @@ OneDevice = Annotated[
 POSITIVE = Parameter(converter=whole, validator=Number(gte=1))
 SEED = Parameter(converter=whole, validator=Number(gte=0, lte=2**32 - 1))
 
+# Labels that are written at a time.
+SLICE = 1 << 20
+
 Json = Annotated[
     bool,
     Parameter(
@@ -118,6 +124,13 @@ class Reading:
             "stands in double quotes."
         ),
     ] = None
+    id: Annotated[
+        str | None,
+        Parameter(
+            help="Column of the ids of rows, by name or number, of any type: it is no feature, and "
+            "stands before the label in a file of labels."
+        ),
+    ] = None
     header: Annotated[
         bool | None, Parameter(help="Whether the first row is a header; found out by default.")
     ] = None
@@ -134,6 +147,27 @@ class Reading:
         str | None,
         Parameter(help="What divides thousands in a text: a comma, a point, a blank or '."),
     ] = None
+
+    def original(self, data: FileName, table: Table) -> Original:
+        """Return DATA to be read once more, for what stands beside the features.
+
+        Raises
+        ------
+        DataError
+            There is no such column of ids, or it is one of the features.
+        """
+        from lloydia.data.columns import name_column
+        from lloydia.data.labelled import original
+        from lloydia.data.numbers import Grammar
+
+        found = original(str(data), table.names is not None, Grammar(self.decimal, self.thousands))
+        if self.id is not None and (place := found.place(self.id)) in table.columns.places:
+            what = name_column(place, found.id_name(self.id))
+            raise ValueError(
+                f"{data}: {what} holds the ids, and is among the columns that are clustered: leave "
+                "it out of --columns, or leave out --id."
+            )
+        return found
 
     def table(
         self,
@@ -162,12 +196,95 @@ class Reading:
                 decimal=self.decimal,
                 thousands=self.thousands,
                 sparse=sparse,
+                id_column=self.id,
             )
         if self.columns is None and names is None:
             _warn_of_unnamed(table)
         if self.columns is not None and names is not None and table.names is not None:
             return _in_order_of(names, table)
         return table
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True)
+class Labelled:
+    """Files that say which cluster each row belongs to."""
+
+    labels: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            help="Cluster of each row, after its id if there is --id: .npy, .csv, .tsv, .txt, "
+            ".parquet."
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        FILE,
+        Parameter(
+            help="The whole table as it is, with the cluster of each row as the last column: a "
+            "text for a text, in its spelling; .parquet for .parquet; .arrow or .feather."
+        ),
+    ] = None
+    cluster_name: Annotated[str, Parameter(help="Name of that column.")] = "cluster"
+
+    def check(self, data: FileName, reading: Reading, used: list[Path]) -> None:
+        """Refuse an output that could not be written, before any work is done; add them to `used`.
+
+        Raises
+        ------
+        ValueError
+            It could not be written, or what is asked for has no place in it.
+        """
+        from lloydia.data.labelled import endings
+        from lloydia.data.outputs import TABLES, check_output
+
+        if reading.id is not None:
+            endings(str(data), "--id")
+            if self.labels is not None and self.labels.suffix.lower() == ".npy":
+                raise ValueError(
+                    f"cannot write {self.labels}: a .npy file has no column of ids; name a .csv, "
+                    ".tsv, .txt or .parquet, or leave out --id."
+                )
+        for path, known in ((self.labels, TABLES), (self.out, None)):
+            if path is not None:
+                check_output(path, known or endings(str(data), "--out"), others=used)
+                used.append(path)
+
+    def original(self, data: FileName, reading: Reading, table: Table) -> Original | None:
+        """Return DATA to be read once more, if that is needed, before any work is done.
+
+        Raises
+        ------
+        ValueError
+            It has no such column of ids, or has one named as that of the clusters.
+        """
+        if reading.id is None and self.out is None:
+            return None
+        original = reading.original(data, table)
+        if self.out is not None:
+            original.check_name(self.cluster_name)
+            original.check_ending(self.out)
+        return original
+
+    def write(
+        self, labels: Labels, original: Original | None, id_column: str | None, renames: ExitStack
+    ) -> None:
+        """Write the files under temporary names; they are renamed when `renames` closes."""
+        from lloydia.data.chunks.writing import put_blocks
+        from lloydia.data.outputs import writing
+
+        if self.labels is not None:
+            with writing(self.labels, renames) as to:
+                suffix = self.labels.suffix.lower()
+                if id_column is not None and original is not None:
+                    original.write_ids(to, labels, id_column, suffix)
+                else:
+                    slices = (labels[i : i + SLICE] for i in range(0, len(labels), SLICE))
+                    put_blocks(to, slices, len(labels), ["label"], suffix)
+        if self.out is not None and original is not None:
+            with writing(self.out, renames) as to:
+                original.write(to, labels, self.cluster_name, self.out.suffix.lower())
 
 
 def _in_order_of(names: Sequence[str], table: Table) -> Table:

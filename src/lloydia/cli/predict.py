@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import FILE, OUTPUT, Device, FileName, Json, Reading, TableOrFolder
+from lloydia.cli.options import Device, FileName, Json, Labelled, Reading, TableOrFolder
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from lloydia.data.chunks import Chunks
+    from lloydia.data.labelled import Original
     from lloydia.kmeans import KMeans
 
 
@@ -31,31 +32,21 @@ def predict(
     *,
     reading: Reading = Reading(),  # noqa: B008 - frozen
     memory: Memory = None,
-    labels: Annotated[
-        Path | None,
-        FILE,
-        Parameter(
-            group=OUTPUT,
-            help="Cluster of each row; without it they are printed, with --json as a list under "
-            '"labels".',
-        ),
-    ] = None,
+    labelled: Labelled = Labelled(),  # noqa: B008
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Give each row of a table to the nearest centre of a model.
 
     Where the model and the table both have a header, columns are matched by name, also those of
-    --columns.
+    --columns.  Without a file for the labels they are printed, with --json as a list.
 
     Example: lloydia predict iris.npz new.csv --labels labels.csv
     """
     from lloydia.data.files import check_squares
     from lloydia.data.models import load
-    from lloydia.data.outputs import TABLES, check_output, write_table, writing
 
-    if labels is not None:
-        check_output(labels, TABLES, others=[Path(model), Path(data)])
+    labelled.check(data, reading, [Path(model), Path(data)])
     estimator = load(model).set_params(device=device, n_threads=None)
     # Columns are matched by name here; the rows themselves have no names.
     names = tuple(vars(estimator).pop("feature_names_in_", ())) or None
@@ -68,8 +59,9 @@ def predict(
         table = reading.table(data, dtype=dtype, names=names, sparse=True, json=json)
     if table.X.shape[1] != d:
         raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
+    original = labelled.original(data, reading, table)
     if blocks:
-        _predict_blocks(estimator, source, labels, json)
+        _predict_blocks(estimator, source, labelled, original, reading.id, json)
         return
     check_squares(table, table.X.shape[0])
     with progress("predicting", json=json):
@@ -82,44 +74,65 @@ def predict(
         "n_clusters": k,
         "dtype": str(table.X.dtype),
         "seconds": seconds,
-        "labels": str(labels) if labels else found.tolist(),
+        **_files(labelled),
     }
+    written = labelled.labels is not None or labelled.out is not None
+    if not written:
+        facts["labels"] = found.tolist()
+        if reading.id is not None and original is not None:
+            facts["ids"] = list(chain.from_iterable(original.ids(reading.id)))
     with ExitStack() as renames:
-        if labels is not None:
-            with writing(labels, renames) as to:
-                write_table(to, found, ["label"], labels.suffix.lower())
-        if json or labels is not None:
+        labelled.write(found, original, reading.id, renames)
+        if json or written:
             print_clusters(facts, sizes(found, k), json)
+        elif reading.id is not None and original is not None:
+            original.put_ids(sys.stdout, found, reading.id, ",")
         else:
             sys.stdout.writelines(f"{label}\n" for label in found.tolist())
         flush()
 
 
-def _predict_blocks(estimator: KMeans, source: Chunks, labels: Path | None, json: bool) -> None:
-    """Predict block by block; labels are written as they come."""
+def _files(labelled: Labelled) -> dict[str, str | None]:
+    return {name: str(p) if (p := getattr(labelled, name)) else None for name in ("labels", "out")}
+
+
+def _predict_blocks(
+    estimator: KMeans,
+    source: Chunks,
+    labelled: Labelled,
+    original: Original | None,
+    id_column: str | None,
+    json: bool,
+) -> None:
+    """Predict block by block; labels are kept in a file until the table is read once more."""
     import numpy as np
 
-    if labels is None:
+    from lloydia.data.outputs import naming, target_of
+
+    first = labelled.labels or labelled.out
+    if first is None:
         raise ValueError("labels of rows that are read by blocks go to a file: give --labels.")
     k, (n, d) = len(estimator.cluster_centers_), source.shape
     counts = np.zeros(k, dtype=np.int64)
-
-    def counted(rows: np.ndarray) -> np.ndarray:
-        found = estimator.predict(rows)
-        counts[:] += np.bincount(found, minlength=k)
-        return found
-
     announce(source.block_by_block().plan(False, None))
-    with progress("predicting", json=json):
-        start = time.perf_counter()
-        source.write(counted, labels)
-        seconds = time.perf_counter() - start
-    facts = {
-        "n_samples": n,
-        "n_features": d,
-        "n_clusters": k,
-        "dtype": str(source.dtype),
-        "seconds": seconds,
-        "labels": str(labels),
-    }
-    print_clusters(facts, counts, json)
+    with ExitStack() as renames:
+        with progress("predicting", json=json), naming(first):
+            start = time.perf_counter()
+            kept = renames.enter_context(TemporaryFile(dir=target_of(first).parent))
+            for found in source.portions(estimator.predict):
+                counts += np.bincount(found, minlength=k)
+                kept.write(found.data)
+            kept.flush()
+            seconds = time.perf_counter() - start
+        labels = np.memmap(kept, dtype=np.int32, mode="r", shape=(n,))
+        labelled.write(labels, original, id_column, renames)
+        facts = {
+            "n_samples": n,
+            "n_features": d,
+            "n_clusters": k,
+            "dtype": str(source.dtype),
+            "seconds": seconds,
+            **_files(labelled),
+        }
+        print_clusters(facts, counts, json)
+        flush()

@@ -14,7 +14,10 @@ from lloydia.cli.report import print_json, print_pairs
 
 def score(
     data: Data,
-    labels: Annotated[FileName, Parameter(help="One label a row: .npy, .parquet or text.")],
+    labels: Annotated[
+        FileName,
+        Parameter(help="One label a row, after its id if there is --id: .npy, .parquet or text."),
+    ],
     /,
     *,
     reading: Reading = Reading(),  # noqa: B008 - frozen
@@ -37,12 +40,16 @@ def score(
 
     from lloydia.backends import put
     from lloydia.data.files import check_squares
+    from lloydia.data.labelled import endings
     from lloydia.data.labels import read_labels
     from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 
+    if reading.id is not None:
+        endings(str(data), "--id")
     table = reading.table(data, json=json)
     n, d = table.X.shape
-    found = read_labels(labels, n)
+    ids = None if reading.id is None else reading.original(data, table).ids(reading.id)
+    found = read_labels(labels, n, ids)
     if sample is not None and sample > n:
         raise ValueError(f"--sample {sample} asks for more than the {n} rows of {data}.")
     n_clusters = len(np.unique(found))

@@ -30,6 +30,7 @@ from lloydia.data.columns import (
     Columns,
     DataError,
     choose,
+    id_place,
     name_column,
     parts_of,
     refuse_unknown,
@@ -37,7 +38,7 @@ from lloydia.data.columns import (
 from lloydia.data.formats.room import check_room
 from lloydia.data.proposals import proposed, refuse_text
 
-__all__ = ["Features", "feature_names", "features_of"]
+__all__ = ["Features", "all_but_id", "feature_names", "features_of", "id_name"]
 
 # What pandas calls the columns that hold an index without a name.
 UNNAMED_INDEX = "__index_level_"
@@ -204,6 +205,39 @@ def feature_names(schema: Any) -> list[str]:
     return [
         name for name in schema.names if name not in index and not name.startswith(UNNAMED_INDEX)
     ]
+
+
+def all_but_id(
+    schema: Any, wanted: str | Sequence[str] | None, id_column: str | None, where: str
+) -> str | Sequence[str] | None:
+    """Return a choice of columns: without one all of them but that of the ids.
+
+    Raises
+    ------
+    DataError
+        There is no such column of ids, or no other.
+    """
+    if id_column is None or wanted is not None:
+        return wanted
+    ids = id_name(schema, id_column, where)
+    rest = [name for name in feature_names(schema) if name != ids]
+    if not rest:
+        raise DataError(f"{where} has no column besides that of the ids, {ids!r}.")
+    return rest
+
+
+def id_name(schema: Any, id_column: str, where: str) -> str:
+    """Return the name of the column of ids, which may be the index of pandas.
+
+    Raises
+    ------
+    DataError
+        There is no such column.
+    """
+    names = feature_names(schema)
+    if schema.names.count(id_column) == 1:
+        return id_column
+    return names[id_place(id_column, names, len(names), where)]
 
 
 def index_names(schema: Any) -> list[str]:

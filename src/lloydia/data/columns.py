@@ -247,6 +247,38 @@ def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]
     return [place_of[name] for name in names]
 
 
+def id_place(column: str, names: Sequence[str] | None, width: int, where: str) -> int:
+    """Return the place, from 0, of the column that holds the ids of rows.
+
+    Parameters
+    ----------
+    column : str
+        Its name, which may stand in double quotes; or its number, from 1, if that is no name.
+    names : sequence of str or None
+        Of all columns, or None where the table has none.
+    width : int
+    where : str
+        What errors call the table.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or there are several.
+    """
+    header = names or ()
+    found = PART.fullmatch(column)
+    # In quotes, as --columns has names with commas.
+    quoted = column not in header and found is not None and found[1] is not None
+    name = found[1].replace('""', '"') if found is not None and quoted else column
+    if quoted or name in header or not name.isdecimal():
+        refuse_unknown([Part(name, True)], header, where)
+        return _by_name(name, header, where)
+    number = int(column) if len(column) < 20 else width + 1
+    if not 1 <= number <= width:
+        raise DataError(f"{where}: {option('id', column)} is outside its columns 1 to {width}.")
+    return number - 1
+
+
 def spans(places: Sequence[int]) -> str:
     """Return positions counted from 0 as a choice of columns: (0, 1, 2, 4) is 1-3,5."""
     runs: list[list[int]] = []

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.data.arrow import features_of
+from lloydia.data.arrow import all_but_id, features_of
 from lloydia.data.columns import Columns, DataError, choose
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import read_arrow
@@ -97,6 +97,7 @@ def read_table(
     thousands: str | None = None,
     n_rows: int | None = None,
     sparse: bool = False,
+    id_column: str | None = None,
 ) -> Table:
     """Read a table of numbers.
 
@@ -124,6 +125,9 @@ def read_table(
         a first row of numbers in a text is a header.
     sparse : bool
         Keep a sparse matrix sparse; else it gets its zeros.
+    id_column : str or None
+        Name or number of the column, of any type, that holds the ids of rows: it is not among all
+        columns.
 
     Returns
     -------
@@ -139,6 +143,8 @@ def read_table(
             f"{option('pairs', True)} reads a stream without columns; leave out "
             f"{option('columns')} and {option('header')}."
         )
+    if id_column is not None and pairs:
+        raise DataError(f"{option('pairs', True)} reads a stream without a column of ids.")
     form = TextForm(header, Grammar(decimal, thousands, n_rows is None), n_rows)
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
@@ -148,17 +154,19 @@ def read_table(
                 raw, chosen = _arrays(stream, suffix, where, columns, pairs)
         elif suffix == ".parquet":
             refuse_other_kinds(stream, suffix, where, "a Parquet file")
-            raw, chosen = _parquet(stream, where, columns)
+            raw, chosen = _parquet(stream, where, columns, id_column)
         elif suffix in ARROW:
             refuse_other_kinds(stream, ".arrow", where, "an Arrow file")
-            raw, chosen = read_arrow(stream, where, columns)
+            raw, chosen = read_arrow(stream, where, columns, id_column)
         else:
             with followed(stream):
                 stream, suffix = text_of(stream, suffix, where)
                 if pairs:
                     raw, chosen = read_pairs(stream, where, form.grammar), Columns((0, 1), None)
                 else:
-                    raw, chosen = read_text(stream, where, suffix=suffix, form=form, wanted=columns)
+                    raw, chosen = read_text(
+                        stream, where, suffix=suffix, form=form, wanted=columns, id_column=id_column
+                    )
     table = Table(as_floats(raw, dtype, chosen, where), chosen, where)
     return table if sparse else table.dense()
 
@@ -262,7 +270,7 @@ def parquet_table(stream: BinaryIO, where: str) -> Any:
 
 
 def _parquet(
-    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None
+    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None, id_column: str | None
 ) -> tuple[NDArray[Any], Columns]:
     parquet = pyarrow_parquet(where)
     import pyarrow as pa
@@ -272,7 +280,7 @@ def _parquet(
         check_row_groups(file.metadata, where)
         features = features_of(
             file.schema_arrow,
-            wanted,
+            all_but_id(file.schema_arrow, wanted, id_column, where),
             where,
             lambda names: next(file.iter_batches(1, columns=names), None),
         )

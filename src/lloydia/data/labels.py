@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import starmap
+from collections.abc import Iterable, Sequence
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,11 +22,18 @@ from lloydia.data.formats.opening import (
     refuse_other_kinds,
     text_of,
 )
-from lloydia.data.numbers import MISSING, WHOLE
+from lloydia.data.numbers import MISSING, WHOLE, shown
 from lloydia.data.text import QuoteError, Row, decoded, not_utf8, rows
+from lloydia.data.text.records import WHITE
+from lloydia.spelling import either
+
+TWO = "labels beside ids are two columns, first the id and then the label"
+SEPARATORS = {".tsv": "\t", ".txt": WHITE}
 
 
-def read_labels(path: str | Path, n: int) -> NDArray[Any]:
+def read_labels(
+    path: str | Path, n: int, ids: Iterable[Sequence[str]] | None = None
+) -> NDArray[Any]:
     """Read one label for each of n rows.
 
     Parameters
@@ -37,6 +45,10 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
         is 0, as pandas writes it, or no label below is like it.
     n : int
         Number of rows of the data.
+    ids : iterable of sequences of str, or None
+        The ids of the rows of the data, in blocks.  The file then has two columns: these ids, in
+        the same order, and the labels.  They are separated by tabs in .tsv, by white space in .txt
+        and else by commas.
 
     Returns
     -------
@@ -46,8 +58,11 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
     Raises
     ------
     DataError
-        The file cannot be read, is not one column, or does not hold n labels.
+        The file cannot be read, is not one column, or two with ids, or does not hold n labels; or
+        its ids are others.
     """
+    if ids is not None:
+        return _identified(path, n, ids)
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
         if suffix == ".npy":
@@ -63,7 +78,40 @@ def read_labels(path: str | Path, n: int) -> NDArray[Any]:
             raise DataError(f"{where} is an archive; give labels as .npy, .csv, .tsv or .txt.")
         else:
             stream, _ = text_of(stream, suffix, where)
-            labels = _words(stream, where, n)
+            labels = _words(_rows(stream, where, ",", 1), where, n)
+    return _checked(labels, where, n)
+
+
+def _identified(path: str | Path, n: int, ids: Iterable[Sequence[str]]) -> NDArray[Any]:
+    """Read labels beside ids, which must be those of the rows."""
+    where = "standard input" if str(path) in STANDARD_INPUT else str(path)
+    with open_input(path) as (stream, suffix):
+        if suffix in (".parquet", *ARROW):
+            read = parquet_table if suffix == ".parquet" else arrow_table
+            table = read(stream, where)
+            if table.num_columns != 2:
+                raise DataError(f"{where} has {table.num_columns} columns; {TWO}.")
+            own = ["" if value is None else str(value) for value in table.column(0).to_pylist()]
+            labels = table.column(1).to_numpy()
+        elif suffix in (".npy", ".npz"):
+            raise DataError(f"{where} has no column of ids; {TWO}, as in a .csv file.")
+        else:
+            stream, suffix = text_of(stream, suffix, where)
+            lines = _rows(stream, where, SEPARATORS.get(suffix, ","), 2)
+            labels = _words([Row(row.line, row.cells[1:]) for row in lines], where, n)
+            own = [row.cells[0] for row in lines[len(lines) - len(labels) :]]
+    labels = _checked(labels, where, n)
+    for row, (mine, theirs) in enumerate(zip(own, chain.from_iterable(ids))):
+        if mine != theirs:
+            raise DataError(
+                f"{where}: row {row + 1} has the id {shown(mine)}, and that row of the data has "
+                f"{shown(theirs)}: labels stand in the order of the data."
+            )
+    return labels
+
+
+def _checked(labels: NDArray[Any], where: str, n: int) -> NDArray[Any]:
+    """Return n labels as one column."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -87,8 +135,7 @@ def _only_column(table: Any, where: str) -> NDArray[Any]:
     return table.column(places[0]).to_numpy()
 
 
-def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:
-    lines = _rows(stream, where)
+def _words(lines: list[Row], where: str, n: int) -> NDArray[Any]:
     if not lines:
         return np.array([], dtype=np.int64)
     words = [row.cells[0].strip() for row in lines]
@@ -112,19 +159,22 @@ def _words(stream: BinaryIO, where: str, n: int) -> NDArray[Any]:
     return np.array(words)
 
 
-def _rows(stream: BinaryIO, where: str) -> list[Row]:
-    """Return the rows of a text with one cell a row."""
+def _rows(stream: BinaryIO, where: str, separator: str, width: int) -> list[Row]:
+    """Return the rows of a text with so many cells a row."""
     try:
         with decoded(stream) as lines:
-            found = list(starmap(Row, rows(lines, ",")))
+            found = list(starmap(Row, rows(lines, separator)))
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
         raise DataError(f"{where}: {error}") from None
     for row in found:
-        if len(row.cells) > 1:
-            raise DataError(f"{where} has {len(row.cells)} columns; labels are one column.")
-        if not_utf8(row.cells[0]):
+        if len(row.cells) != width:
+            count = f"{len(row.cells)} column{'s' * (len(row.cells) > 1)}"
+            one = either("labels are one column", "labels are one column, or two with --id COLUMN")
+            what = TWO if width > 1 else one
+            raise DataError(f"{where} has {count}; {what}.")
+        if not_utf8("".join(row.cells)):
             raise DataError(f"{where} is not UTF-8 text in line {row.line}; save it as UTF-8.")
     return found
 

@@ -275,7 +275,6 @@ class Chunks(ABC):
         ValueError
             The names of the columns are not those of the fit.
         """
-        from lloydia.data.chunks.reader import Reader
         from lloydia.data.chunks.writing import write_blocks
 
         if not callable(function):
@@ -284,13 +283,25 @@ class Chunks(ABC):
                 f"{type(function).__name__}: numpy.save writes an array."
             )
         owner = getattr(function, "__self__", None)
-        reader = Reader(self, self.block_by_block().plan(False, 1).rows)
+        portions = self.portions(function)
         with warnings.catch_warnings():
             if hasattr(owner, "cluster_centers_"):
                 # The names are compared here; blocks have none.
                 self.meant_for(owner, reset=False)
                 warnings.filterwarnings("ignore", "X does not have valid feature", UserWarning)
-            write_blocks(Path(path), _made(reader, function), self.shape[0], self.path)
+            write_blocks(Path(path), portions, self.shape[0], self.path)
+
+    def portions(self, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
+        """Return an iterator of what a function makes of the rows, as for :meth:`write`.
+
+        Raises
+        ------
+        DataError
+            A block is not finite, or the source changed.
+        """
+        from lloydia.data.chunks.reader import Reader
+
+        return _made(Reader(self, self.block_by_block().plan(False, 1).rows), function)
 
 
 def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from lloydia.data.arrow import features_of
+from lloydia.data.arrow import all_but_id, features_of
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.formats.room import check_room
 
@@ -39,9 +39,12 @@ FEWER = "choose fewer columns, or write it as Parquet, which is read by blocks"
 
 
 def read_arrow(
-    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None
+    stream: BinaryIO,
+    where: str,
+    wanted: str | Sequence[str] | None,
+    id_column: str | None = None,
 ) -> tuple[NDArray[Any], Columns]:
-    """Read the chosen columns of an Arrow file.
+    """Read the chosen columns of an Arrow file; that of the ids is not among all columns.
 
     Raises
     ------
@@ -51,6 +54,7 @@ def read_arrow(
     """
     with _sound(stream, where) as is_file:
         schema = _opened(stream, is_file).schema
+        wanted = all_but_id(schema, wanted, id_column, where)
         features = features_of(schema, wanted, where, lambda names: _first(stream, is_file, names))
         fields = [schema.get_field_index(name) for name in features.names]
         table = _opened(stream, is_file, fields).read_all()

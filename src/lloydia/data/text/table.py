@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.columns import Columns, DataError, choose, id_place
 from lloydia.data.numbers import Grammar
 from lloydia.data.text.finite import check_finite
 from lloydia.data.text.header import Verdict, judge, kind, read_as_row
@@ -49,6 +49,7 @@ def read_text(
     suffix: str = "",
     form: TextForm = TextForm(),
     wanted: str | Sequence[str] | None = None,
+    id_column: str | None = None,
 ) -> tuple[NDArray[np.float64], Columns]:
     """Read a numeric table, as docs/tables.md says.
 
@@ -64,6 +65,8 @@ def read_text(
         How it is written.
     wanted : str, sequence of str or None
         Columns to read, as in `lloydia.data.columns.choose`.
+    id_column : str or None
+        Name or number of a column that is not among all columns.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def read_text(
     """
     try:
         with decoded(stream) as lines:
-            return _Reading(lines, where, suffix, form, wanted).result()
+            return _Reading(lines, where, suffix, form, wanted, id_column).result()
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
@@ -102,8 +105,10 @@ class _Reading:
         suffix: str,
         form: TextForm,
         wanted: str | Sequence[str] | None,
+        id_column: str | None,
     ) -> None:
         self.where, self.form, self.wanted, self.grammar = where, form, wanted, form.grammar
+        self.id_column = id_column
         self.text = Text(lines)
         self.separator = separator_of(self.text, suffix, self.grammar)
         self.sample = self.text.sample(self.separator)
@@ -134,26 +139,34 @@ class _Reading:
         first = self.sample[0].cells
         self.names: list[str] | None = None
         if not header:
-            return choose(None, len(first), self.wanted, self.where), len(first)
+            left_out = self._places_of_ids(None, len(first))
+            return choose(None, len(first), self.wanted, self.where, left_out), len(first)
         names = [cell.strip() for cell in first]
         if any(map(not_utf8, names)):
             raise DataError(
                 f"{self.where} is not UTF-8 text in line {self.sample[0].line}; save it as UTF-8."
             )
-        left_out: tuple[int, ...] = ()
+        names_rows: tuple[int, ...] = ()
         if self.short and all(not row.cells[-1].strip() for row in self.sample[1:]):
             names = [*names, ""]
         elif self.short:
-            names, left_out = ["", *names], (0,)
+            names, names_rows = ["", *names], (0,)
         self.names = names
+        ids = self._places_of_ids(names, len(names))
+        left_out = tuple({*names_rows, *ids})
         chosen = choose(names, len(names), self.wanted, self.where, left_out)
-        if left_out and 0 not in chosen.places:
+        if names_rows and 0 not in (*chosen.places, *ids):
             warnings.warn(
                 f"{self.where}: the header has one cell less than the rows, so column 1 is read as "
                 "names of rows, as R writes them, and is no feature.",
                 stacklevel=2,
             )
         return chosen, len(names)
+
+    def _places_of_ids(self, names: Sequence[str] | None, width: int) -> tuple[int, ...]:
+        if self.id_column is None:
+            return ()
+        return (id_place(self.id_column, names, width, self.where),)
 
     def result(self) -> tuple[NDArray[np.float64], Columns]:
         """Read all rows."""
