@@ -352,18 +352,41 @@ def _timed(rung, n, spent, **more):
 
 def test_a_document_is_compared_line_by_line():
     one, trees = _timed("r01_lloyd", 100, 1e-3, n_iter=300), "r22_masked_trees"
-    found = [one, _timed(trees, 100, 2e-3, n_iter=300, block=256)]
-    found.append(replace(found[1], block=1024, seconds=4e-3))
+    double = replace(one, part="300 iterations in float64", dtype="float64")
+    found = [one, double, _timed(trees, 100, 2e-3, n_iter=300, block=256)]
+    found.append(replace(found[2], block=1024, seconds=4e-3))
     sheet = comparison.sheet("A", {"here": found, "there": []})
     assert sheet.heads[:5] == ["", "file", "command", "theirs", "ours, here"]
     lines = {line[0]: line for line in sheet.lines}
-    sequential = lines["sequential C++, n = 100 (section A; all tables)"]
+    sequential = lines["C++, n = 100: T = 300 iterations, mean of 5 runs (tables 1 to 4)"]
     assert sequential[3:6] == ["540 µs", "1.00 ms", ""]
-    assert "r01_lloyd.py)" in sequential[1]
+    assert sequential[1] == "[r01_lloyd](../src/lloydia/ladder/r01_lloyd.py)"
     number = int(sequential[-1].removeprefix("note "))
-    assert sheet.notes[number - 1].startswith(f"Note {number}: Their points are float64")
-    (gain,) = (line for what, line in lines.items() if "over C++ at n = 100:" in what)
-    assert gain[4] == "0.50x"
+    assert sheet.notes[number - 1].startswith(
+        f"Note {number}: The document leaves the value of k out"
+    )
+    (order,) = (line for what, line in lines.items() if what.startswith("at n = 100 the GPU"))
+    assert order[3:] == [
+        "C++ < CUDA 3 < CUDA 2 < CUDA",
+        "01 lloyd 1.00 ms < 22 masked trees 2.00 ms",
+        "",
+        "yes",
+    ]
+
+
+def test_a_gain_is_over_the_program_that_the_document_compares_with():
+    one = _timed("r53_scanning_means", 2_000, 6e-3, n_iter=10)
+    one = replace(one, experiment="C", part="convergence", k=100)
+    fast = replace(one, rung="r11_distance_matrix", block=256, n_iter=30)
+    lines = {line[0]: line for line in comparison.sheet("C", {"here": [one, fast]}).lines}
+    assert lines["speed-up, 2,000 points, 100 clusters (table 2)"][3:5] == ["15.8x", "3.00x"]
+    assert lines["sequential program, 2,000 points, 100 clusters (table 1; code 1 to 3)"][4] == (
+        "6.00 ms in 10 iterations"
+    )
+    (spread,) = (line for what, line in lines.items() if what.startswith("finding"))
+    assert spread[4] == "3.00x"
+    alone = comparison.sheet("C", {"here": [fast]}).lines
+    assert all(line[4] == "" for line in alone if line[0].startswith("speed-up"))
 
 
 def test_a_shorter_run_is_scaled_to_the_document_s_iterations():

@@ -41,7 +41,10 @@ def sheet(letter: str, machines: Mapping[str, Found], root: str | None = "..") -
             _links(entry.files, root),
             f"`{entry.command}`" if entry.command else "",
             _theirs(entry),
-            *(_ours(entry, pick(found, experiment=letter, scale=1.0)) for found in machines.values()),
+            *(
+                _ours(entry, pick(found, experiment=letter, scale=1.0))
+                for found in machines.values()
+            ),
             f"note {notes.index(entry.differs) + 1}" if entry.differs else "yes" * entry.same,
         ]
         for entry in of.entries
@@ -82,6 +85,8 @@ def _ours(entry: Entry, found: Found) -> str:
     if entry.show in ("gain", "span", "crossing"):
         base = pick(found, **_wanted({**entry.pick, **entry.over}))
         return SHOWN[entry.show](some, base, entry.phase) if base else ""
+    if entry.show == "spread":
+        return spread(some, pick(found, **_wanted({**entry.pick, **entry.over})))
     if entry.show == "share":
         return share(some, entry.phase)
     if entry.show == "phase":
@@ -144,7 +149,7 @@ def count(found: Found) -> str:
 def gain(found: Found, base: Found, called: str = "") -> str:
     """Return how many times as fast an iteration is as one of the base, or a phase of it."""
     times = [[_part(each, called) for each in some] for some in (found, base)]
-    if not all(map(all, times)):
+    if not all(some and all(some) for some in times):
         return ""
     least, slower = map(min, times)
     return speedup(slower / least)
@@ -155,6 +160,39 @@ def _part(each: Measurement, called: str) -> float:
     if called:
         return each.phases.get(called, 0.0) / (each.n_iter or 1)
     return each.per_iteration
+
+
+def spread(found: Found, base: Found) -> str:
+    """Return the gains at all sizes, by size."""
+    sizes = sorted({(each.n, each.k) for each in found})
+    gains = (gain(pick(found, n=n, k=k), pick(base, n=n, k=k)) for n, k in sizes)
+    return ", ".join(each for each in gains if each)
+
+
+def whole(found: Found) -> str:
+    """Return the best time of a whole run, and its iterations."""
+    return _time(_best(found))
+
+
+def order(found: Found) -> str:
+    """Return the rungs from the fastest to the slowest, with their times."""
+    rungs = dict.fromkeys(each.rung for each in found)
+    best = sorted(
+        (_best(pick(found, rung=rung)) for rung in rungs), key=lambda each: each.seconds or 0.0
+    )
+    return " < ".join(f"{name(each, options=False)} {seconds(each.seconds)}" for each in best)
+
+
+def kernels(found: Found) -> str:
+    """Return the time of each kernel of an iteration, for each rung."""
+    said = []
+    for each in found:
+        parts = [
+            f"{kernel} {seconds(spent / (each.n_iter or 1))}"
+            for kernel, spent in each.phases.items()
+        ]
+        said.append(f"{name(each, options=False)}: {', '.join(parts)}")
+    return "; ".join(said)
 
 
 def share(found: Found, phase: str) -> str:
@@ -281,7 +319,8 @@ def phases(found: Found) -> str:
 SHOWN: dict[str, Callable[..., str]] = {
     each.__name__: each
     for each in (
-        *(time, run, iteration, count, gain, span, crossing, ends, share, phase, number),
+        *(time, run, whole, iteration, count, gain, span, spread, crossing, ends),
+        *(share, phase, number, order, kernels),
         *(fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases),
     )
 }

@@ -111,7 +111,8 @@ def _block(
 
 def _root(page: Path) -> str | None:
     """Return how the page links to the repository's root, if that is the folder here."""
-    if not Path("src/lloydia/ladder").is_dir():
+    inside = page.resolve().is_relative_to(Path.cwd())
+    if not inside or not Path("src/lloydia/ladder").is_dir():
         return None
     return Path(os.path.relpath(Path.cwd(), page.parent)).as_posix()
 

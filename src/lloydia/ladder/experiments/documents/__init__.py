@@ -2,8 +2,8 @@
 
 A file ``a.toml`` has ``title``, ``command`` (what measures ours) and ``[[entry]]`` tables with the
 attributes of :class:`Entry`.  An entry with ``across`` and ``rows`` stands for several: each row
-gives the values of the measurements' attributes named in ``across``, then the document's figure,
-and ``{n}`` and the like in ``what`` are these values.
+gives the values of the measurements' attributes (or of the entry's phase) named in ``across``, then
+the document's figure, and ``{n}`` and the like in ``what`` are these values.
 """
 
 from __future__ import annotations
@@ -113,8 +113,11 @@ def _entries(row: dict[str, Any], command: str, path: Path) -> Iterator[Entry]:
         if len(values) != len(across):
             raise ValueError(f"{where} has a row of {len(values)} values for {len(across)} names.")
         at = dict(zip(across, values))
-        own = {name: {**row[name], **at} for name in ("pick", "over") if row.get(name)}
-        yield Entry(**{**row, **own, "what": row["what"].format(**at), "theirs": theirs})
+        named = {name: at[name] for name in at if name == "phase"}
+        at_ours = {name: value for name, value in at.items() if name not in named}
+        own = {name: {**row[name], **at_ours} for name in ("pick", "over") if row.get(name)}
+        what = row["what"].format(**at)
+        yield Entry(**{**row, **own, **named, "what": what, "theirs": theirs})
 
 
 def seconds_in(letter: str, attributes: Mapping[str, object]) -> float | None:
@@ -122,7 +125,12 @@ def seconds_in(letter: str, attributes: Mapping[str, object]) -> float | None:
     if letter not in tuple(LETTERS):
         return None
     for each in document(letter).entries:
-        timed = isinstance(each.theirs, float) and each.unit == "s" and each.show == "time"
-        if timed and each.pick and each.pick.items() <= attributes.items():
+        timed = isinstance(each.theirs, float) and each.unit == "s"
+        if (
+            timed
+            and each.show in ("time", "whole")
+            and each.pick
+            and each.pick.items() <= attributes.items()
+        ):
             return float(each.theirs)
     return None
