@@ -419,7 +419,7 @@ def test_where_two_meet(times, text):
         return Measurement("D", "clusters", rung, *shape, k, "float32", seconds=spent, **told)
 
     found = [made("r25_cluster_arrays", k, spent) for k, spent in times.items()]
-    base = [made("r15_all_on_gpu", k, 1.0) for k in times]
+    base = [made("r64_float_sums", k, 1.0) for k in times]
     assert comparison.crossing(found, base) == text
     assert comparison.ends(found) == ", ".join(
         f"k = {k}: {seconds(times[k])}" for k in (1, max(times))

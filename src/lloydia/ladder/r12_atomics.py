@@ -8,7 +8,7 @@ Why it should help: no matrix; a point is read once, and a label written.  The a
 left: those to one cluster queue at one address, n / k of them one after the other, so it is slowest
 with few clusters.
 
-D tried this version too, before it put the centres into shared memory (rung 15).  It says that the
+D tried this version too, before it put the centres into shared memory (rung 64).  It says that the
 assignment had half the speed so.
 
 A divides an empty cluster's sum by one, which moves its centre to 0; here the centre stays.  Sums

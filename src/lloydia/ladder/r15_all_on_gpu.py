@@ -1,4 +1,4 @@
-"""Rung 15: rung 14 with the means on the GPU: B's "all on GPU", A's "CUDA 2", D's "cudaKmeans".
+"""Rung 15: rung 14 with the means on the GPU, as B ends ("all on GPU"), and A's "CUDA 2".
 
 What changed from rung 14: the assignment adds each point to its cluster by atomic additions, as
 rung 12 does, and a second kernel divides.  Of all that the iteration finds, only the number of
@@ -9,11 +9,9 @@ to it take most of the time.  Both are gone.
 
 B moved the means to the GPU, and its run became more than twice as fast as those of its other
 versions.  A put the centres into shared memory, which took its 300 iterations at n = 100,000 from
-75.2 to 61.1 ms.  D did both at once for the colours of pixels: 10 million of them in 3.87 s, where
-its sequential program took 74 s, and it says that with centres in global memory the assignment has
-half the speed.
+75.2 to 61.1 ms.  D's "cudaKmeans" is this too, but for two things that rung 64 has.
 
-D adds in float32.  Sums here are float64, for the reason that rung 12 gives.
+Sums are float64 whatever the type of X, for the reason that rung 12 gives.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from lloydia.stopping import Labels, Rule
 
 ABOUT = About(
     "all on the GPU: shared centres, atomic sums",
-    "ABD",
+    "AB",
     "cuda",
     uses=frozenset({"block"}),
     stop=Labels(0.001),

@@ -1,6 +1,6 @@
 """Rung 24: an array for one cluster at a time, reduced again and again (D, "fastCudaKmeans 1.0").
 
-What changed from rung 15: no atomic additions.  The assignment only labels.  Then the host goes
+What changed from rung 64: no atomic additions.  The assignment only labels.  Then the host goes
 through the clusters: a kernel fills an array with the points of the cluster, and zeros where a
 point belongs to another; repeated reductions add it up (:mod:`reductions`); a last kernel divides.
 The host waits for each of these kernels before it starts the next.
@@ -54,7 +54,7 @@ def fit(
         for j in range(k):
             populate[on.blocks, block](on.X, on.labels, j, cluster.values, cluster.members)
             cuda.synchronize()
-            cluster.add(wait=True)
+            cluster.add()
             divide[1, 32](cluster.sums, cluster.counts, on.centers[j : j + 1])
             cuda.synchronize()
 

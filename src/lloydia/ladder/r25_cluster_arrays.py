@@ -2,7 +2,8 @@
 
 What changed from rung 24: the thread that finds the nearest centre of a point also writes the point
 into the array of every cluster, as zeros for all but one, and the kernel that reduces goes through
-the clusters itself.  An iteration has the same few launches whatever k is.
+the clusters itself.  An iteration has the same few launches whatever k is, and the host waits for
+each of them, as in rung 24.
 
 Why it should help: nothing waits for the mean of one cluster before the next begins.  The arrays
 are n x k numbers for each feature, written and read in every iteration, so memory sets the pace,
@@ -51,10 +52,12 @@ def fit(
         assign_and_write[on.blocks, block, 0, shared](
             on.X, on.centers, held, on.labels, on.changed, clusters.values, clusters.members
         )
+        cuda.synchronize()
 
     def means() -> None:
         clusters.add()
         divide[ceil_div(k, block), block](clusters.sums, clusters.counts, on.centers)
+        cuda.synchronize()
 
     return on.descend(scan, means, rule, max_iter)
 

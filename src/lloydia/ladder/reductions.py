@@ -75,12 +75,11 @@ class Reduction:
         self.values, self.members = self._levels[0]
         self.sums, self.counts = self._levels[-1]
 
-    def add(self, wait: bool = False) -> None:
-        """Queue one launch a level; `wait` for each."""
+    def add(self) -> None:
+        """Launch the kernel of each level, and wait for it, as D does."""
         for (values, members), (sums, counts) in pairwise(self._levels):
             reducer(self.block)[counts.shape[1], self.block](values, members, sums, counts)
-            if wait:
-                cuda.synchronize()
+            cuda.synchronize()
 
 
 @cache

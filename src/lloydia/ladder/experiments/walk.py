@@ -48,7 +48,7 @@ BEFORE = {  # which rung each one changes
     "r21_chunked_hamerly": "r18_tree_hamerly",
     "r22_masked_trees": "r15_all_on_gpu",
     "r23_unrolled": "r22_masked_trees",
-    "r24_populated": "r15_all_on_gpu",
+    "r24_populated": "r64_float_sums",
     "r25_cluster_arrays": "r24_populated",
     "r26_thread_buffers": "r15_all_on_gpu",
     "r27_staged_points": "r14_shared_centers",
@@ -66,6 +66,7 @@ BEFORE = {  # which rung each one changes
     "r61_dynamic_schedule": "r60_sequential_sums",
     "r62_atomic_sums": "r60_sequential_sums",
     "r63_critical_sums": "r60_sequential_sums",
+    "r64_float_sums": "r15_all_on_gpu",
 }
 
 

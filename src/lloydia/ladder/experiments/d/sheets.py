@@ -12,6 +12,7 @@ from lloydia.ladder.experiments.d.runs import (
     CLUSTERS,
     ITERATIONS,
     ONE,
+    ORDER,
     SUMS,
     TEAM,
     TEAMED,
@@ -87,6 +88,10 @@ def _notes(found: Found, iterations: int) -> list[str]:
         if each.n_iter and each.n_iter < iterations and not fitted:
             short.setdefault(name(each), each.n_iter)
     notes = [f"{called}: {n} iterations were timed, at most sizes." for called, n in short.items()]
+    if off := [each.figures["error"] for each in pick(found, rung=ATOMICS) if each.figures]:
+        notes.append(
+            f"64 float sums: its centres are off by up to {max(off):.0e} of the largest value."
+        )
     if any(each.rung in ENGINES for each in found):
         notes.append(
             "scikit-learn and Lloydia end when no label changes; their iterations stand behind."
@@ -94,9 +99,15 @@ def _notes(found: Found, iterations: int) -> list[str]:
     return [*notes, *excuses(found)]
 
 
+def _in_order(found: Found) -> list[Measurement]:
+    """Return them in the order of the document, then of every figure."""
+    known = sorted(pick(found, rung=ORDER), key=lambda each: ORDER.index(each.rung))
+    return [*known, *ordered(each for each in pick(found) if each.rung not in ORDER)]
+
+
 def _columns(found: Found) -> list[tuple[str, dict[int, Measurement]]]:
     """Return the contenders' names, each with its measurements by size."""
-    timed = ordered(pick(found))
+    timed = _in_order(found)
     names = dict.fromkeys(name(each) for each in timed)
     return [(own, {each.n: each for each in timed if name(each) == own}) for own in names]
 
@@ -136,7 +147,7 @@ def _clusters(found: Found) -> Sheet:
     """Return a line for each k: everyone's time, and the gain over atomic additions."""
     _, _, iterations = CLUSTERS
     theirs = their_gains("table 2")
-    columns = list(dict.fromkeys(name(each) for each in ordered(found)))
+    columns = list(dict.fromkeys(name(each) for each in _in_order(found)))
     heads = ["k"]
     for called in columns:
         heads += [called] if called[:2] == ATOMICS[1:3] else [called, "gain"]
