@@ -17,6 +17,7 @@ from lloydia import ladder
 from lloydia.backends.cpu.pool import available_threads
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
+    a,
     comparison,
     experiment,
     findings,
@@ -449,6 +450,30 @@ def test_kernels_are_shown_beside_the_run_that_they_are_part_of():
         ["all kernels", "10.0 µs", ""],
         ["the iteration, as measured above", "100 µs", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    ("whole", "alone", "said"),
+    [
+        ((3, 2, 1), (9, 5, 4), "22 (CUDA 3) < 15 (CUDA 2) < 12 (CUDA 1), the same. The kernels"),
+        ((1, 2, 3), (9, 5, 4), "12 (CUDA 1) < 15 (CUDA 2) < 22 (CUDA 3), reversed. The kernels"),
+        ((2, 1, 3), (9, 5, 4), "< 22 (CUDA 3), another. The kernels take 1% to 5% of an iteration"),
+        ((3, 2, 1), (9, 5, 4), "so the host that launches them decides. By the kernels alone it"),
+        ((3, 2, 1), (290, 190, 90), "take 90% to 97% of an iteration, so the kernels decide."),
+    ],
+)
+def test_the_order_of_a_is_explained_by_its_kernels(whole, alone, said):
+    made = []
+    for rung, spent, kernel in zip(a.VERSIONS, whole, alone):
+        run = _timed(rung, 100, spent / 100, n_iter=300, block=1024, device="GPU")
+        phases = {"fine": kernel * 2e-5 / 3}
+        made += [
+            run,
+            replace(run, part="kernels", n_iter=20, seconds=phases["fine"], phases=phases),
+        ]
+    (note,) = a.sheets(made)[-1].notes
+    assert said in note
+    assert note.startswith("100 points: the document has 22 (CUDA 3) < 15 (CUDA 2) < 12 (CUDA 1)")
 
 
 def test_the_seconds_of_a_document_are_found_by_what_was_measured():

@@ -9,14 +9,15 @@ threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments import kernels
-from lloydia.ladder.experiments.figures import bars, blank, compared
+from lloydia.ladder.experiments.figures import bars, blank, compared, diamonds
 from lloydia.ladder.experiments.lab import Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.oracle import Trial
@@ -71,7 +72,36 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
         )
         for n, part in parts
     ]
-    return [*tables, kernels.sheet(found, FIXED)] if kernels.timed(found) else tables
+    if kernels.timed(found):
+        of_kernels = kernels.sheet(found, FIXED)
+        sizes = sorted({each.n for each in kernels.timed(found)})
+        tables.append(replace(of_kernels, notes=[_verdict(found, n) for n in sizes]))
+    return tables
+
+
+def _verdict(found: Sequence[Measurement], n: int) -> str:
+    """Say whether the three versions have the document's order, and what decides it."""
+    runs = {each.rung: each for each in pick(found, part=FIXED, n=n, rung=VERSIONS)}
+    alone = {each.rung: each for each in kernels.timed(found) if each.n == n and each.rung in runs}
+    ours, in_kernels = _order(runs), _order(alone)
+    theirs = list(reversed(VERSIONS))
+    likeness = {tuple(theirs): "the same", VERSIONS: "reversed"}.get(tuple(ours), "another")
+    shares = sorted(alone[rung].per_iteration / runs[rung].per_iteration for rung in alone)
+    decides = "the kernels decide" if shares[0] > 0.5 else "the host that launches them decides"
+    return (
+        f"{n:,} points: the document has {_chain(theirs)} in time; ours is {_chain(ours)}, "
+        f"{likeness}. The kernels take {shares[0]:.0%} to {shares[-1]:.0%} of an iteration, so "
+        f"{decides}. By the kernels alone it is {_chain(in_kernels)}."
+    )
+
+
+def _order(found: Mapping[str, Measurement]) -> list[str]:
+    """Return the rungs from the fastest."""
+    return sorted(found, key=lambda rung: found[rung].per_iteration)
+
+
+def _chain(rungs: Sequence[str]) -> str:
+    return " < ".join(f"{rung[1:3]} (CUDA {1 + VERSIONS.index(rung)})" for rung in rungs)
 
 
 def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
@@ -80,7 +110,7 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     sizes = sorted({each.n for each in some})
     k, most = max(each.k for each in some), max(each.max_iter for each in some)
     title = f"{most} iterations, k = {k}"
-    figure, axes = blank(title, "diamonds: the tutorial's own", columns=len(sizes))
+    figure, axes = blank(title, diamonds(some), columns=len(sizes))
     for ax, n in zip(axes, sizes):
         bars(ax, pick(some, n=n), lambda each: each.seconds or 0.0)
         ax.set_title(f"{n:,} points", loc="left")

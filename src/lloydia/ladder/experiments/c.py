@@ -18,6 +18,7 @@ from lloydia.ladder.experiments.figures import (
     blank,
     color,
     compared,
+    diamonds,
     excuses,
     name,
     seconds,
@@ -133,7 +134,7 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
 
 
 def _times(found: Sequence[Measurement]) -> Figure:
-    figure, (ax,) = blank("Time to convergence", "diamonds: the source's own")
+    figure, (ax,) = blank("Time to convergence", diamonds(found))
     sizes = sorted({(each.n, each.k) for each in found})
     for called in dict.fromkeys(name(each) for each in found):
         some = sorted((each for each in found if name(each) == called), key=lambda each: each.n)
@@ -143,9 +144,9 @@ def _times(found: Sequence[Measurement]) -> Figure:
         if told:
             ax.plot(*zip(*told), "D:", color=hue, markerfacecolor="white", linewidth=0.8)
     ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(lambda y, _: seconds(y, digits=0))
     ax.set_xticks(range(len(sizes)), [f"{n:,}\n{k:,}" for n, k in sizes])
     ax.set_xlabel("n and k")
-    ax.set_ylabel("seconds")
     ax.grid(color="0.9", linewidth=0.8)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure

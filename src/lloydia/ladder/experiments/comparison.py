@@ -175,8 +175,10 @@ def whole(found: Found) -> str:
 
 
 def order(found: Found) -> str:
-    """Return the rungs from the fastest to the slowest, with their times."""
+    """Return the rungs from the fastest to the slowest, with their times, if there are several."""
     rungs = dict.fromkeys(each.rung for each in found)
+    if len(rungs) < 2:
+        return ""
     best = sorted(
         (_best(pick(found, rung=rung)) for rung in rungs), key=lambda each: each.seconds or 0.0
     )

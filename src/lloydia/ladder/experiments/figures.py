@@ -18,6 +18,7 @@ __all__ = [
     "blank",
     "color",
     "compared",
+    "diamonds",
     "line",
     "lines",
     "name",
@@ -138,6 +139,11 @@ def blank(title: str, note: str, *, height: float = 4.6, columns: int = 1) -> tu
         ax.set_axisbelow(True)
     figure.text(0.99, 0.985, note, ha="right", va="top", fontsize="small", color="0.4")
     return figure, axes
+
+
+def diamonds(found: Sequence[Measurement]) -> str:
+    """Return what a figure says of the document's own times, if it has any."""
+    return "diamonds: the document's own" if any(each.theirs for each in found) else ""
 
 
 def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], float]) -> None:
