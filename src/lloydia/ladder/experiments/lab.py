@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Literal
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lloydia import ladder
 from lloydia.backends.cpu.pool import available_threads
 from lloydia.ladder.experiments.documents import seconds_in
+from lloydia.ladder.experiments.equality import judge, judge_few
 from lloydia.ladder.experiments.measurement import Measurement, typical
 from lloydia.ladder.experiments.oracle import FEW, Trial
 from lloydia.ladder.rung import Outcome
@@ -248,7 +249,11 @@ class Lab:
         seconds = tuple(run.seconds for run in runs)
         last = runs[-1]
         more, reason = trial.oracle.ending(last.centers)
-        told |= {"n_iter": int(last.n_iter), "figures": {**figures, **more, **last.figures}}
+        figures = {**figures, **more, **last.figures}
+        if trial.whole and not reason:
+            more, reason = _whole(trial, contender, last)
+            figures |= more
+        told |= {"n_iter": int(last.n_iter), "figures": figures}
         if reason:
             return Measurement(**told, status="differs", reason=reason)
         return Measurement(
@@ -263,8 +268,19 @@ def _checked(trial: Trial, contender: Contender) -> tuple[dict[str, float], str]
     """Compare the first few iterations; together they compile all that the timed runs use."""
     if trial.rule and trial.rule.needs_inertia:
         contender.fit(trial, trial.rule, min(FEW, trial.max_iter))
-    outcome = contender.fit(trial, None, min(FEW, trial.max_iter))
-    return ({}, "") if contender.name in PEERS else trial.oracle.strictly(outcome)
+    few, peer = min(FEW, trial.max_iter), contender.name in PEERS
+    if trial.whole:
+        run = partial(contender.fit, trial, None)
+        return judge_few(trial.oracle, run, few, ahead=peer)
+    outcome = contender.fit(trial, None, few)
+    return ({}, "") if peer else trial.oracle.strictly(outcome)
+
+
+def _whole(trial: Trial, contender: Contender, last: Outcome) -> tuple[dict[str, float], str]:
+    """Compare a whole run; one in float32 that parts from the oracle's is traced if it is short."""
+    traced = trial.X.dtype == np.float64 or last.seconds <= PATIENCE
+    run = partial(contender.fit, trial, None) if traced else None
+    return judge(trial.oracle, last, run, ahead=contender.name in PEERS)
 
 
 def _repeated(
