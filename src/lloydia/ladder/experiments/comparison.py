@@ -133,7 +133,10 @@ def run(found: Found, iterations: int) -> str:
     """Return the best time of a run of so many iterations, of which fewer may have been timed."""
     best = min(found, key=lambda each: each.per_iteration)
     told = seconds(best.per_iteration * iterations)
-    return told if best.n_iter == iterations else f"{told} ({best.n_iter} iterations timed)"
+    several = "s" * (best.n_iter != 1)
+    if best.n_iter == iterations:
+        return told
+    return f"{told} ({best.n_iter} iteration{several} timed)"
 
 
 def iteration(found: Found) -> str:

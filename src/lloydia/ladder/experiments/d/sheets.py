@@ -87,7 +87,11 @@ def _notes(found: Found, iterations: int) -> list[str]:
         fitted = each.rung in ENGINES or each.rung in PEERS
         if each.n_iter and each.n_iter < iterations and not fitted:
             short.setdefault(name(each), each.n_iter)
-    notes = [f"{called}: {n} iterations were timed, at most sizes." for called, n in short.items()]
+    notes = [
+        f"{called}: in some lines {n} of the {iterations} iterations were timed, and the time is "
+        f"that of one times {iterations}."
+        for called, n in short.items()
+    ]
     if off := [each.figures["error"] for each in pick(found, rung=ATOMICS) if each.figures]:
         notes.append(
             f"64 float sums: its centres are off by up to {max(off):.0e} of the largest value."
