@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lloydia.algorithms import ALGORITHMS
 from lloydia.backends.engine import Engine
 from lloydia.data.device_arrays import on_gpu
+from lloydia.data.frames import is_frame
 from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding import SEEDINGS
@@ -167,8 +168,9 @@ def check_init(init: Any) -> None:
 
 def is_name(init: Any) -> bool:
     """Return whether a start is no array, but one thing: mostly the name of a seeding."""
-    # Lists are not asked: they may hold rows of unequal lengths.
-    return not (on_gpu(init) or isinstance(init, list | tuple)) and np.ndim(init) == 0
+    # Lists and data frames are not asked: they may make no array.
+    table = on_gpu(init) or is_frame(init) or isinstance(init, list | tuple)
+    return not table and np.ndim(init) == 0
 
 
 # Other names of the same thing in this field: scikit-learn's of old, cuML's, Forgy's.

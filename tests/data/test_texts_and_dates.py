@@ -39,6 +39,15 @@ TEXTS = {
     "vectors": lambda: arrow().table({"a": [["1_2", "3"]] * 6}),
 }
 
+PERIODS = pd.period_range("2024-01", periods=6, freq="M")
+
+
+def unregistered():
+    """Return the schema that Arrow reads from a file of periods where pandas is not imported."""
+    field = arrow().field("a", arrow().int64(), metadata={"ARROW:extension:name": "pandas.period"})
+    return arrow().schema([field])
+
+
 DATES = {
     "objects": lambda: np.array([[DAY, 1]] * 6, dtype=object),
     "spans": lambda: np.array([[DAY - DAY, 1]] * 6, dtype=object),
@@ -49,6 +58,12 @@ DATES = {
     ),
     "times": lambda: polars().DataFrame({"a": [datetime.time(5)] * 6, "b": ONES}),
     "arrow times": lambda: arrow().table({"a": [datetime.time(5)] * 6, "b": ONES}),
+    "periods": lambda: pd.DataFrame({"a": PERIODS, "b": ONES}),
+    "arrow periods": lambda: arrow().Table.from_pandas(pd.DataFrame({"a": PERIODS, "b": ONES})),
+    "arrow periods, by metadata": lambda: arrow().table([[1] * 6], schema=unregistered()),
+    "polars intervals": lambda: polars().from_pandas(
+        pd.DataFrame({"a": pd.interval_range(0, 6), "b": ONES})
+    ),
     "structs": lambda: polars().DataFrame({"a": [{"x": 1}] * 6, "b": ONES}),
 }
 
@@ -74,6 +89,68 @@ def test_a_text_that_is_no_number_is_refused(kind, call):
 def test_dates_among_objects_are_refused(kind, call):
     with pytest.raises(ValueError, match="real number"):
         CALLS[call](DATES[kind]())
+
+
+DAYS = pd.date_range("2024-01-31", periods=6)
+DAY_COLUMNS = {
+    "dates": (DAYS, "datetime64"),
+    "dates with a zone": (DAYS.tz_localize("UTC"), "Timestamp.*2024-01-31"),
+    "spans": (DAYS - DAYS[0], "timedelta64"),
+    "Python's dates": (pd.Series(list(DAYS.date), dtype=object), r"date\(2024, 1, 31\)"),
+    "periods": (PERIODS, "is 2024-01, not a real number"),
+}
+FRAMES = {
+    "pandas": lambda frame: frame,
+    "arrow": lambda frame: arrow().Table.from_pandas(frame),
+    "polars": lambda frame: polars().from_pandas(frame),
+}
+USES = {
+    "fit": lambda frame: KMeans(2).fit(frame),
+    "predict": lambda frame: KMeans(2).fit(pd.DataFrame({"a": ONES, "day": ONES})).predict(frame),
+    "init": lambda frame: KMeans(6, init=frame).fit(A),
+    "mini batches": lambda frame: MiniBatchKMeans(2).fit(frame),
+    "chunks": lambda frame: KMeans(2).fit(lloydia.chunks(lambda: iter([frame]))),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize("kind", DAY_COLUMNS)
+def test_a_column_of_dates_is_named(kind, library, use):
+    column, held = DAY_COLUMNS[kind]
+    frame = FRAMES[library](pd.DataFrame({"a": ONES, "day": column}))
+    with pytest.raises(
+        ValueError, match=r"column 'day' |init\[0, 1\] is|column 2 \('day'\)"
+    ) as error:
+        USES[use](frame)
+    assert "\n" not in str(error.value)
+    if library == "pandas" and use == "fit":
+        error.match(held)
+
+
+def test_what_to_do_with_dates_is_said():
+    advice = "convert it to numbers, such as days since a date, or leave it out"
+    for X in (pd.DataFrame({"day": DAYS}), DAYS.to_numpy()[:, np.newaxis]):
+        with pytest.raises(ValueError, match=advice):
+            KMeans(2).fit(X)
+
+
+@pytest.mark.parametrize("make", [np.array, np.ndarray.tolist, pd.DataFrame])
+def test_complex_numbers_are_not_printed(make):
+    with pytest.raises(
+        ValueError, match=r"^Complex data|column 0 is \(1\+1j\), not a real"
+    ) as error:
+        KMeans(2).fit(make(np.full((600, 2), 1 + 1j)))
+    assert len(str(error.value)) < 200
+
+
+def test_a_file_of_periods_holds_dates(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "periods.parquet"
+    pd.DataFrame({"a": ONES, "day": PERIODS}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"column 2 \('day'\) holds dates"):
+        lloydia.chunks(path)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "pandas objects", "categories", "polars", "arrow"])

@@ -22,6 +22,7 @@ from lloydia.data.frames import (
     floats_of,
     is_frame,
     names_of,
+    not_numbers,
     read_frame,
     select,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "is_sound",
     "on_host",
     "real_numbers",
+    "refuse_complex",
     "refuse_masked",
     "refuse_path",
     "refuse_range",
@@ -116,7 +118,7 @@ def rows_on_host(X: Any) -> Any:
             found = np.asarray(X)
         except (TypeError, ValueError, RuntimeError):
             return X
-        X = found if found.dtype.kind in "fiubMm" + TEXT_OR_OBJECTS else X
+        X = found if found.dtype.kind in "fiubcMm" + TEXT_OR_OBJECTS else X
     if hasattr(X, "collect") and not hasattr(X, "dtype"):
         raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: give X.collect().")
     X = on_host(X)
@@ -126,9 +128,22 @@ def rows_on_host(X: Any) -> Any:
         X = np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in TEXT_OR_OBJECTS:
         X = _numbers(X)
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m", "V"):
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind in ("M", "m"):
+        raise not_numbers("X", X.dtype)
+    if kind == "V":
         raise ValueError(f"X holds {X.dtype}, not real numbers: convert it, or leave it out.")
+    if kind == "c":
+        refuse_complex(X.dtype)
     return X
+
+
+def refuse_complex(dtype: Any) -> NoReturn:
+    """Raise the error for complex rows; it begins as scikit-learn's, which prints all of them."""
+    raise ValueError(
+        f"Complex data not supported: X holds {dtype}; give real and imaginary parts as columns of "
+        "their own, such as numpy.hstack([X.real, X.imag])."
+    )
 
 
 def _is_buffer(X: Any) -> bool:
@@ -160,10 +175,12 @@ def _refuse_columns(X: Any) -> NoReturn:
         column = select(X, [place])
         if read_frame(column) is None:
             for row, value in enumerate(np.asarray(column).ravel()):
-                if isinstance(value, str) and _is_no_number(value):
+                if _is_no_number(value):
+                    is_text = isinstance(value, str)
+                    said = f"{shown(value)}, not a" if is_text else f"{value!s:.80}, not a real"
                     raise ValueError(
-                        f"X: row {row + 1:,}, column {name!r} is {shown(value)}, not a number: "
-                        "convert the column, or leave it out."
+                        f"X: row {row + 1:,}, column {name!r} is {said} number: convert the "
+                        "column, or leave it out."
                     )
             raise ValueError(
                 f"X: column {name!r} holds something else than real numbers, such as text: convert "
@@ -172,9 +189,13 @@ def _refuse_columns(X: Any) -> NoReturn:
     raise ValueError("X is a data frame without columns: a column is a feature, so give some.")
 
 
-def _is_no_number(text: str) -> bool:
+def _is_no_number(value: Any) -> bool:
+    """Return whether a value of a data frame is one thing, and no real number."""
+    if not isinstance(value, str):
+        several = isinstance(value, (*VECTORS, dict))
+        return not (several or value is None or isinstance(value, Real | Decimal | np.bool_))
     try:
-        real_number(text)
+        real_number(value)
     except ValueError:
         return True
     return False

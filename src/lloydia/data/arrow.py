@@ -24,6 +24,7 @@ from lloydia.data.arrow_values import (
     plain,
     refuse_missing,
     stored,
+    stored_in,
     vectors,
 )
 from lloydia.data.columns import (
@@ -173,7 +174,7 @@ def features_of(
         raise DataError(f"{where} has two columns named {twice!r}; rename one of them.")
     if not names:
         raise DataError(f"{where} has no columns.")
-    types = [stored(schema.field(name).type) for name in names]
+    types = [stored_in(schema.field(name)) for name in names]
     widths = _widths(dict(zip(names, types)), first_row)
     n_features = sum(widths.values())
     check_room(

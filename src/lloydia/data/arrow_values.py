@@ -12,14 +12,19 @@ from lloydia.data.columns import DataError
 
 __all__ = [
     "element",
+    "extension_of",
     "not_numbers",
     "numbers",
     "numpy_type",
     "plain",
     "refuse_missing",
     "stored",
+    "stored_in",
     "vectors",
 ]
+
+# The name of the extension type that pandas registers for periods.
+PERIOD = "pandas.period"
 
 
 def stored(kind: Any) -> Any:
@@ -29,6 +34,25 @@ def stored(kind: Any) -> Any:
     if types.is_dictionary(kind) and _is_number(kind.value_type):
         return kind.value_type
     return getattr(kind, "storage_type", kind)
+
+
+def extension_of(field: Any) -> str:
+    """Return the name of the extension type of a field; "" for other types.
+
+    A type that is not registered in this process has its name in the metadata.
+    """
+    written = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
+    return getattr(field.type, "extension_name", "") or written
+
+
+def stored_in(field: Any) -> Any:
+    """Return the type in which a field is stored, or that of dates for periods of pandas.
+
+    They are stored as integers, which are no numbers: they count months, say, since 1970.
+    """
+    import pyarrow as pa
+
+    return pa.date32() if extension_of(field) == PERIOD else stored(field.type)
 
 
 def element(kind: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
-from lloydia.data.arrays import ROWS, on_host
+from lloydia.data.arrays import ROWS, on_host, refuse_complex
 from lloydia.data.device_arrays import as_tensor, center_dtype
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def check_rows(X: Any, estimator: Any = None, reset: bool = True) -> Tensor:
         scikit-learn's, for a wrong shape, complex numbers or a wrong number of features.
     """
     rows = as_tensor(X)
-    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex():
+    if rows.is_complex():
+        refuse_complex(rows.dtype)
+    if rows.ndim != 2 or 0 in rows.shape:
         check_array(on_host(rows), **ROWS, estimator=estimator, input_name="X")
     if str(rows.dtype) not in KEPT:
         rows = rows.double()

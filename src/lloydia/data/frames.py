@@ -26,6 +26,7 @@ __all__ = [
     "is_named",
     "labels_of",
     "names_of",
+    "not_numbers",
     "read_frame",
     "select",
 ]
@@ -35,6 +36,9 @@ KINDS = {"pandas": ["DataFrame"], "polars": ["DataFrame"], "pyarrow": ["Table", 
 VECTORS = (list, tuple, np.ndarray)
 # Kinds of arrays whose values are looked at one by one.
 TEXT_OR_OBJECTS = "OSUT"
+# Names of the types that pandas registers in Arrow and polars, for periods and intervals.  Their
+# integers are no numbers.
+OF_PANDAS = "pandas."
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -134,14 +138,14 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         columns = [_of_pandas(X.iloc[:, j]) for j in range(len(names))]
     else:
         given = X.get_columns() if library == "polars" else X.columns
+        for kind, name in zip(_extensions(X, library), names):
+            if kind.startswith(OF_PANDAS):
+                raise not_numbers(f"{where}: column {name!r}", kind)
         columns = [_of_series(column) for column in given]
     columns = [_numbers(column, name, where) for column, name in zip(columns, names)]
     for column, name in zip(columns, names):
         if column.dtype.kind in "Mm":
-            raise ValueError(
-                f"{where}: column {name!r} holds {column.dtype}, not real numbers: convert it, or "
-                "leave it out."
-            )
+            raise not_numbers(f"{where}: column {name!r}", column.dtype)
     if not columns or any(column.dtype.kind not in REAL for column in columns):
         return None
     widths = [column.shape[1] if column.ndim == 2 else 0 for column in columns]
@@ -154,6 +158,22 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         rows[:, start : start + (width or 1)] = column.reshape(len(rows), width or 1)
         start += width or 1
     return Frame(rows, _named(library, names, widths) if any(widths) else X)
+
+
+def not_numbers(what: str, held: object) -> ValueError:
+    """Return the error for a column, or an array, of dates, spans of time, periods or the like."""
+    return ValueError(
+        f"{what} holds {held!s:.80}, not real numbers: convert it to numbers, such as days since a "
+        "date, or leave it out."
+    )
+
+
+def _extensions(X: Any, library: str) -> list[str]:
+    """Return the name of each column's extension type; "" for columns of other types."""
+    if library == "pyarrow":
+        return [load("lloydia.data.arrow_values").extension_of(field) for field in X.schema]
+    # Earlier versions of polars have none.
+    return [kind.ext_name() if hasattr(kind, "ext_name") else "" for kind in X.dtypes]
 
 
 def _of_pandas(column: Any) -> NDArray[Any]:
@@ -184,10 +204,7 @@ def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
         return _vectors(column, name, where)
     for value in column:
         if isinstance(value, DATES):
-            raise ValueError(
-                f"{where}: column {name!r} holds {value!r:.80}, not real numbers: convert it, or "
-                "leave it out."
-            )
+            raise not_numbers(f"{where}: column {name!r}", repr(value))
     try:
         return floats_of(column)
     except (TypeError, ValueError):
