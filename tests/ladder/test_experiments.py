@@ -24,7 +24,9 @@ from lloydia.ladder.experiments import (
     kernels,
     report,
     run,
+    seedings,
     summits,
+    walk,
 )
 from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import SUGGESTED, VERSIONS
@@ -640,6 +642,25 @@ def test_names_are_for_people():
     made = Measurement("A", "", "r12_atomics", "cuda", 1, 1, 1, "float32", block=64)
     assert name(made) == "12 atomics, blocks of 64"
     assert name(replace(made, rung="r31_engine_cuda")) == "Lloydia on the GPU"
+
+
+def test_a_scaled_study_of_seedings_scores_a_shape_once(monkeypatch):
+    monkeypatch.setattr(seedings, "_scored", lambda *_: ({}, 1.0))
+    assert [(each.n, each.k, each.case) for each in seedings.run(Lab(scale=0.001))] == [
+        (32, 4, "random points"),
+        (32, 4, "farthest first"),
+    ]
+    assert len(list(seedings.run(Lab()))) == 2 * len(seedings.SIZES)
+
+
+def test_pages_of_a_scaled_run_name_its_own_k():
+    small = _timed("r01_lloyd", 32, 1e-3, n_iter=9, max_iter=300, scale=0.001)
+    small = replace(small, k=4)
+    figure = a.draw([replace(small, part=a.FIXED)])["times"]
+    assert figure.get_suptitle() == "300 iterations, k = 4"
+    assert "diamonds" not in "".join(text.get_text() for text in figure.texts)
+    (sheet,) = walk.sheets([replace(small, experiment="walk", part="steps")])
+    assert sheet.title == "32 x 2, k = 4, float32: an iteration"
 
 
 def test_an_unknown_experiment_is_refused():

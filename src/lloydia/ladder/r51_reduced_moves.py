@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lloydia.ladder.device import cuda
 from lloydia.ladder.r11_distance_matrix import Steps
-from lloydia.ladder.rung import About, Outcome
-from lloydia.stopping import Centers, Rule
+from lloydia.ladder.rung import About, Outcome, reads
+from lloydia.stopping import Centers, Labels, Rule
 
 ABOUT = About(
     "distance matrix, moves of centres by a reduction",
@@ -38,7 +38,7 @@ def fit(
     block: int = 256,
 ) -> Outcome:
     """Run rung 11 with a reduction of the centres' moves."""
-    steps = Steps(X, centers, block, counting=True)
+    steps = Steps(X, centers, block, counting=reads(rule, Labels))
     old, largest = cuda.to_device(centers), cuda.device_array(1, X.dtype)
 
     def move() -> float:

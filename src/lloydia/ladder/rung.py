@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import Report
 from lloydia.stopping import Centers, Either, Labels, Rule
 
-__all__ = ["About", "Outcome", "Watch"]
+__all__ = ["About", "Outcome", "Watch", "reads"]
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class Watch:
     def __init__(self, rule: Rule | None, max_iter: int, n_samples: int) -> None:
         self.rule, self.max_iter, self.n_samples = rule, max_iter, n_samples
         self.n_iter = 0
-        self.needs_move = _reads(rule, Centers)
+        self.needs_move = reads(rule, Centers)
         self.needs_inertia = rule is not None and rule.needs_inertia
-        self.needs_changes = _reads(rule, Labels)
+        self.needs_changes = reads(rule, Labels)
         self.inertia: float | None = None
 
     def over(self, n_changed: int, move: float | None = None, inertia: float | None = None) -> bool:
@@ -121,8 +121,8 @@ class Watch:
         return self.n_iter >= self.max_iter or (self.rule is not None and self.rule(report))
 
 
-def _reads(rule: Rule | None, kind: type[Rule]) -> bool:
+def reads(rule: Rule | None, kind: type[Rule]) -> bool:
     """Return whether a rule is one of this kind, or has one in it."""
     if isinstance(rule, Either):
-        return _reads(rule.first, kind) or _reads(rule.second, kind)
+        return reads(rule.first, kind) or reads(rule.second, kind)
     return isinstance(rule, kind)
