@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BLOCKS", "SERIES", "TITLE", "draw", "run", "sheets"]
 
 TITLE = "T: bounds, threads, trees, shared chunks"
-SERIES, K, MOST = (3_000, 10_000, 25_000, 50_000), 1_200, 100_000
+SERIES, K, MOST = (3_000, 10_000, 20_000, 40_000), 1_200, 100_000
 BLOCKS = (64, 256, 1024)
 TEAMS = (4, 8, 12)  # the thesis's numbers of threads
 SOLVERS = ("lloyd", "elkan", "hamerly")
