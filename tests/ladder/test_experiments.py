@@ -437,6 +437,26 @@ def test_findings_on_threads_hold_or_do_not():
     assert lines["float64: 8 threads beat scikit-learn"] == ["8 threads were not measured", ""]
 
 
+def test_every_finding_of_the_thesis_stands_in_its_table():
+    found = [*_gpu_series(_as_the_thesis_found), *_cpu_series(_as_the_thesis_found_on_threads)]
+    lines = {line[0]: line for line in comparison.sheet("T", {"here": found}).lines}
+    asked = {told for told, *_ in findings.sheet(found).lines}
+    entries = [each for each in document("T").entries if each.show == "finding"]
+    assert {each.what for each in entries} == asked
+    for each in entries:
+        assert lines[f"{each.what} ({each.place})"][4].startswith("yes: ")
+
+
+def test_equal_runs_are_counted():
+    at = ("T", "series", "r01_lloyd", "cpu", 1000, 2, 64)
+    runs = [({"relabelled": 0, "apart": 1e-13}), {"relabelled": 1, "apart": 0.1, "parted": 3}]
+    found = [
+        Measurement(*at, "float64", threads=place, seconds=1.0, figures=figures)
+        for place, figures in enumerate(runs)
+    ]
+    assert comparison.equality(found) == "1 of 2, 1 part at a tie"
+
+
 def test_shared_memory_may_gain_more_than_the_thesis_found():
     def times(rung, block, dtype):
         return 1.0 if rung in SHARED else 5.0

@@ -12,6 +12,7 @@ from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import ENGINES, PEERS
 from lloydia.ladder.experiments.measurement import Measurement, pick
 from lloydia.ladder.experiments.seedings import BETTER
+from lloydia.ladder.experiments.t import equal_to_the_end
 
 __all__ = ["SHOWN", "sheet"]
 
@@ -93,9 +94,11 @@ def _ours(entry: Entry, found: Found) -> str:
         return phase(some, entry.phase)
     if entry.show == "number":
         return number(some, entry.figure, entry.unit)
+    if entry.show == "finding":
+        return finding(some, entry.what)
     if entry.show == "time" and entry.iterations:
         return run(some, entry.iterations)
-    return SHOWN[entry.show](some if entry.show == "ends" else _largest(some))
+    return SHOWN[entry.show](some if entry.show in ("ends", "equality") else _largest(some))
 
 
 def _wanted(attributes: Mapping[str, object]) -> dict[str, object]:
@@ -306,6 +309,22 @@ def gains(found: Found) -> str:
     return f"{_shape(found[0])}: {', '.join(told)} over one thread"
 
 
+def finding(found: Found, told: str) -> str:
+    """Tell whether one of T's findings holds, and what is so here."""
+    lines = {line[0]: line[1:] for line in findings.sheet(found).lines}
+    here, holds = lines.get(told, ("", ""))
+    return f"{holds}: {here}" if holds else here
+
+
+def equality(found: Found) -> str:
+    """Tell how many whole runs equal the exact one, and how many part from it at a tie."""
+    runs = [each for each in found if "apart" in each.figures]
+    equal = sum(equal_to_the_end(each) for each in runs)
+    parted = sum("parted" in each.figures and not equal_to_the_end(each) for each in runs)
+    ties = f", {parted} part at a tie" if parted else ""
+    return f"{equal} of {len(runs)}{ties}"
+
+
 def verdicts(found: Found) -> str:
     """Tell how many of T's findings hold."""
     held = [holds for *_, holds in findings.sheet(found).lines]
@@ -324,6 +343,7 @@ def phases(found: Found) -> str:
 SHOWN: dict[str, Callable[..., str]] = {
     each.__name__: each
     for each in (
+        *(finding, equality),
         *(time, run, whole, iteration, count, gain, span, spread, crossing, ends),
         *(share, phase, number, order, kernels),
         *(fastest, rungs, blocks, precision, iterations, scores, gains, verdicts, phases),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLOCKS", "SERIES", "TITLE", "draw", "run", "sheets"]
+__all__ = ["BLOCKS", "SERIES", "TITLE", "draw", "equal_to_the_end", "run", "sheets"]
 
 TITLE = "T: bounds, threads, trees, shared chunks"
 SERIES, K, MOST = (3_000, 10_000, 20_000, 40_000), 1_200, 100_000
@@ -102,17 +102,19 @@ def _times(dtype: str, found: Sequence[Measurement]) -> Sheet:
     return Sheet(title, ["", *(f"n = {n:,}" for n in sizes)], table, excuses(found))
 
 
+def equal_to_the_end(found: Measurement) -> bool:
+    """Return whether a whole run has the labels and the centres of the exact one."""
+    apart, relabelled = found.figures["apart"], found.figures["relabelled"]
+    return not relabelled and apart <= TOLERANCE[found.dtype]
+
+
 def _ends(found: Sequence[Measurement]) -> Sheet:
     """Return how many whole runs equal the oracle's, and how the others differ; a line a type."""
     lines = []
     for dtype in dict.fromkeys(each.dtype for each in found):
         runs = [each for each in found if each.dtype == dtype and "apart" in each.figures]
         tolerance = TOLERANCE[dtype]
-        equal = [
-            each
-            for each in runs
-            if not each.figures["relabelled"] and each.figures["apart"] <= tolerance
-        ]
+        equal = [each for each in runs if equal_to_the_end(each)]
         others = [each for each in runs if each not in equal]
         wrong = [each for each in others if each.status != "ok"]
         parted = [each for each in others if "parted" in each.figures]
