@@ -10,14 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from lloydia.backends.cuda import (
-    first_iterations,
-    first_launch,
-    launching,
-    plans,
-    recording,
-    series,
-)
+from lloydia.backends.cuda import launching, plans, recording, series
 
 # Values of parameters are numbers of 64 bits: Python's, too, as the interpreter takes them.
 NUMBERS = {int: "i64", bool: "i64", float: "fp64"}
@@ -101,7 +94,6 @@ def replay(monkeypatch):
 
     for module in (plans, recording):
         monkeypatch.setattr(module, "noted", noted)
-    for module in (plans, recording, first_launch, first_iterations):
         monkeypatch.setattr(module, "stream_of", lambda device: 0)
     monkeypatch.setattr(plans, "_plans", {})
     monkeypatch.setattr(recording, "INTERPRETED", False)

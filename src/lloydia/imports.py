@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-__all__ = ["load", "loaded", "uncollected"]
+__all__ = ["load", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,8 +50,3 @@ def load(module: str) -> ModuleType:
 @uncollected
 def _load_anew(module: str) -> ModuleType:
     return import_module(module)
-
-
-def loaded(module: str) -> ModuleType | None:
-    """Return a module that :func:`load` has imported, else None."""
-    return _loaded.get(module)

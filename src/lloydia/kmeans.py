@@ -19,7 +19,7 @@ from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
 from lloydia.estimator import BaseKMeans, warn_of_fewer
-from lloydia.imports import load, loaded
+from lloydia.imports import load
 from lloydia.loop import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
 from lloydia.progress.stages import steps
@@ -28,9 +28,6 @@ from lloydia.spelling import option
 from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
-
-# What remembers fits on a GPU, once there was one.
-AGAIN = "lloydia.backends.cuda.again"
 
 
 class KMeans(CallbackSupportMixin, BaseKMeans):
@@ -226,19 +223,6 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         EmptyClusterError
             With ``empty="error"``, when a cluster loses all its points.
         """
-        # A subclass may do otherwise what is left out here.
-        own = type(self) is KMeans
-        # A fit like one before: what depends on its form alone was checked, and decided, then.
-        again = loaded(AGAIN) if own else None
-        if again is not None and (engine := again.engine_like(self, X, sample_weight)) is not None:
-            best = engine.at_once(self.init, self.tol) or minimise(
-                engine, self.init, algorithm=self.algorithm, rule=self._rule(engine),
-                max_iter=self.max_iter, empty=self.empty,
-            )  # fmt: skip
-            features = {"n_features_in_": X.shape[1]}
-            # Tensors on the device of X, as X is one.
-            self._keep(best, best.labels, engine, lambda values: values, features, 0.0)
-            return self
         check_parameters(self)
         home = home_of(X)
         draft = self._draft()
@@ -283,8 +267,6 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         best = progress.end()
         labels = rows.labels(best.labels, best.centers, self.device, self.n_threads)
         self._keep(best, labels, engine, home, features, seconds_seeding)
-        if own and there and not tasks.active:
-            load(AGAIN).remember(self, X, sample_weight, engine)
         self._left_off = None
         tasks.end()
         return self

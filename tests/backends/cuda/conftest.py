@@ -27,10 +27,9 @@ def device(monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_guessed(monkeypatch):
     """Have a test begin without what others' fits have taught: a wrong guess begins a run again."""
-    from lloydia.backends.cuda import again, found_grid
+    from lloydia.backends.cuda import found_grid
 
     monkeypatch.setattr(found_grid, "_limbs", {})
-    monkeypatch.setattr(again, "_known", {})
 
 
 @pytest.fixture

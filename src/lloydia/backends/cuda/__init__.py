@@ -2,9 +2,8 @@
 
 Where to look:
 
-* A fit enters by :func:`again.engine_like`, if one like it was before, or :class:`engine.CUDA`;
-  what is launched is chosen in ``LowRun._queue`` and ``TensorRun.launch``, by ``TensorScan`` and
-  ``Moving.queue``.
+* A fit enters by :class:`engine.CUDA`; what is launched is chosen in ``LowRun._queue`` and
+  ``TensorRun.launch``, by ``TensorScan`` and ``Moving.queue``.
 * The engine: :mod:`engine`, and :mod:`beginning`, how its runs begin; :mod:`gridded` (what is known
   of rows), :mod:`placed` (rows in their place), :mod:`extent`, :mod:`upload`, :mod:`devices`,
   :mod:`own_device`; :mod:`spread` (by which runs may end); :mod:`flow` and :mod:`reports` (what the
@@ -53,10 +52,8 @@ Where to look:
   are there in half precision only.
 * Distances and inertia: :mod:`distances`, :mod:`totals`, :mod:`lane_sums`; :mod:`distinct` labels.
 * Seeding: :mod:`picks`, :mod:`weighing`, :mod:`oversampling`; empty clusters: :mod:`donors`.
-* The host's part of short fits: :mod:`again` (what was decided before), :mod:`first_launch` and
-  :mod:`first_iterations` (what is queued before anything is made of a run), :mod:`plans` (what was
-  launched before) and :mod:`regions`, :mod:`series` and :mod:`driver` (launches as numbers),
-  :mod:`pieces` (memory).
+* The host's part of short fits: :mod:`plans` (what was launched before), :mod:`series` and
+  :mod:`driver` (launches as numbers), :mod:`pieces` (memory).
 * Where compiled kernels are stored: :mod:`kernel_cache`.
 
 Words:
@@ -82,7 +79,7 @@ Words:
 * *lag*: how many iterations the host may be behind; *together*: how many are launched at once;
   *unchecked*: of a run, what it found of its rows has not been looked at by the host.
 * *plan*: the launches of some work, for any memory; *series*: the same as numbers; *layout*: what
-  they depend on; *form*: what the decisions of a fit depend on.
+  they depend on.
 
 Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
 persistent kernel; of more features, five recorded kernels where all centres take little memory, up

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.devices import check_memory, row_bytes
 from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.first_launch import FirstLaunch
 from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.gridded import Gridded
 from lloydia.backends.cuda.half_rows import padded
@@ -36,8 +35,6 @@ class Beginning(Gridded):
     # Where labels are looked for now: the centres that the rows were assigned to.
     used: torch.Tensor
     ending: LowEnding | Ending | None
-    # What was queued for the next run over few features.
-    first_launch: FirstLaunch | None = None
 
     def _hold(self, X: torch.Tensor) -> None:
         super()._hold(X)
@@ -184,8 +181,8 @@ class Beginning(Gridded):
         """Make a run over more features."""
         if self.halves is None:
             # The device stores them while the host goes on.
-            self.halve(later=isinstance(centers, torch.Tensor), first=self.first_iterations)
-        self.run = TensorRun(self, centers, self.lag, settles, self.first_iterations)
+            self.halve(later=isinstance(centers, torch.Tensor))
+        self.run = TensorRun(self, centers, self.lag, settles)
         self.used, self.ending = self.run.current, None
 
     def _build_low(
@@ -197,12 +194,10 @@ class Beginning(Gridded):
         settles: bool,
     ) -> None:
         """Make a run over few features."""
-        self.run = run = LowRun(self, lattice, centers, n_slots, settles, self.first_launch)
+        self.run = run = LowRun(self, lattice, centers, n_slots, settles)
         run.together = together
         if self.limits:
             run.spread = self._spread_of(run)
-            if self.first_launch is not None:
-                run.spread.done()
         self.used, self.ending = run.current, None
 
     def _fixed(self, k: int, settles: int) -> tuple:

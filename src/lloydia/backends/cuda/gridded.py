@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.first_iterations import FirstIterations
 from lloydia.backends.cuda.flow import MOST_FEATURES
 from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
 from lloydia.backends.cuda.low_run import LIMBS, LowRun
@@ -49,8 +48,6 @@ class Gridded(Picks):
 
     k: int
     run: LowRun | TensorRun
-    # What was queued for the next run over more features.
-    first_iterations: FirstIterations | None = None
 
     def _hold(self, X: torch.Tensor) -> None:
         super()._hold(X)
@@ -98,9 +95,6 @@ class Gridded(Picks):
     @property
     def expected(self) -> int | None:
         """How many limbs the sums will probably have, if that is all that is known of the grid."""
-        if self.first_iterations is not None:
-            # Whatever other fits have taught since.
-            return self.first_iterations.known.n_limbs
         if self._extent is not None or self.weights is not None or self.measured is None:
             return None
         return limbs_before(self.X)

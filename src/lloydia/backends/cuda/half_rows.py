@@ -205,8 +205,6 @@ class HalfRows:
         `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
     bounds : torch.Tensor, optional
         New ones (:func:`lloydia.backends.cuda.extent.new_bounds`): the rows are measured, too.
-    stored : torch.Tensor, optional
-        The piece in which all of it was queued.
 
     Attributes
     ----------
@@ -230,22 +228,20 @@ class HalfRows:
         rows: Placed | BatchRows,
         memory: tuple[torch.Tensor, ...] | None = None,
         bounds: torch.Tensor | None = None,
-        stored: torch.Tensor | None = None,
     ) -> None:
         n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
         # These are part of them.
         self.rows, self.width = proxy(rows), padded(d)
-        self.piece = Piece(rows.device, parts_of(n, d, members, memory is None), stored)
+        self.piece = Piece(rows.device, parts_of(n, d, members, memory is None))
         self.measured = bounds is not None and members == 1
         # Memory that is not of the piece, and where it begins, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
-        if stored is None:
-            planned(partial(self._queue, bounds), rows.device, self.layout(bounds))
+        planned(partial(self._queue, bounds), rows.device, self._layout(bounds))
 
-    def layout(self, bounds: torch.Tensor | None) -> Layout:
+    def _layout(self, bounds: torch.Tensor | None) -> Layout:
         """Return what the storing depends on."""
         layout = Layout.of("halves", self.rows.X, self, more=(bounds is None,))
         return layout if bounds is None else layout._replace(parts=[bounds, *layout.parts])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.barrier import THREADS, resident
 from lloydia.backends.cuda.fetching import Fetched
-from lloydia.backends.cuda.first_launch import FirstLaunch, KnownLaunch
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.launching import (
     EXACT,
@@ -30,8 +29,7 @@ from lloydia.backends.cuda.low_shape import LIMBS, shape_of
 from lloydia.backends.cuda.low_told import LowEnding, LowTold
 from lloydia.backends.cuda.low_whole import whole_kernel
 from lloydia.backends.cuda.means import queue_finish
-from lloydia.backends.cuda.plans import Layout, plan_of, planned
-from lloydia.backends.cuda.regions import within
+from lloydia.backends.cuda.plans import Layout, planned
 from lloydia.backends.cuda.sums import Lattice
 from lloydia.exact import sums as exact
 
@@ -64,8 +62,6 @@ class LowRun(LowTold):
         Iterations whose centres and reports are kept.
     settles : bool
         Whether iterations end at one with empty clusters.
-    first : FirstLaunch, optional
-        Was launched for it, in its memory.
     stay : bool, default=True
         Whether it is always of these rows; else there are no tables of :mod:`low_sums`.
 
@@ -87,7 +83,6 @@ class LowRun(LowTold):
         centers: NDArray | torch.Tensor,
         n_slots: int,
         settles: bool,
-        first: FirstLaunch | None = None,
         stay: bool = True,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
@@ -100,11 +95,6 @@ class LowRun(LowTold):
             rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize, stay, device,
         )  # fmt: skip
         self._nothing_told()
-        if first is not None:
-            assert isinstance(centers, torch.Tensor)
-            self.begun = centers
-            self._adopt_first(first)
-            return
         if isinstance(centers, torch.Tensor):
             self.begun, self.current = centers, torch.empty_like(centers)
         else:
@@ -115,36 +105,12 @@ class LowRun(LowTold):
         if lattice is not None:  # Else the first launch writes them.
             self.zeros.zero_()
 
-    def _adopt_first(self, first: FirstLaunch) -> None:
-        """Be the run whose first launch this was."""
-        self.labels, self.current, self.piece = first.labels, first.current, first.piece
-        self.launched = first.known.launched
-        self.last, self.begins = first.known.launched[0], False
-        self.sent.append((self.last, first.coming))
-
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         if self.stale:
             self.sent.append((self.last, self._fetch()))
         self.last = last
         self.queue(last - first + 1, assigns=ends, inertia=True)
-
-    def first_like(self, n_iterations: int, ends: bool) -> KnownLaunch | None:
-        """Return what is known of the first launch of runs like this, which has launched nothing.
-
-        None where none was planned, or it tells the host too much.
-        """
-        self.launched, device = (n_iterations, ends, True), self.rows.device
-        coming = Fetched.written(self.shape.edges[-1], device)
-        if coming is None:
-            return None
-        layout = self._layout(coming.memory)
-        regions = (
-            desk_of(device), self.rows.X, self.begun, self.piece, self.current, self.labels,
-            coming.memory,
-        )  # fmt: skip
-        launches = within(plan_of(device, layout), layout.parts, regions)
-        return launches and KnownLaunch.of(launches, self.launched, self.shape, self.k)
 
     def assign(self) -> None:
         """Queue an assignment."""

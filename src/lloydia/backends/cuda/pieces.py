@@ -43,15 +43,16 @@ class Piece:
     device : torch.device
     cuts : Cuts
         The parts.
-    whole : torch.Tensor, optional
-        Memory that it is to be.
+
+    Attributes
+    ----------
+    whole : torch.Tensor
+        All of it, in bytes.
     """
 
-    def __init__(self, device: torch.device, cuts: Cuts, whole: torch.Tensor | None = None) -> None:
+    def __init__(self, device: torch.device, cuts: Cuts) -> None:
         self._cuts, size = cuts
-        if whole is None:
-            whole = torch.empty(size, dtype=torch.uint8, device=device)
-        self.whole = whole
+        self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
     def begin(self, name: str) -> int:
         """Return how far in a part begins."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.devices import check_memory, needed_bytes
 from lloydia.backends.cuda.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.fetching import Fetched
-from lloydia.backends.cuda.first_iterations import FirstIterations
 from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.half_rows import HalfRows
 from lloydia.backends.cuda.launching import place
@@ -101,16 +100,12 @@ class Placed:
             self.bounds = Fetched(queue_bounds(self.X) if self.measured is None else self.measured)
         return self.bounds
 
-    def halve(self, later: bool = False, first: FirstIterations | None = None) -> None:
+    def halve(self, later: bool = False) -> None:
         """Queue the half-precision copy of the rows, and their measurement, if nobody has.
 
         What is measured is on its way to the host then, unless that is to be done `later`, or there
-        is a guess of it.  Where `first` iterations were queued, both was with them.
+        is a guess of it.
         """
-        if first is not None:
-            self.measured = first.bounds
-            self.halves = HalfRows(self, bounds=self.measured, stored=first.stored)
-            return
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.halves = HalfRows(self, bounds=self.measured)
         if self.measured is None or later:

@@ -34,7 +34,6 @@ __all__ = [
     "Plan",
     "Scratch",
     "overlap",
-    "plan_of",
     "planned",
     "planned_steps",
     "tensors_of",
@@ -185,10 +184,6 @@ class Plan:
         if self.zeros and not (zeros and self.zeros[-1] <= CLEAN):
             kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
             zeros = kept[-1].data_ptr()
-        return self.at(begins, rest, zeros).keeping(kept)
-
-    def at(self, begins: Sequence[int], rest: int = 0, zeros: int = 0) -> Series:
-        """Return the launches where all parts begin there, and scratch does; nothing is kept."""
         where = *begins, rest, zeros
         series = self.placed.get(where)
         if series is None:
@@ -198,7 +193,7 @@ class Plan:
                 self.placed.clear()
             values = np.array([*scratch, *begins, 0])[self.part] + self.added
             series = self.placed[where] = self.series.with_values(values, None)
-        return series
+        return series.keeping(kept)
 
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -243,11 +238,6 @@ def planned_steps(
     if launches and all(map(is_plain, launches)):
         remember(key, Plan(launches, layout.parts, *layout.scratch(), spans=within))
     return [series_of(launches[first:last]) for first, last in within]
-
-
-def plan_of(device: torch.device, layout: Layout) -> Plan | None:
-    """Return the plan of work that was done, if there is one."""
-    return _plans.get((device.index, layout.key))
 
 
 def remember(key: Hashable, plan: Plan) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lloydia.backends.cuda.first_iterations import FirstIterations
 from lloydia.backends.cuda.flow import SIZE
 from lloydia.backends.cuda.means import HEAD
 from lloydia.backends.cuda.moving import Moving
@@ -69,14 +68,10 @@ class TensorMemory:
     ahead: bool
     limit: torch.Tensor | None = None
 
-    def _take(self, first: FirstIterations | None) -> None:
-        """Take the memory, or that of its first iterations; nothing of it is written."""
+    def _take(self) -> None:
+        """Take the memory; nothing of it is written."""
         rows, n = self.rows, self.rows.n_samples
         cuts = parts_of(n, self.shape, self.n_limbs, rows.wide)
-        if first is not None:
-            self.current, self.labels = first.current, first.labels
-            self.piece = Piece(rows.device, cuts, first.piece)
-            return
         # These outlive a run.
         self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)

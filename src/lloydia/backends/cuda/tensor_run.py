@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import proxy
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.all_reduce import queue_tell
 from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.first_iterations import STEPS, FirstIterations
 from lloydia.backends.cuda.flow import HALT, ITERATION
 from lloydia.backends.cuda.half_centers import packs_ahead
 from lloydia.backends.cuda.means import NOT_PACKED, queue_finish
@@ -20,7 +19,6 @@ from lloydia.backends.cuda.plans import Layout, Owner, Scratch, planned, planned
 from lloydia.backends.cuda.pruning import FEW, Pruning, may_pay
 from lloydia.backends.cuda.recording import Recording
 from lloydia.backends.cuda.reports import Passed, Reports, Told
-from lloydia.backends.cuda.series import Apart, Series
 from lloydia.backends.cuda.starting import Start, queue_start
 from lloydia.backends.cuda.tensor_memory import TensorMemory
 from lloydia.backends.cuda.upload import put
@@ -29,6 +27,10 @@ if TYPE_CHECKING:
     from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
+
+# Of what a first iteration queues, start, packing, assignment and update, which belong together.
+FIRST, AHEAD = (1, 4), (2, 4)
+STEPS = (1, 3), (2, 3), FIRST, AHEAD
 
 
 class TensorRun(TensorMemory):
@@ -45,8 +47,6 @@ class TensorRun(TensorMemory):
         Iterations that are queued while one is waited for.
     settles : bool
         Whether iterations end at one with empty clusters.
-    first : FirstIterations, optional
-        Were queued for it, in its memory.
 
     Attributes
     ----------
@@ -77,13 +77,12 @@ class TensorRun(TensorMemory):
         centers: NDArray | torch.Tensor,
         lag: int,
         settles: bool,
-        first: FirstIterations | None = None,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.settles = proxy(rows), int(settles)
         self.shape = lag + 4, *centers.shape
         self.n_limbs = rows.expected or 0
-        self._take(first)
+        self._take()
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres, an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
@@ -92,10 +91,7 @@ class TensorRun(TensorMemory):
         self.together = max(1, lag // 2)
         self.ending: Ending | None = None
         self._score_all()
-        if first is None:
-            self._begin(centers)
-        else:
-            self._adopt_first(first)
+        self._begin(centers)
 
     @cached_property
     def reports(self) -> Reports:
@@ -201,31 +197,14 @@ class TensorRun(TensorMemory):
         assert rows.halves is not None
         self.ahead = packs_ahead(self.shape[1], rows.halves.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
-        self._did(planned_steps(works, rows.device, self.first_layout(start), STEPS))
-
-    def first_layout(self, start: Start | None) -> Layout:
-        """Return what the first iteration depends on, with the start if there is one."""
         layout = self._iterating()
-        return layout if start is None else layout.after(self._starting(start))
-
-    def _did(self, steps: Sequence[Series | Apart]) -> None:
-        """Take what the first iteration has launched, in STEPS."""
-        scan, assignment, first, ahead = steps
+        if start is not None:
+            layout = layout.after(self._starting(start))
+        scan, assignment, first, ahead = planned_steps(works, rows.device, layout, STEPS)
         self.scanning.did(scan)
         self.assigning.did(assignment)
         self.starting.did(first)
         self.iterating.did(ahead if self.ahead else first)
-
-    def _adopt_first(self, first: FirstIterations) -> None:
-        """Be the run whose first iterations these were."""
-        rows = self.rows
-        guessed = rows.guess()
-        assert guessed
-        assert rows.halves is not None
-        self.packed, self.early = False, first.known.n_iterations
-        self.ahead = packs_ahead(self.shape[1], rows.halves.width)
-        self._did(first.steps())
-        self.iterating.times = self.early
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
