@@ -31,10 +31,10 @@ from marginal import Row, show, timed
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.out_of_core import OutOfCore
-from lloydia.backends.cuda.room import Room
-from lloydia.backends.cuda.sending import Array
+from lloydia.backends.cuda.out_of_core.group import OutOfCore
+from lloydia.backends.cuda.out_of_core.room import Room
+from lloydia.backends.cuda.out_of_core.sending import Array
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.engine import Engine
 from lloydia.backends.parts import Parts
 from lloydia.bench.machine import cpu_name, keep

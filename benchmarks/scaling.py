@@ -22,7 +22,7 @@ import torch
 from marginal import Row, show, timed
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.gpus import GPUs
+from lloydia.backends.cuda.multi_gpu.gpus import GPUs
 from lloydia.bench.machine import keep
 from lloydia.data.arrays import on_host
 

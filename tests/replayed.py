@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from lloydia.backends.cuda import launching, plans, recording, series
+from lloydia.backends.cuda.runtime import launching, plans, recording, series
 
 # Values of parameters are numbers of 64 bits: Python's, too, as the interpreter takes them.
 NUMBERS = {int: "i64", bool: "i64", float: "fp64"}

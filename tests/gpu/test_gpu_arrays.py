@@ -65,7 +65,7 @@ def test_host_arrays_stream_up(expected):
 
 
 def test_large_uploads_come_in_pieces():
-    from lloydia.backends.cuda.upload import to_device
+    from lloydia.backends.cuda.runtime.upload import to_device
 
     rows = np.random.default_rng(0).random((3_000_017, 20), dtype=np.float32)  # 240 MB
     for array in (rows, rows[::-1, ::2], np.asfortranarray(rows[:1_000_000])):

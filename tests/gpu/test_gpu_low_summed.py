@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans
-from lloydia.backends.cuda.low_sums import LEAST_ROWS
+from lloydia.backends.cuda.low_dim.sums import LEAST_ROWS
 from lloydia.data.arrays import on_host
 from table import answer
 

@@ -28,10 +28,11 @@ def free(monkeypatch):
 
     A GPU then does not hold all rows in any case, however few there are.
     """
-    from lloydia.backends.cuda import devices, out_of_core
-    from lloydia.backends.cuda.room import Room
+    from lloydia.backends.cuda.out_of_core import group as out_of_core
+    from lloydia.backends.cuda.out_of_core.room import Room
+    from lloydia.backends.cuda.rows import memory
 
-    monkeypatch.setattr(devices, "fits", lambda *rows: False)
+    monkeypatch.setattr(memory, "fits", lambda *rows: False)
 
     def limit(X, k, share, weighted=False):
         n, d = X.shape

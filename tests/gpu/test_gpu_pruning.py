@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda import pruning, tensor_run
+from lloydia.backends.cuda.matmul import run as tensor_run
+from lloydia.backends.cuda.matmul.pruning import run as pruning
 from table import answer
 
 torch = pytest.importorskip("torch")

@@ -41,7 +41,7 @@ def agree(rows, X, k, weights=None, device="cuda:all", **parameters):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_parts_on_one_gpu_give_the_bits_of_the_cpu(shape, dtype):
     from lloydia.backends import choose
-    from lloydia.backends.cuda.gpus import spread_rows
+    from lloydia.backends.cuda.multi_gpu.gpus import spread_rows
 
     n, d, k = shape
     rows = torch.as_tensor(blobs(n, d, "float32")).to(getattr(torch, dtype)).cuda()

@@ -15,10 +15,10 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_tables_do_not_need_is_left_to_the_cache(dtype, monkeypatch):
-    from lloydia.backends.cuda import launching
-    from lloydia.backends.cuda.driver import CARVEOUT, driver
-    from lloydia.backends.cuda.table_layout import Table, Tiling
-    from lloydia.backends.cuda.table_sums import table_kernel
+    from lloydia.backends.cuda.runtime import launching
+    from lloydia.backends.cuda.runtime.driver import CARVEOUT, driver
+    from lloydia.backends.cuda.update.table_layout import Table, Tiling
+    from lloydia.backends.cuda.update.table_sums import table_kernel
 
     monkeypatch.setattr(launching, "_found", {})
     # No fit was like this one: nothing of it is known.

@@ -109,11 +109,11 @@ def put(device: str, X: NDArray) -> Any:
     if not (name := _gpu_name(device, False)):
         raise unknown_device(device, ONE)
     with _extra(device):
-        devices = load("lloydia.backends.cuda.devices")
-        there = load("lloydia.backends.cuda.launching").place(devices.find(name, X))
+        devices = load("lloydia.backends.cuda.runtime.devices")
+        there = load("lloydia.backends.cuda.runtime.launching").place(devices.find(name, X))
         # What computes with it has it in float64, too.
         devices.check_memory(X.nbytes + 8 * X.size, there)
-        return load("lloydia.backends.cuda.upload").to_device(X, there)
+        return load("lloydia.backends.cuda.runtime.upload").to_device(X, there)
 
 
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
@@ -131,7 +131,9 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept, plan.spill)
     if gpu:
         with _extra(device):
-            return _out_of_core(load("lloydia.backends.cuda.devices").find(gpu, X), blocks, weights)
+            return _out_of_core(
+                load("lloydia.backends.cuda.runtime.devices").find(gpu, X), blocks, weights
+            )
     stream = load("lloydia.backends.stream").Stream(blocks, weights, n_threads)
     return load("lloydia.backends.parts").Parts(stream)
 
@@ -149,8 +151,8 @@ def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
     """
     if name := _gpu_name(device, on_gpu(X)):
         with _extra(name):
-            number = load("lloydia.backends.cuda.devices").find(name, X)
-            return load("lloydia.backends.cuda.lanes").lanes(number)
+            number = load("lloydia.backends.cuda.runtime.devices").find(name, X)
+            return load("lloydia.backends.cuda.batched.streams").lanes(number)
     return nullcontext([nullcontext])
 
 
@@ -181,9 +183,9 @@ def together(
         yield ()
         return
     with _extra(name):
-        name = load("lloydia.backends.cuda.devices").find(name, X)
-        member = load("lloydia.backends.cuda.member")
-    with load("lloydia.backends.cuda.own_device").on(name):
+        name = load("lloydia.backends.cuda.runtime.devices").find(name, X)
+        member = load("lloydia.backends.cuda.batched.member")
+    with load("lloydia.backends.cuda.runtime.own_device").on(name):
         yield member.groups(name, X, n_clusters, settles, starts)
 
 
@@ -195,16 +197,16 @@ def _gpu_name(device: str, there: bool) -> str:
 def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine:
     _refuse_sparse(device, X)
     with _extra(device):
-        devices = load("lloydia.backends.cuda.devices")
-        name = devices.find(device, X)
-        if not there and not devices.fits(*X.shape, X.dtype.itemsize, weights is not None, name):
+        name = load("lloydia.backends.cuda.runtime.devices").find(device, X)
+        fits = load("lloydia.backends.cuda.rows.memory").fits
+        if not there and not fits(*X.shape, X.dtype.itemsize, weights is not None, name):
             return _out_of_core(name, X, weights)
         return load("lloydia.backends.cuda.engine").CUDA(X, weights, name)
 
 
 def _out_of_core(name: str, X: Any, weights: NDArray | None) -> Engine:
     """Return the engine of rows on the host that a GPU has no room for, and say its plan."""
-    group = load("lloydia.backends.cuda.out_of_core").out_of_core(X, weights, name)
+    group = load("lloydia.backends.cuda.out_of_core.group").out_of_core(X, weights, name)
     for tell in _tellers.get():
         tell(group.plan)
     return load("lloydia.backends.parts").Parts(group)
@@ -226,10 +228,10 @@ def telling(function: Callable[[object], object]) -> Iterator[None]:
 def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
     _refuse_sparse(device, X)
     with _extra(device):
-        names = load("lloydia.backends.cuda.devices").find_several(device, X)
+        names = load("lloydia.backends.cuda.runtime.devices").find_several(device, X)
         if len(names) == 1:
             return _on_gpu(names[0], X, weights, on_gpu(X))
-        return load("lloydia.backends.cuda.gpus").spread_rows(X, weights, names)
+        return load("lloydia.backends.cuda.multi_gpu.gpus").spread_rows(X, weights, names)
 
 
 def _refuse_sparse(device: str, X: Any) -> None:

@@ -141,4 +141,4 @@ def n_distinct(labels: Any, n_clusters: int) -> int:
         if found < n_clusters:
             found = np.count_nonzero(np.bincount(labels, minlength=n_clusters))
         return int(found)
-    return load("lloydia.backends.cuda.distinct").n_distinct(labels, n_clusters)
+    return load("lloydia.backends.cuda.rows.distinct").n_distinct(labels, n_clusters)

@@ -6,8 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.distances import squares
-from lloydia.backends.cuda.launching import ceil_div
+from lloydia.backends.cuda.rows.distances import squares
+from lloydia.backends.cuda.runtime.launching import ceil_div
 from lloydia.metrics.device_partition import DevicePartition
 
 __all__ = ["cluster_sums", "sorted_silhouettes"]

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from sklearn.utils import check_random_state
 
-from lloydia.backends.cuda.distances import distances, own_distances
-from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.rows.distances import distances, own_distances
+from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.data.device_arrays import returning
 from lloydia.metrics.coincidence import ExactCentroids, near
 from lloydia.metrics.device_kernels import cluster_sums, sorted_silhouettes

@@ -27,7 +27,7 @@ def device(monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_guessed(monkeypatch):
     """Have a test begin without what others' fits have taught: a wrong guess begins a run again."""
-    from lloydia.backends.cuda import found_grid
+    from lloydia.backends.cuda.rows import found_grid
 
     monkeypatch.setattr(found_grid, "_limbs", {})
 
@@ -39,7 +39,7 @@ def recorded(monkeypatch):
         pytest.skip("launches are seen in the interpreter only")
     from triton.runtime import interpreter
 
-    from lloydia.backends.cuda import recording
+    from lloydia.backends.cuda.runtime import recording
 
     queued: dict = {}
     log = []
@@ -64,7 +64,7 @@ def recorded(monkeypatch):
 @pytest.fixture(params=["small", "few", "many"])
 def stages(request, monkeypatch):
     """Have rows in doubt go where centres take little memory, where they are few, or many."""
-    from lloydia.backends.cuda import tensor_scan
+    from lloydia.backends.cuda.matmul import scan as tensor_scan
 
     monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "small")
     monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: request.param != "many")
@@ -74,8 +74,8 @@ def stages(request, monkeypatch):
 @pytest.fixture
 def tables(monkeypatch):
     """Return what says whether programs add rows of few features up in tables of their own."""
-    from lloydia.backends.cuda import low_sums
-    from lloydia.backends.cuda.low_shape import shape_of
+    from lloydia.backends.cuda.low_dim import sums as low_sums
+    from lloydia.backends.cuda.low_dim.shape import shape_of
 
     def choose_them(there):
         monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if there else 1 << 62)

@@ -13,8 +13,8 @@ from table import blobs
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from lloydia.backends.cuda import batch  # noqa: E402
-from lloydia.backends.cuda.launching import place  # noqa: E402
+from lloydia.backends.cuda.batched import batch  # noqa: E402
+from lloydia.backends.cuda.runtime.launching import place  # noqa: E402
 
 
 def members(size, n, d, dtype="float32"):

@@ -9,7 +9,7 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import lanes
+from lloydia.backends.cuda.batched import streams as lanes
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.data.arrays import on_host
 from lloydia.empty import EmptyClusterError

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import contest as contests
-from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda.contest import contest, is_small
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.matmul import contest as contests
+from lloydia.backends.cuda.matmul.contest import contest, is_small
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
 

@@ -11,8 +11,9 @@ import torch
 import lloydia.backends
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import devices, own_device, upload
-from lloydia.backends.cuda.listed import Gathered
+from lloydia.backends.cuda.out_of_core.listed import Gathered
+from lloydia.backends.cuda.rows import memory as row_memory
+from lloydia.backends.cuda.runtime import devices, own_device, upload
 
 HOST = torch.device("cpu")
 X = np.arange(12.0).reshape(6, 2)
@@ -208,8 +209,8 @@ def test_an_engine_works_on_its_own_device(monkeypatch):
 
 def test_memory_is_checked_before_a_run_on_rows_that_are_there(monkeypatch, device):
     rows = torch.zeros((10, 3), device=device)
-    assert devices.needed_bytes(10, 3, 4, copied=True) == 10 * (46 + 12)
-    assert devices.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
+    assert row_memory.needed_bytes(10, 3, 4, copied=True) == 10 * (46 + 12)
+    assert row_memory.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
     monkeypatch.setattr(devices, "LITTLE", 459)
     monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 459)
     with pytest.raises(MemoryError, match="460 bytes of GPU memory are needed and 459 are free"):

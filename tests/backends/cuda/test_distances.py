@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.distances import closest, distances, own_distances
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.rows.distances import closest, distances, own_distances
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
 

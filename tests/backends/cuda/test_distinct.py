@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lloydia.backends.cuda.distinct import n_distinct
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.rows.distinct import n_distinct
+from lloydia.backends.cuda.runtime.launching import place
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 3), (3000, 2), (5000, 4000), (9000, 1500)])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.donors import counts, farthest
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.seeding.donors import counts, farthest
 from lloydia.backends.reference import Reference
 
 DEVICE = place("cuda")

@@ -32,7 +32,7 @@ def calls_in(function):
 def kernels():
     """Return what each function of the engine that waits so calls, by its name."""
     found = {}
-    for path in Path(lloydia.backends.cuda.__file__).parent.glob("*.py"):
+    for path in Path(lloydia.backends.cuda.__file__).parent.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and "own_flow" in (calls := calls_in(node)):
                 found[f"{path.stem}.{node.name}"] = calls
@@ -62,7 +62,7 @@ def test_it_would_be_seen():
 
 def test_each_waits_before_any_branch():
     """In a branch that is not taken nobody would wait."""
-    for path in Path(lloydia.backends.cuda.__file__).parent.glob("*.py"):
+    for path in Path(lloydia.backends.cuda.__file__).parent.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.FunctionDef) or "own_flow" not in calls_in(node):
                 continue

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.distinct import FEW
-from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.rows.distinct import FEW
+from lloydia.backends.cuda.rows.ending import Ending
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance, sums
 
 D, K = 11, 5

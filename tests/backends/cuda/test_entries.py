@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.entries import MOST_BINS, Entries
-from lloydia.backends.cuda.flow import N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.device_functions.flow import N_CHANGED, SIZE
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.update.entries import MOST_BINS, Entries
 
 
 @pytest.mark.parametrize(("n", "k"), [

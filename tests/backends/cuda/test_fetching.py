@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import fetching, own_device
-from lloydia.backends.cuda.fetching import SEAT, Fetched
+from lloydia.backends.cuda.runtime import fetching, own_device
+from lloydia.backends.cuda.runtime.fetching import SEAT, Fetched
 
 
 class Device(torch.Tensor):
@@ -139,7 +139,9 @@ def test_what_is_not_ordinary_has_memory_of_its_own(driver, monkeypatch, why):
 
 def test_a_seat_is_not_lost_by_an_error(driver, monkeypatch):
     monkeypatch.setattr(driver, "cuEventRecord", lambda *a: 7)
-    monkeypatch.setattr("lloydia.backends.cuda.driver.reason", lambda failed: f"number {failed}")
+    monkeypatch.setattr(
+        "lloydia.backends.cuda.runtime.driver.reason", lambda failed: f"number {failed}"
+    )
     with pytest.raises(RuntimeError, match="refused to note an event"):
         Fetched(there(np.arange(8)))
     gc.collect()
@@ -148,7 +150,9 @@ def test_a_seat_is_not_lost_by_an_error(driver, monkeypatch):
 
 def test_an_error_is_named(driver, monkeypatch):
     monkeypatch.setattr(driver, "cuMemcpyDtoHAsync_v2", lambda *a: 7)
-    monkeypatch.setattr("lloydia.backends.cuda.driver.reason", lambda failed: f"number {failed}")
+    monkeypatch.setattr(
+        "lloydia.backends.cuda.runtime.driver.reason", lambda failed: f"number {failed}"
+    )
     with pytest.raises(RuntimeError, match="refused to copy to the host: number 7"):
         Fetched(there(np.arange(8)))
 

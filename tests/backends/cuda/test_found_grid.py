@@ -10,10 +10,10 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import tensor_run
-from lloydia.backends.cuda.extent import queue_bounds
-from lloydia.backends.cuda.found_grid import queue_grid, remember_limbs
-from lloydia.backends.cuda.starting import BLOCK
+from lloydia.backends.cuda.matmul import run as tensor_run
+from lloydia.backends.cuda.matmul.starting import BLOCK
+from lloydia.backends.cuda.rows.extent import queue_bounds
+from lloydia.backends.cuda.rows.found_grid import queue_grid, remember_limbs
 from lloydia.data.arrays import on_host
 from lloydia.exact import sums as exact
 from lloydia.stopping import Inertia

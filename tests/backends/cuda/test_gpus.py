@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.cuda import devices, gpus
-from lloydia.backends.cuda.part import CUDAPart
+from lloydia.backends.cuda.multi_gpu import gpus
+from lloydia.backends.cuda.multi_gpu.part import CUDAPart
+from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.empty import EmptyClusterError

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.grid_least import (
+from lloydia.backends.cuda.matmul.grid_least import (
     LEAST_SCORE,
     MOST_COLUMNS,
     RAISED,
@@ -16,7 +16,7 @@ from lloydia.backends.cuda.grid_least import (
     slots_of,
     told,
 )
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.runtime.launching import place
 
 ROWS = 64
 # A name more, one less, and what five bits of names can hold, of numbers 16 times as fine.

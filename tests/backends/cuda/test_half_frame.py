@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.batch_rows import BatchRows
-from lloydia.backends.cuda.half_frame import NUMBERS, RADIUS, queue_frame
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.batched.rows import BatchRows
+from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.runtime.launching import place
 from table import blobs
 
 
 def frame(X: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return ``m s``, s and R; see :mod:`lloydia.backends.cuda.half_frame`."""
+    """Return ``m s``, s and R; see :mod:`lloydia.backends.cuda.rows.half_frame`."""
     n, d = X.shape
     m = min(n, 128, max(64, 2048 // d))
     sample = X[:: n // m][:m].astype(np.float64)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.extent import magnitudes, new_bounds, queue_bounds
-from lloydia.backends.cuda.half_rows import HalfRows
-from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.rows.extent import magnitudes, new_bounds, queue_bounds
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.placed import Placed
 from nasty import FLAVOURS, rows_of
 from table import blobs
 

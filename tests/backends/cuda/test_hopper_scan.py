@@ -7,15 +7,15 @@ import re
 import pytest
 
 from compiling import compiles, said_by
-from lloydia.backends.cuda.grid_least import slots_of
-from lloydia.backends.cuda.hopper_scan import MEMORY, OWN, RESIDENT, Tiling
+from lloydia.backends.cuda.matmul.grid_least import slots_of
+from lloydia.backends.cuda.matmul.hopper_scan import MEMORY, OWN, RESIDENT, Tiling
 
 COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon._runtime import GluonASTSource
 
-from lloydia.backends.cuda.hopper_scan import hopper_kernel
+from lloydia.backends.cuda.matmul.hopper_scan import hopper_kernel
 
 constants = {
     "WIDTH": WIDTH, "COLUMNS": COLUMNS, "SLOTS": SLOTS, "STAGES": STAGES, "GROUPS": GROUPS,

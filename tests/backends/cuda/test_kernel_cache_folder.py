@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
-from lloydia.backends.cuda import kernel_cache
+from lloydia.backends.cuda.runtime import kernel_cache
 
 @triton.jit
 def double(x, n: tl.constexpr):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from triton.compiler import CompiledKernel
 
-from lloydia.backends.cuda import launching
-from lloydia.backends.cuda.launching import Launch
+from lloydia.backends.cuda.runtime import launching
+from lloydia.backends.cuda.runtime.launching import Launch
 
 
 def test_a_kernel_is_queued_as_triton_queues_it():

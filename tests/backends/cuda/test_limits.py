@@ -7,9 +7,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import EXACT, place
-from lloydia.backends.cuda.limits import limit_of
-from lloydia.backends.cuda.packing import terms_of
+from lloydia.backends.cuda.matmul.limits import limit_of
+from lloydia.backends.cuda.rows.packing import terms_of
+from lloydia.backends.cuda.runtime.launching import EXACT, place
 from lloydia.exact.half_certificate import LAST_STEP, canonical_error, limit, summation
 
 SHIFT, RADIUS, SUMMED, CANONICAL = 40.0, 8.0, summation(64), canonical_error(64)

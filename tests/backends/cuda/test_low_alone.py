@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda import beginning, low_run
+from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda.low_dim import run as low_run
 from lloydia.exact.sums import Extent, Grid
 from table import answer, blobs, weights_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda import low_run
-from lloydia.backends.cuda.low_cells import sides_of
+from lloydia.backends.cuda.low_dim import run as low_run
+from lloydia.backends.cuda.low_dim.cells import sides_of
 from table import answer
 
 

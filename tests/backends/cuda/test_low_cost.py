@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.low_cost import low_cost
+from lloydia.backends.cuda.rows.low_cost import low_cost
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import sums
 
 

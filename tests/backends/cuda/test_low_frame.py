@@ -8,8 +8,8 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import low_run
-from lloydia.backends.cuda.low_frame import frame_of
+from lloydia.backends.cuda.low_dim import run as low_run
+from lloydia.backends.cuda.rows.frame import frame_of
 from table import answer
 
 

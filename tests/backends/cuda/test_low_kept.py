@@ -10,9 +10,10 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import EXACT, place
-from lloydia.backends.cuda.low_kept import approximate_few, frame_centers, keep
-from lloydia.backends.cuda.low_scores import features, group_of, kept_of, tabulate
+from lloydia.backends.cuda.device_functions.feature_loads import features
+from lloydia.backends.cuda.low_dim.kept import approximate_few, frame_centers, keep
+from lloydia.backends.cuda.low_dim.scores import group_of, kept_of, tabulate
+from lloydia.backends.cuda.runtime.launching import EXACT, place
 
 ROWS = 128
 

@@ -8,18 +8,20 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import low_stored, low_summed, low_sums
-from lloydia.backends.cuda.barrier import THREADS
-from lloydia.backends.cuda.launching import INTERPRETED, ceil_div, next_power
-from lloydia.backends.cuda.low_frame import frame_of
-from lloydia.backends.cuda.low_grid import measure
-from lloydia.backends.cuda.low_lists import entry_size
-from lloydia.backends.cuda.low_moves import move_rows
-from lloydia.backends.cuda.low_scan import label_rows
-from lloydia.backends.cuda.low_scores import group_of, kept_of
-from lloydia.backends.cuda.low_stored import lists_of
-from lloydia.backends.cuda.low_summed import label_and_sum
-from lloydia.backends.cuda.low_sums import WORDS, clear, is_summed, table_of
+from lloydia.backends.cuda.device_functions.barrier import THREADS
+from lloydia.backends.cuda.low_dim import stored as low_stored
+from lloydia.backends.cuda.low_dim import summed as low_summed
+from lloydia.backends.cuda.low_dim import sums as low_sums
+from lloydia.backends.cuda.low_dim.grid import measure
+from lloydia.backends.cuda.low_dim.lists import entry_size
+from lloydia.backends.cuda.low_dim.moves import move_rows
+from lloydia.backends.cuda.low_dim.scan import label_rows
+from lloydia.backends.cuda.low_dim.scores import group_of, kept_of
+from lloydia.backends.cuda.low_dim.stored import lists_of
+from lloydia.backends.cuda.low_dim.summed import label_and_sum
+from lloydia.backends.cuda.low_dim.sums import WORDS, clear, is_summed, table_of
+from lloydia.backends.cuda.rows.frame import frame_of
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, ceil_div, next_power
 from lloydia.exact import sums
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="compiled, low_kernel is tested")

@@ -10,7 +10,10 @@ import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning, gridded, low_grid, low_run, own_device
+from lloydia.backends.cuda import beginning, gridded
+from lloydia.backends.cuda.low_dim import grid as low_grid
+from lloydia.backends.cuda.low_dim import run as low_run
+from lloydia.backends.cuda.runtime import own_device
 from lloydia.exact import sums
 from lloydia.stopping import Shift
 from table import answer, blobs

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
-from lloydia.backends.cuda import low_sums
-from lloydia.backends.cuda.shared_table import all_asm, all_operands
+from lloydia.backends.cuda.low_dim import sums as low_sums
+from lloydia.backends.cuda.update.shared_table import all_asm, all_operands
 from lloydia.exact import sums
 from ptx import evaluate
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.flow import HALT, ITERATION, N_CHANGED, SIZE
-from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_rows import HalfRows
-from lloydia.backends.cuda.launching import EXACT, next_power, place
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, MOVE, NOT_PACKED, finish_kernel
-from lloydia.backends.cuda.placed import Placed
+from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION, N_CHANGED, SIZE
+from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, MOVE
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power, place
+from lloydia.backends.cuda.update.means import NOT_PACKED, finish_kernel
 from lloydia.exact import distance, sums
 from lloydia.exact.means import means
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.entries import MOST_BINS, Entries
-from lloydia.backends.cuda.flow import N_CHANGED, SIZE
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.moves import queue_moves
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.sums import Lattice, gather
+from lloydia.backends.cuda.device_functions.flow import N_CHANGED, SIZE
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, gather
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.update.entries import MOST_BINS, Entries
+from lloydia.backends.cuda.update.moves import queue_moves
 from lloydia.exact import sums
 from lloydia.exact.means import carry
 from nasty import rows_of

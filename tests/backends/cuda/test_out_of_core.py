@@ -11,18 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import (
-    beginning,
-    blocks,
-    devices,
-    listed,
-    low_sums,
-    out_of_core,
-    room,
-    sending,
-    tensor_memory,
-)
-from lloydia.backends.cuda.narrow import narrowest
+from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda.low_dim import sums as low_sums
+from lloydia.backends.cuda.matmul import memory as tensor_memory
+from lloydia.backends.cuda.out_of_core import blocks, listed, room, sending
+from lloydia.backends.cuda.out_of_core import group as out_of_core
+from lloydia.backends.cuda.out_of_core.narrow import narrowest
+from lloydia.backends.cuda.rows import memory as row_memory
+from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.parts import Parts
 from lloydia.cli import main
 from lloydia.data.columns import DataError
@@ -46,7 +42,7 @@ def memory(monkeypatch):
     for module in (room, beginning):
         monkeypatch.setattr(module, "SPARE", 0)
     monkeypatch.setattr(devices, "LITTLE", 0)
-    monkeypatch.setattr(devices, "fits", lambda *rows: False)
+    monkeypatch.setattr(row_memory, "fits", lambda *rows: False)
     for name in ("UNUSED", "UNUSED_BYTES", "OWN", "OWN_FEATURE", "MEASURING"):
         monkeypatch.setattr(room, name, 0)
 

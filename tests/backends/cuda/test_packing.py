@@ -10,16 +10,16 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.flow import HALT, SIZE
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.flow import HALT, SIZE
-from lloydia.backends.cuda.grid_least import LEAST_SCORE
-from lloydia.backends.cuda.half_centers import HalfCenters
-from lloydia.backends.cuda.half_frame import MOST_RADIUS, RADIUS
-from lloydia.backends.cuda.half_rows import UNIT, HalfRows
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.packing import FAR, in_fixed_point, usual_of
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.matmul.grid_least import LEAST_SCORE
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.rows.half_frame import MOST_RADIUS, RADIUS
+from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, usual_of
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise

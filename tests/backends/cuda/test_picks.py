@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cuda.picks import Picks
+from lloydia.backends.cuda.seeding.picks import Picks
 from lloydia.backends.reference import Reference
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.plusplus import plusplus

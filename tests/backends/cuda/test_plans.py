@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda import plans, recording, series
-from lloydia.backends.cuda.half_rows import HalfRows
-from lloydia.backends.cuda.launching import Launch
-from lloydia.backends.cuda.pieces import ALIGNED
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.plans import CLEAN, Layout, Plan, overlap
-from lloydia.backends.cuda.series import series_of
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime import plans, recording, series
+from lloydia.backends.cuda.runtime.launching import Launch
+from lloydia.backends.cuda.runtime.pieces import ALIGNED
+from lloydia.backends.cuda.runtime.plans import CLEAN, Layout, Plan, overlap
+from lloydia.backends.cuda.runtime.series import series_of
 
 
 def memory():

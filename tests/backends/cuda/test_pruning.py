@@ -10,14 +10,18 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import engine, fastest, pruning, spared, tensor_run, tensor_scan
-from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda.fastest import queue_fastest
-from lloydia.backends.cuda.half_rows import HalfRows
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.means import HEAD
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.pruning import Pruning
+from lloydia.backends.cuda import engine
+from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.matmul import run as tensor_run
+from lloydia.backends.cuda.matmul import scan as tensor_scan
+from lloydia.backends.cuda.matmul.pruning import fastest, spared
+from lloydia.backends.cuda.matmul.pruning import run as pruning
+from lloydia.backends.cuda.matmul.pruning.fastest import queue_fastest
+from lloydia.backends.cuda.matmul.pruning.run import Pruning
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import half_centers
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.matmul import half_centers
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise

@@ -9,9 +9,9 @@ import torch
 from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, RECHECKED
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.means import CHANGED, EMPTY, HEAD, RECHECKED
-from lloydia.backends.cuda.reports import Passed, Reports, passed, told
+from lloydia.backends.cuda.update.reports import Passed, Reports, passed, told
 from lloydia.backends.reference import Reference
 from lloydia.loop import minimise
 from lloydia.stopping import Labels, Shift

@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import driver as drivers
-from lloydia.backends.cuda import series
-from lloydia.backends.cuda.launching import Launch
-from lloydia.backends.cuda.series import Apart, Series, joined, series_of
+from lloydia.backends.cuda.runtime import driver as drivers
+from lloydia.backends.cuda.runtime import series
+from lloydia.backends.cuda.runtime.launching import Launch
+from lloydia.backends.cuda.runtime.series import Apart, Series, joined, series_of
 
 
 class Attribute(Structure):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.settle import Settle
+from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.matmul.settle import Settle
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import rows_of
 

@@ -9,7 +9,7 @@ import torch
 from lloydia import KMeans, k_means_batched
 from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
-from lloydia.backends.cuda.flow import ASSIGNED, HALT, ITERATION
+from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
 from lloydia.data.arrays import on_host
 from lloydia.loop import minimise
 from lloydia.stopping import Rule, Tolerance

@@ -12,16 +12,16 @@ import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
-from lloydia.backends.cuda import table_sums
-from lloydia.backends.cuda.flow import HALT, N_CHANGED, SIZE
-from lloydia.backends.cuda.later_limbs import moving_later
-from lloydia.backends.cuda.launching import INTERPRETED, place
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.shared_table import moving
-from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.table_banks import exchanged, places_of
-from lloydia.backends.cuda.table_layout import Table, Tiling
-from lloydia.backends.cuda.table_sums import (
+from lloydia.backends.cuda.device_functions.flow import HALT, N_CHANGED, SIZE
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
+from lloydia.backends.cuda.update import table_sums
+from lloydia.backends.cuda.update.later_limbs import moving_later
+from lloydia.backends.cuda.update.shared_table import moving
+from lloydia.backends.cuda.update.table_banks import exchanged, places_of
+from lloydia.backends.cuda.update.table_layout import Table, Tiling
+from lloydia.backends.cuda.update.table_sums import (
     has_table,
     has_vectors,
     queue_table,
@@ -40,8 +40,8 @@ import triton.backends.nvidia
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lloydia.backends.cuda.table_layout import Table, Tiling
-from lloydia.backends.cuda.table_sums import options_of, table_kernel
+from lloydia.backends.cuda.update.table_layout import Table, Tiling
+from lloydia.backends.cuda.update.table_sums import options_of, table_kernel
 
 itemsize = 8 if KIND == "fp64" else 4
 VECTORS = ALIGNED and D % 16 == 0

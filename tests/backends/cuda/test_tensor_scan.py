@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda import flow as state
-from lloydia.backends.cuda import tensor_scan
-from lloydia.backends.cuda.contest import is_small
-from lloydia.backends.cuda.half_frame import RADIUS
-from lloydia.backends.cuda.half_rows import LARGEST_REST
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.placed import Placed
-from lloydia.backends.cuda.tensor_scan import TensorScan
+from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.matmul import scan as tensor_scan
+from lloydia.backends.cuda.matmul.contest import is_small
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.rows.half_frame import RADIUS
+from lloydia.backends.cuda.rows.half_rows import LARGEST_REST
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
 

@@ -8,8 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.launching import place
-from lloydia.backends.cuda.totals import cost_limbs, exponent_of, join_cost, largest_term
+from lloydia.backends.cuda.rows.totals import cost_limbs, exponent_of, join_cost, largest_term
+from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import sums
 
 DEVICE = place("cuda")

@@ -8,8 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import two_least
-from lloydia.backends.cuda.launching import place
+from lloydia.backends.cuda.matmul import two_least
+from lloydia.backends.cuda.runtime.launching import place
 
 ROWS = 64
 

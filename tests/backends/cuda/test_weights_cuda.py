@@ -8,7 +8,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, MiniBatchKMeans, k_means_batched
-from lloydia.backends.cuda import devices
+from lloydia.backends.cuda.runtime import devices
 from table import answer, blobs
 
 pytestmark = pytest.mark.filterwarnings(

@@ -138,8 +138,8 @@ class Member:
                 "them to the host (X.to_backend('numpy'), or 'pandas')."
             )
         if on_gpu(X) or self.device == "cuda":
-            name = load("lloydia.backends.cuda.devices").find("cuda", X)
-            return load("lloydia.backends.cuda.part").CUDAPart(X, weights, name)
+            name = load("lloydia.backends.cuda.runtime.devices").find("cuda", X)
+            return load("lloydia.backends.cuda.multi_gpu.part").CUDAPart(X, weights, name)
         return load("lloydia.backends.cpu.part").CPUPart(X, weights, self.own_threads())
 
     def own_threads(self) -> int:

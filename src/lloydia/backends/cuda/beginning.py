@@ -8,17 +8,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.devices import check_memory, row_bytes
-from lloydia.backends.cuda.ending import Ending
-from lloydia.backends.cuda.found_grid import limbs_before
 from lloydia.backends.cuda.gridded import Gridded
-from lloydia.backends.cuda.half_rows import padded
-from lloydia.backends.cuda.low_run import LIMBS, SPARE, LowRun
-from lloydia.backends.cuda.low_told import LowEnding
-from lloydia.backends.cuda.own_device import anywhere
-from lloydia.backends.cuda.plans import overlap
-from lloydia.backends.cuda.sums import Lattice, replicas
-from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.cuda.low_dim.run import LIMBS, SPARE, LowRun
+from lloydia.backends.cuda.low_dim.told import LowEnding
+from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.rows.ending import Ending
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, replicas
+from lloydia.backends.cuda.rows.found_grid import limbs_before
+from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.memory import row_bytes
+from lloydia.backends.cuda.runtime.devices import check_memory
+from lloydia.backends.cuda.runtime.own_device import anywhere
+from lloydia.backends.cuda.runtime.plans import overlap
 from lloydia.backends.engine import UNLIMITED
 
 __all__ = ["Beginning"]

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda import donors
 from lloydia.backends.cuda.beginning import Beginning
-from lloydia.backends.cuda.distances import distances, own_distances
-from lloydia.backends.cuda.fastest import FASTEST
-from lloydia.backends.cuda.flow import ASSIGNED
-from lloydia.backends.cuda.low_cost import low_cost
-from lloydia.backends.cuda.own_device import anywhere, on_own_device
-from lloydia.backends.cuda.reports import Told
-from lloydia.backends.cuda.totals import Cost, cost_limbs, largest_term
+from lloydia.backends.cuda.device_functions.flow import ASSIGNED
+from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
+from lloydia.backends.cuda.rows.distances import distances, own_distances
+from lloydia.backends.cuda.rows.low_cost import low_cost
+from lloydia.backends.cuda.rows.totals import Cost, cost_limbs, largest_term
+from lloydia.backends.cuda.runtime.own_device import anywhere, on_own_device
+from lloydia.backends.cuda.seeding import donors
+from lloydia.backends.cuda.update.reports import Told
 from lloydia.backends.engine import Report
 from lloydia.exact import sums as exact
 from lloydia.stopping import Rule

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.flow import MOST_FEATURES
-from lloydia.backends.cuda.found_grid import found_lattice, limbs_before, remember_limbs
-from lloydia.backends.cuda.low_run import LIMBS, LowRun
-from lloydia.backends.cuda.means import MOST_LIMITED
-from lloydia.backends.cuda.own_device import anywhere
-from lloydia.backends.cuda.picks import Picks
-from lloydia.backends.cuda.plans import Layout, planned
-from lloydia.backends.cuda.spread import Spread
-from lloydia.backends.cuda.sums import Lattice
-from lloydia.backends.cuda.tensor_run import TensorRun
+from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.low_dim.run import LIMBS, LowRun
+from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.found_grid import found_lattice, limbs_before, remember_limbs
+from lloydia.backends.cuda.runtime.own_device import anywhere
+from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.seeding.picks import Picks
+from lloydia.backends.cuda.update.means import MOST_LIMITED
+from lloydia.backends.cuda.update.spread import Spread
 from lloydia.backends.engine import NEVER
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact

@@ -1,0 +1,278 @@
+"""The iterations of a batch's members, computed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from lloydia.backends.cuda.batched.rows import BatchRows, alike
+from lloydia.backends.cuda.batched.run import BatchRun, Told
+from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.matmul.starting import queue_start
+from lloydia.backends.cuda.rows.distances import own_distances
+from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.memory import row_bytes
+from lloydia.backends.cuda.rows.placed import MOST_ROWS
+from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
+from lloydia.backends.cuda.runtime.devices import free_bytes
+from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.runtime.plans import Layout
+from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.upload import to_device
+from lloydia.backends.cuda.update.means import queue_finish
+from lloydia.backends.cuda.update.moving import Moving
+from lloydia.backends.engine import UNLIMITED
+
+__all__ = ["LAG", "Batch", "batches"]
+
+# Iterations that are queued while one is waited for, and those whose centres are kept.
+LAG = 2
+SLOTS = LAG + 4
+# The third axis of a grid is no longer; memory beside rows and centres that a member takes.
+MOST_MEMBERS, LITTLE = 65535, 1 << 16
+
+
+class Batch:
+    """Members that are iterated by the same launches.
+
+    Each has its own flow: a member that has come to its end changes no more, whatever is launched
+    for the others.  Where a rule ended it, that is known a few iterations late, and its centres are
+    taken from their history.
+
+    Parameters
+    ----------
+    rows : BatchRows
+    k : int
+    settles : bool
+        Whether empty clusters end what is queued of a member.
+    starts : torch.Tensor of shape (members, k, d), optional
+        Where all members will be started, with :meth:`assign_ahead` before they are.
+    bounds : torch.Tensor, optional
+        Of the rows, which :func:`~lloydia.backends.cuda.matmul.starting.queue_start` raises.
+    """
+
+    def __init__(
+        self,
+        rows: BatchRows,
+        k: int,
+        settles: bool,
+        starts: torch.Tensor | None = None,
+        bounds: torch.Tensor | None = None,
+    ) -> None:
+        self.rows = rows
+        self.run = BatchRun(rows, k, SLOTS, settles)
+        self.k, self.name = k, f"cuda:{rows.device.index or 0}"
+        self.scanning, self.updating = Recording(), Recording()
+        self.starts: list[Any] = [None] * rows.members
+        # Whether the starts are in place; whether rows were assigned to them, but not updated.
+        self.begun = starts is not None and bounds is not None
+        self.assigned = False
+        if starts is not None and bounds is not None:
+            queue_start(starts, self.run.current, self.run.history, bounds)
+        # Iterations that a member asked for, and those that the device was told of.
+        self.queued = self.launched = 0
+        self.max_iter = UNLIMITED
+        # Members that are to be stopped, with their last iteration; and to be assigned once more.
+        self.ended: dict[int, int] = {}
+        self.unassigned: list[int] = []
+        # What all end with, on its way: if they end with the last iteration there can be; in any
+        # case.
+        self.ending: Fetched | None = None
+        self.settled: Fetched | None = None
+
+    # What plans have memory of their own for.
+
+    @cached_property
+    def scan(self) -> TensorScan:
+        """What assigns rows."""
+        return TensorScan(self.rows, self.k)
+
+    @cached_property
+    def moving(self) -> Moving:
+        """What moves rows that changed."""
+        return Moving(self.rows, self.k)
+
+    def launch(self) -> None:
+        """Queue on the device all that a member asked for."""
+        run = self.run
+        if not self.begun:
+            self._begin()
+        if self.launched < self.queued:
+            self._go_back()
+            self.run.halt(list(self.ended))
+            self.ended.clear()
+        while self.launched < self.queued:
+            self.launched += 1
+            if not self.assigned:
+                self._assign()
+            self.assigned = False
+            self.updating.do(self._update, self.rows.device, self._updating)
+            run.ask(self.launched)
+            if self.launched == self.max_iter:
+                self.ending = self._end()
+
+    def _begin(self) -> None:
+        """Put the starts in place, on the host or on the device, in one copy."""
+        run, starts = self.run, self.starts
+        if isinstance(starts[0], torch.Tensor):
+            torch.stack(starts, out=run.current)
+        else:
+            run.current.copy_(torch.from_numpy(np.stack(starts)), non_blocking=True)
+        run.history[0] = run.current
+        self.begun = True
+
+    def assign_ahead(self) -> None:
+        """Assign rows to the starts, if those are known, before any member asks for it."""
+        if self.begun:
+            self._assign()
+            self.assigned = True
+
+    def _assign(self) -> None:
+        """Queue an assignment of all members."""
+        self.scanning.do(self._scan, self.rows.device, self._scanning)
+
+    def _scan(self) -> None:
+        """Queue an assignment of all members; rows that change are listed."""
+        run = self.run
+        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+
+    def _scanning(self) -> Layout:
+        """Return what the launches of an assignment depend on."""
+        return Layout.of(
+            "scan of all", self.rows.X, self.rows.halves, self.run,
+            scratch=lambda: self.scan.memory,
+        )  # fmt: skip
+
+    def _updating(self) -> Layout:
+        """Return what the launches of an update depend on."""
+        X, lattice = self.rows.X, self.rows.lattice
+        layout = Layout.of(
+            "update of all", X, lattice, self.run, scratch=lambda: self.moving.memory(self.rows)
+        )
+        return layout._replace(parts=[self.run.sums, *layout.parts])
+
+    def _update(self) -> None:
+        """Queue what follows it: sums and centres."""
+        rows, run = self.rows, self.run
+        lists = run.labels, run.changed_rows, run.changed_old
+        self.moving.queue(rows, *lists, run.flow, run.sums)
+        queue_finish(run.sums, rows.lattice, run, rows.members)
+
+    def told(self, iteration: int) -> Told:
+        """Wait for the reports of an iteration."""
+        if self.launched < iteration:
+            self.launch()
+        return self.run.answer(iteration)
+
+    def _go_back(self) -> None:
+        """Give the members that have ended the centres of their last iteration again."""
+        behind = {b: i for b, i in self.ended.items() if i < self.launched}
+        if behind:
+            self.run.go_back(list(behind), list(behind.values()))
+
+    def _end(self) -> Fetched:
+        """Queue a last assignment of the members that go on, and the inertia of all."""
+        self._assign()
+        return Fetched(self._totals(self.run.labels, self.run.current))
+
+    def settle(self) -> Fetched:
+        """Return the inertia of each member, on its way; ask when all have ended.
+
+        Labels and centres are the last ones once this was asked.
+        """
+        if self.settled is None:
+            if any(self.ended.get(b) != self.launched for b in self.unassigned):
+                self.ending = None
+            self.settled = self.ending or self._end_again()
+        return self.settled
+
+    def _end_again(self) -> Fetched:
+        """Queue the end of all members, some of which have ended before others."""
+        run = self.run
+        self._go_back()
+        run.flow.zero_()
+        run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
+        return self._end()
+
+    @cached_property
+    def costs(self) -> list[float]:
+        """The inertia of each member, once all have ended."""
+        return self._joined(self.settle())
+
+    @cached_property
+    def spreads(self) -> list[float]:
+        """The mean over features of the variance of each member; ask after an iteration."""
+        rows = self.rows
+        # The centre of all rows as one cluster, whatever their labels: integers add up.
+        one = BatchRun(rows, 1, SLOTS, settles=False)
+        sums = self.run.sums.sum(dim=2, keepdim=True)
+        queue_finish(sums, rows.lattice, one, rows.members)
+        totals = self._totals(torch.zeros_like(self.run.labels), one.current)
+        costs = self._joined(Fetched(totals))
+        return [cost / (rows.n_samples * rows.n_features) for cost in costs]
+
+    def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+        """Queue each member's sum of D to the centres of these labels: see :func:`cost_limbs`."""
+        rows = self.rows
+        largest = torch.zeros(rows.members, dtype=torch.float64, device=rows.device)
+        D = own_distances(rows, labels, centers, largest=largest)
+        return cost_limbs(D, None, largest, members=rows.members)
+
+    def _joined(self, limbs: Fetched) -> list[float]:
+        """Wait for sums, and return them."""
+        return [join_cost(own, self.rows.n_samples) for own in limbs.numpy().tolist()]
+
+
+def batches(
+    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+) -> Iterator[tuple[list[int], Batch]]:
+    """Yield the batches that members are fitted in, with their numbers.
+
+    A member is in none where it has to be fitted by itself: rows of few features, or a start or
+    rows that are not finite, or more limbs than the others need, or memory for one member only.
+
+    Parameters
+    ----------
+    device : str
+    X : torch.Tensor on the device, or ndarray: shape (members, n, d)
+    k : int
+    settles : bool
+        As of :class:`Batch`.
+    starts : float32 tensor on the device, of shape (members, k, d), or None
+        Where members will be started, if that is known.
+    """
+    home = place(device)
+    there = isinstance(X, torch.Tensor) and X.device == home
+    if X.shape[2] <= MOST_FEATURES:
+        return
+    size = most_members(X, k, home, copied=not (there and X.is_contiguous()))
+    for first in range(0, len(X) if size > 1 else 0, size):
+        part = X[first : first + size]
+        rows = part.contiguous() if there else to_device(np.asarray(part), home)
+        own = None if starts is None else starts[first : first + size].contiguous()
+        made_of = partial(_batch, k, settles, own)
+        for numbers, batch in alike(rows, made_of, Batch.assign_ahead):
+            yield [first + i for i in numbers], batch
+
+
+def _batch(
+    k: int, settles: bool, starts: torch.Tensor | None, rows: BatchRows, bounds: torch.Tensor | None
+) -> Batch:
+    """Return the batch of rows; those without bounds are not all that the starts are for."""
+    return Batch(rows, k, settles, starts, bounds)
+
+
+def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:
+    """Return how many members fit in the device's memory, and in what kernels count."""
+    members, n, d = X.shape
+    row = row_bytes(d, padded(d)) + (d * X.dtype.itemsize if copied else 0)
+    # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
+    each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + LITTLE
+    free = free_bytes(device, members * each)
+    return min(members, MOST_MEMBERS, MOST_ROWS // n, free // each)

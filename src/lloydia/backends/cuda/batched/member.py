@@ -1,0 +1,136 @@
+"""A member of a batch as an engine of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, SupportsFloat
+
+import torch
+
+from lloydia.backends.cuda.batched.batch import LAG, Batch, batches
+from lloydia.backends.cuda.seeding.picks import Picks
+from lloydia.backends.engine import UNLIMITED, Report
+from lloydia.exact import sums as exact
+
+__all__ = ["Member", "groups"]
+
+
+class Asked:
+    """The report of an iteration that a member asked for."""
+
+    def __init__(self, member: Member, iteration: int) -> None:
+        self.member, self.iteration = member, iteration
+        self.report: Report | None = None
+
+    def begin(self) -> None:
+        """Queue it on the device, with all that other members asked for."""
+        self.member.batch.launch()
+
+    def result(self) -> Report:
+        """Wait for it."""
+        if self.report is None:
+            self.report = self.member.report(self.iteration)
+        return self.report
+
+
+@dataclass(frozen=True)
+class Owed:
+    """The inertia of a member, once all have ended."""
+
+    batch: Batch
+    number: int
+
+    def __float__(self) -> float:
+        return self.batch.costs[self.number]
+
+
+class Member(Picks):
+    """What :func:`lloydia.loop.steps` asks of an engine, for one member of a batch.
+
+    A run that has empty clusters to settle is for an engine that has its rows to itself.
+
+    Parameters
+    ----------
+    batch : Batch
+    number : int
+        Of the member in the batch.
+    """
+
+    algorithm = "lloyd"
+    lag = LAG
+    full = False
+
+    def __init__(self, batch: Batch, number: int) -> None:
+        self.batch, self.number, rows = batch, number, batch.rows
+        self.device, self.name, self.weights = rows.device, batch.name, None
+        self.wide, self.dtype = rows.wide, rows.dtype
+        self.n_samples, self.n_features = rows.n_samples, rows.n_features
+        self.forget_extent()
+        self.n_distances = self.n_rechecked = 0
+
+    @cached_property
+    def X(self) -> torch.Tensor:
+        """The rows, for seedings."""
+        return self.batch.rows.X[self.number]
+
+    def extent(self) -> exact.Extent:
+        known = self.batch.rows.measured
+        return exact.Extent(self.n_samples, known.largest[self.number], known.smallest[self.number])
+
+    def spread(self) -> float:
+        return self.batch.spreads[self.number]
+
+    def start(
+        self, centers: Any, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        self.forget_seeds()
+        self.queued = 0
+        self.batch.max_iter = max_iter
+        # Not looked at in a batch that was made with them.
+        self.batch.starts[self.number] = centers
+
+    def iterate(self, inertia: bool) -> Asked:
+        self.queued += 1
+        self.batch.queued = max(self.batch.queued, self.queued)
+        return Asked(self, self.queued)
+
+    def report(self, iteration: int) -> Report:
+        """Wait for the report of an iteration."""
+        told, b = self.batch.told(iteration), self.number
+        self.n_distances += self.n_samples * self.batch.run.current.shape[1]
+        self.n_rechecked += told.rechecked[b]
+        return Report(
+            iteration, self.n_samples, told.changed[b], told.empty[b], told.shift[b], told.move[b]
+        )
+
+    def rewind(self, iteration: int) -> None:
+        # Where nothing changed the device has stopped, with the centres of that iteration.
+        if self.batch.told(iteration).changed[self.number]:
+            self.batch.ended[self.number] = iteration
+
+    def assign(self) -> None:
+        self.batch.unassigned.append(self.number)
+
+    def inertia(self) -> SupportsFloat:
+        return Owed(self.batch, self.number)
+
+    def labels(self) -> torch.Tensor:
+        self.batch.settle()
+        return self.batch.run.labels.view(-1, self.n_samples)[self.number]
+
+    def centers(self) -> torch.Tensor:
+        self.batch.settle()
+        return self.batch.run.current[self.number]
+
+
+def groups(
+    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+) -> Iterator[dict[int, Member]]:
+    """Yield the engines of members that are iterated together, by number.
+
+    The parameters are those of :func:`lloydia.backends.cuda.batched.batch.batches`.
+    """
+    for numbers, batch in batches(device, X, k, settles, starts):
+        yield {b: Member(batch, i) for i, b in enumerate(numbers)}

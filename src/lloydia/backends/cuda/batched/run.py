@@ -1,0 +1,130 @@
+"""The state of the runs of a batch's members on the device."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.batched.rows import BatchRows
+from lloydia.backends.cuda.device_functions.flow import HALT, SIZE
+from lloydia.backends.cuda.device_functions.iteration_report import (
+    CHANGED,
+    EMPTY,
+    HEAD,
+    MOVE,
+    RECHECKED,
+)
+
+__all__ = ["BatchRun", "Told"]
+
+
+class Told(NamedTuple):
+    """What the device tells of an iteration: a number for each member."""
+
+    changed: list[int]
+    empty: list[int]
+    rechecked: list[int]
+    move: list[float]
+    shift: list[float]
+
+
+class BatchRun:
+    """Labels and centres, which kernels read and write: as a TensorRun's.
+
+    Parameters
+    ----------
+    rows : BatchRows
+    k : int
+    n_slots : int
+        Iterations whose centres and reports are kept.
+    settles : bool
+        Whether the iterations of a member end at one with empty clusters.
+
+    Attributes
+    ----------
+    labels, changed_rows, changed_old : int32 (members * n,)
+    current : (members, k, d)
+    history : (n_slots, members, k, d)
+    report : int64 (n_slots, members, HEAD + k)
+    flow : int32 (members * SIZE,)
+    """
+
+    def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
+        self.rows, self.k, self.settles, self.n_slots = rows, k, int(settles), n_slots
+        shape, total = (rows.members, k, rows.n_features), rows.members * rows.n_samples
+        new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
+        self.current = torch.empty(shape, dtype=rows.wide, **new)
+        self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
+        self.labels = torch.full((total,), -1, **whole)
+        self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
+        self.report = torch.zeros((n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new)
+        self.flow = torch.zeros(rows.members * SIZE, **whole)
+        self.host = torch.empty(
+            self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
+        )
+        self.come: list[torch.cuda.Event | None] = [None] * n_slots
+        self.told: dict[int, Told] = {}
+
+    @cached_property
+    def sums(self) -> torch.Tensor:
+        """The sums of the clusters, once the grid is known."""
+        rows = self.rows
+        shape = rows.members, rows.measured.grid.n_limbs, self.k, rows.n_features + 1
+        return torch.zeros(shape, dtype=torch.int64, device=rows.device)
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.k, self.n_slots, self.settles
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """The memory, but for the sums."""
+        lists = self.labels, self.changed_rows, self.changed_old
+        return [self.current, self.history, *lists, self.report, self.flow]
+
+    def slot(self, iteration: int) -> int:
+        """Return where the centres and the reports of an iteration are."""
+        return iteration % self.n_slots
+
+    def halt(self, members: list[int]) -> None:
+        """Queue that nothing of these members changes any more."""
+        if members:
+            self.flow.view(-1, SIZE)[members, HALT.value] = 1
+
+    def go_back(self, members: list[int], iterations: list[int]) -> None:
+        """Queue that the centres of members are again those after an iteration, one each."""
+        slots = [self.slot(i) for i in iterations]
+        self.current[members] = self.history[slots, members]
+
+    def ask(self, iteration: int) -> None:
+        """Queue the copy of the reports of an iteration."""
+        slot = self.slot(iteration)
+        self.host[slot].copy_(self.report[slot], non_blocking=True)
+        self.told.pop(slot, None)
+        if self.report.is_cuda:
+            self.come[slot] = event = torch.cuda.Event()
+            event.record()
+
+    def answer(self, iteration: int) -> Told:
+        """Wait for the reports of an iteration that were asked for."""
+        slot = self.slot(iteration)
+        if slot not in self.told:
+            event = self.come[slot]
+            if event is not None:
+                event.synchronize()
+            self.told[slot] = read(self.host[slot].numpy())
+        return self.told[slot]
+
+
+def read(report: NDArray[np.int64]) -> Told:
+    """Return what a report of shape (members, HEAD + k) tells."""
+    floats = report.view(np.float64)
+    # One after the other, as cumsum must.
+    shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1]
+    counts = (report[:, column.value].tolist() for column in (CHANGED, EMPTY, RECHECKED))
+    return Told(*counts, floats[:, MOVE.value].tolist(), shifts.tolist())

@@ -1,0 +1,42 @@
+"""Streams of one device that members of a batch take turns in.
+
+What one member does in small kernels, that leave most of the device idle, goes on beside the large
+ones of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+
+import torch
+
+from lloydia.backends import Lane
+from lloydia.backends.cuda.runtime.launching import place
+
+__all__ = ["lanes"]
+
+# Each has an engine, and rows that the cache should hold.
+COUNT = 4
+
+
+@contextmanager
+def lanes(device: str) -> Iterator[Sequence[Lane]]:
+    """Open the streams of a device; the current stream waits for them at the end.
+
+    A tensor made before may be used in all of them; one that is made in a stream stays there.
+    """
+    home = place(device)
+    if home.type == "cpu":
+        yield [nullcontext] * COUNT
+        return
+    caller = torch.cuda.current_stream(home)
+    streams = [torch.cuda.Stream(home) for _ in range(COUNT)]
+    for stream in streams:
+        stream.wait_stream(caller)
+    try:
+        yield [partial(torch.cuda.stream, stream) for stream in streams]
+    finally:
+        for stream in streams:
+            caller.wait_stream(stream)

@@ -1,0 +1,20 @@
+"""Rows of few features in registers: a vector of numbers for each feature."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["features"]
+
+
+@triton.jit
+def features(source, at, mask, d: tl.constexpr):
+    """Return d vectors (or numbers): the features of the rows that start at `at`."""
+    x = ()
+    for f in tl.static_range(d):
+        if mask is None:
+            x = x + (tl.load(source + at + f),)
+        else:
+            x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
+    return x

@@ -1,0 +1,95 @@
+"""Where an iteration stands: a few integers on the device that its kernels share.
+
+Nothing of an iteration is known to the host while the kernels of the next are queued.  What they
+need of each other is in one int32 tensor, ``flow``.
+
+A batch is iterated as one: its members lie one after the other in every tensor, each with a flow of
+its own, and are the third axis of every grid.  A data set by itself is a batch of one.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+from triton.language.target_info import cuda_capability_geq
+
+from lloydia.backends.cuda.runtime.launching import COMPILED
+
+__all__ = [
+    "ASSIGNED",
+    "HALT",
+    "ITERATION",
+    "MOST_FEATURES",
+    "N_CHANGED",
+    "N_DOUBT",
+    "N_DOUBT2",
+    "N_DUE",
+    "N_EMPTY",
+    "N_RECHECKED",
+    "N_SPARED",
+    "N_WIDE",
+    "SHIFT",
+    "SIZE",
+    "TICKETS",
+    "first_row",
+    "own_flow",
+    "programs_each",
+]
+
+# Not 0: the kernels of an iteration return at once, and change nothing.
+HALT = tl.constexpr(0)
+# What it is where centres moved so little that the run is over, and rows were assigned to them.
+ASSIGNED = tl.constexpr(2)
+# Iterations completed.
+ITERATION = tl.constexpr(1)
+# Of this iteration: rows that changed, rows in doubt after each stage, rows checked again.
+N_CHANGED = tl.constexpr(2)
+N_DOUBT = tl.constexpr(3)
+N_DOUBT2 = tl.constexpr(4)
+N_RECHECKED = tl.constexpr(5)
+# Of this iteration: clusters of weight 0, and programs that have computed their centres.
+N_EMPTY = tl.constexpr(6)
+TICKETS = tl.constexpr(7)
+# Rows in doubt between more centres than have candidates (:mod:`matmul.candidates`).
+N_WIDE = tl.constexpr(8)
+# Rows that bounds left to be scored, and rows that they spared (:mod:`matmul.pruning.run`).
+N_DUE = tl.constexpr(9)
+N_SPARED = tl.constexpr(10)
+# The sum of the squares of the centres' movements, in any order: a float64.
+SHIFT = tl.constexpr(12)
+SIZE = 16
+PITCH = tl.constexpr(SIZE)
+
+
+# Up to so many features, rows stay in registers and matrix units do not pay.
+MOST_FEATURES = 8
+
+
+@triton.jit
+def own_flow(flow):
+    """Return the flow of this program's member, or the place in it of what is pointed at.
+
+    Before anything of memory is read or written, by every program and in no branch: programs that
+    have this may begin before the launch ahead of theirs has ended (:mod:`runtime.series`), and
+    wait for that here.  That one has waited for the one ahead of it.
+    """
+    if COMPILED and cuda_capability_geq(9, 0):
+        gdc_wait()
+        # Programs of the next launch may begin now: they wait for this launch alone.
+        gdc_launch_dependents()
+    return flow + tl.program_id(2) * PITCH
+
+
+@triton.jit
+def first_row(n):
+    """Return the number of rows before those of this program's member; each has n."""
+    return tl.program_id(2).to(tl.int64) * n
+
+
+def programs_each(programs: int, members: int) -> int:
+    """Return how many programs each member gets of a grid that fills the device.
+
+    Of several, twice an even share: some members are done before others.
+    """
+    return programs if members == 1 else max(1, -(-2 * programs // members))

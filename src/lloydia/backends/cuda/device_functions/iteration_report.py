@@ -1,0 +1,13 @@
+"""What the report of an iteration holds, and where: int64 numbers that its last kernel writes."""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+__all__ = ["CHANGED", "EMPTY", "HALTED", "HEAD", "MOVE", "RECHECKED", "SPARED"]
+
+# A report: rows changed, empty clusters, the largest move (the bits of a float64), rows checked
+# again, whether and how the device halted, rows whose bounds spared them; from HEAD on, D between
+# the old and the new place of each centre (bits of float64).
+CHANGED, EMPTY, MOVE, RECHECKED, HALTED, SPARED = (tl.constexpr(i) for i in range(6))
+HEAD = tl.constexpr(8)

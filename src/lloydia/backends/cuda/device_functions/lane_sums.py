@@ -1,0 +1,150 @@
+"""Sums of products as integers, in the registers of a lane: a tuple of limbs.
+
+The integers of :func:`lloydia.exact.sums.limbs`.  A product plus ``1.5 * 2**52`` quanta of a limb,
+its *shift*, is rounded to the quantum: the last bit of such a float64 number is worth one.  So the
+bits of the sum are the limb's integer and the bits of the shift, and what is left of the product
+goes to the next limb.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, product_error
+
+__all__ = [
+    "add_limbs",
+    "add_products",
+    "add_whole",
+    "at_limb",
+    "flush",
+    "flush_together",
+    "flush_weights",
+    "shifts_of",
+    "zeros",
+]
+
+
+@triton.jit
+def at_limb(quantum, bits, limb):
+    """Return the quantum of a limb, given that of limb 0."""
+    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    for _ in range(limb):
+        quantum = quantum * finer
+    return quantum
+
+
+@triton.jit
+def shifts_of(quantum, bits, LIMBS: tl.constexpr):
+    """Return a tuple of the numbers that round to the quanta of some limbs, the first one given."""
+    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    shift = SHIFT * quantum
+    out = ()
+    for _ in tl.static_range(LIMBS):
+        out = out + (shift,)
+        shift = shift * finer
+    return out
+
+
+@triton.jit
+def reduced(p, quantum, bits, skip):
+    """Return what the limbs before limb `skip` leave of products."""
+    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    shift = SHIFT * quantum
+    for _ in range(skip):
+        p -= (p + shift) - shift
+        shift = shift * finer
+    return p
+
+
+@triton.jit
+def add_limbs(sums, p, shifts, LIMBS: tl.constexpr):
+    """Add some limbs of products to a tuple of sums.
+
+    A limb is added as the bits of the number that rounds it, so that each addition leaves the bits
+    of its shift too many: :func:`flush` takes them off.
+    """
+    out = ()
+    for limb in tl.static_range(LIMBS):
+        shifted = p + shifts[limb]
+        out = out + (sums[limb] + shifted.to(tl.int64, bitcast=True),)
+        p = p - (shifted - shifts[limb])
+    return out
+
+
+@triton.jit
+def add_products(
+    sums, x, w, scale, quantum, shifts, bits, skip,
+    LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+):  # fmt: skip
+    """Add signed weight times value to a tuple of sums."""
+    a = x.to(tl.float64) * scale
+    p = a * w if WEIGHTED else a
+    rest = reduced(p, quantum, bits, skip) if SKIPS else p
+    sums = add_limbs(sums, rest, shifts, LIMBS)
+    if RECOVER:
+        error = product_error(a, w + tl.zeros_like(a), p)
+        error = reduced(error, quantum, bits, skip) if SKIPS else error
+        sums = add_limbs(sums, error, shifts, LIMBS)
+    return sums
+
+
+@triton.jit
+def add_whole(sums, x, shifts, LIMBS: tl.constexpr):
+    """Add numbers of which limb 0 leaves nothing, as :func:`add_limbs` does."""
+    out = (sums[0] + (x.to(tl.float64) + shifts[0]).to(tl.int64, bitcast=True),)
+    for limb in tl.static_range(1, LIMBS):
+        out = out + (sums[limb] + shifts[limb].to(tl.int64, bitcast=True),)
+    return out
+
+
+@triton.jit
+def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
+    """Return a tuple of sums of nothing."""
+    out = ()
+    for _ in tl.static_range(LIMBS):
+        out = out + (tl.zeros(shape, tl.int64),)
+    return out
+
+
+@triton.jit
+def flush(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
+    """Add a tuple of sums of `added` numbers to memory where `mask` is set; return the others.
+
+    Only the first `there` of them have a place.
+    """
+    out = ()
+    for limb in tl.static_range(LIMBS):
+        total = sums[limb] - added.to(tl.int64) * shifts[limb].to(tl.int64, bitcast=True)
+        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
+        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")
+        out = out + (tl.where(mask, 0, sums[limb]),)
+    return out
+
+
+@triton.jit
+def flush_weights(
+    sums, ones, added, shifts, at, limb_size, there, mask, bits, skip,
+    LIMBS: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Add weights to memory where `mask` is set, and return the others.
+
+    Without weights they are signed `ones`, whose only limb is the first, ``2**bits``.
+    """
+    if WEIGHTED:
+        return flush(sums, added, shifts, at, limb_size, there, mask, LIMBS), ones
+    else:
+        total = tl.where(skip == 0, ones.to(tl.int64) << bits, 0)
+        tl.atomic_add(at, total, mask=mask & (total != 0), sem="relaxed")
+        return sums, tl.where(mask, 0, ones)
+
+
+@triton.jit
+def flush_together(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
+    """Add a tuple of sums to memory, those of all lanes as one; parameters are those of `flush`."""
+    for limb in tl.static_range(LIMBS):
+        own = sums[limb] - added.to(tl.int64) * shifts[limb].to(tl.int64, bitcast=True)
+        total = tl.sum(own, 0)
+        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
+        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")

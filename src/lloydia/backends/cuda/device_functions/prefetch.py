@@ -1,0 +1,34 @@
+"""Numbers that are loaded soon are brought to the second cache: that takes no registers."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.barrier import THREADS
+from lloydia.backends.cuda.runtime.launching import COMPILED
+
+__all__ = ["prefetch"]
+
+LANES = tl.constexpr(THREADS)
+# Bytes that come together.
+LINE = tl.constexpr(128)
+
+
+@triton.jit
+def prefetch(source, first, n, COUNT: tl.constexpr):
+    """Ask for COUNT of n numbers from the first on, by all threads; nobody waits for them.
+
+    `first` and `n` are 64-bit integers.  What is past the end is left out; without n there is none.
+    """
+    if COMPILED:
+        EACH: tl.constexpr = LINE // (source.dtype.element_ty.primitive_bitwidth // 8)
+        for step in tl.static_range(0, COUNT, LANES * EACH):
+            at = first + tl.minimum(step + tl.arange(0, LANES) * EACH, COUNT - 1)
+            if n is not None:
+                at = tl.minimum(at, n - 1)
+            tl.inline_asm_elementwise(
+                "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l",
+                [(source + at).to(tl.int64)],
+                dtype=tl.int32, is_pure=False, pack=1,
+            )  # fmt: skip

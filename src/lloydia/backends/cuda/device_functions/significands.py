@@ -1,0 +1,123 @@
+"""The numbers that integer sums of limbs stand for: the carry, and the leading digits.
+
+As :func:`lloydia.exact.means.significand`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import two_sum
+
+__all__ = ["significand"]
+
+# Sums of ordinary rows have no more limbs.
+FEW_LIMBS = tl.constexpr(2)
+
+
+@triton.jit
+def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
+    """Return one limb of some sums, the replicas added; `offset` has two dimensions."""
+    at = sums + offset + limb * limb_size
+    if REPLICAS == 1:
+        return tl.load(at, mask=mask, other=0)
+    replica = tl.arange(0, REPLICAS) * replica_size
+    return tl.sum(tl.load(at[:, :, None] + replica, mask=mask[:, :, None], other=0), 2)
+
+
+@triton.jit
+def carried(total, passes, bits):
+    """Return the digit of a limb, and what is over, which passes to the one before it, if any."""
+    over = (total + (tl.full((), 1, tl.int64) << (bits - 1))) >> bits
+    return tl.where(passes, total - (over << bits), total), over
+
+
+@triton.jit
+def with_digit(high, low, digit, used, bits):
+    """Return numbers in two parts after the next digit, where it is used."""
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    top = digit.to(tl.float64)
+    rest = (digit - top.to(tl.int64)).to(tl.float64)
+    sum_high, error = two_sum(top, high * small)
+    sum_high, sum_low = two_sum(sum_high, error + (rest + low * small))
+    return tl.where(used, sum_high, high), tl.where(used, sum_low, low)
+
+
+@triton.jit
+def significand_of_many(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return what :func:`significand` does, of any number of limbs."""
+    none = tl.zeros_like(offset).to(tl.int64)
+    place = none
+    over = none
+    for i in range(n_limbs):
+        limb = n_limbs - 1 - i
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        digit, over = carried(total, limb > 0, bits)
+        place = tl.where(digit != 0, none + limb, place)
+    last = place + (119 + bits) // bits
+    high = none.to(tl.float64)
+    low = high
+    over = none
+    for i in range(n_limbs):
+        limb = n_limbs - 1 - i
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        digit, over = carried(total, limb > 0, bits)
+        used = (limb >= place) & (limb <= last)
+        high, low = with_digit(high, low, digit, used, bits)
+    return high, low, place
+
+
+@triton.jit
+def significand_of_few(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return what :func:`significand` does, of at most FEW_LIMBS: all are on their way together."""
+    none = tl.zeros_like(offset).to(tl.int64)
+    # Those that are not there are 0, which changes nothing.
+    totals = ()
+    for limb in tl.static_range(FEW_LIMBS):
+        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
+        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
+    place = none
+    over = none
+    digits = ()
+    for i in tl.static_range(FEW_LIMBS):
+        digit, over = carried(totals[FEW_LIMBS - 1 - i] + over, i < FEW_LIMBS - 1, bits)
+        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
+        digits = digits + (digit,)
+    last = place + (119 + bits) // bits
+    high = none.to(tl.float64)
+    low = high
+    for i in tl.static_range(FEW_LIMBS):
+        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
+        high, low = with_digit(high, low, digits[i], used, bits)
+    return high, low, place
+
+
+@triton.jit
+def significand(
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+):  # fmt: skip
+    """Return (high, low, place) of sums after the carry.
+
+    Parameters
+    ----------
+    sums : int64
+        `offset`, of two dimensions, leads to the first limbs.
+    n_limbs, bits, limb_size : int
+        Limbs, the bits of each, and how far one is from the next.
+    replica_size : int
+        How far the REPLICAS of sums, which are added, are from each other.
+    """
+    if n_limbs <= FEW_LIMBS:
+        high, low, place = significand_of_few(
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+        )
+    else:
+        high, low, place = significand_of_many(
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+        )
+    return high, low, place

@@ -1,0 +1,156 @@
+"""The memory of a run over rows of few features: one piece, which begins with zeros."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from lloydia.backends.cuda.device_functions.flow import SIZE
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.low_dim.cells import cell_type
+from lloydia.backends.cuda.low_dim.shape import LowShape
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.gridded import Gridded
+
+__all__ = ["LowMemory"]
+
+# What follows the zeros, by its number.
+LISTED, DOUBTS, TABLE, CELLS, OWN, HISTORY, STORED = range(7)
+
+
+class LowMemory:
+    """Views of it; most launches are planned, and need none of them.
+
+    Attributes
+    ----------
+    piece : uint8 (shape.places[-1],)
+        All of it.
+    zeros : int64 (shape.n_zeros,)
+        All that starts at zero: what is told, then the sums.
+    told : int64 (edges[-1],)
+        What the host reads in one copy; its parts, between the edges, follow.
+    numbers : int64 (5 (d + 1),)
+        Those of the lattice, once that is known; until then they begin where `told` does.
+    bounds : int64 (2 d + 1,)
+        See :func:`lloydia.backends.cuda.low_dim.grid.measure_kernel`.
+    cost : int64 (COST,)
+        The inertia that the run ends with.
+    seen : int32 (k,)
+        Not 0: the last labels have this one.
+    flow : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.device_functions.flow`.
+    arrivals : int32 (...)
+        See :mod:`lloydia.backends.cuda.device_functions.barrier`.
+    report : int64 (n_slots, HEAD + k)
+    spreading : int64 (...)
+        That of a :class:`~lloydia.backends.cuda.update.spread.Spread`.
+    table : float32 (...)
+        See :func:`lloydia.backends.cuda.low_dim.scores.tabulate`.
+    cells : int32 or int64 (sides**d,) or None
+        See :mod:`lloydia.backends.cuda.low_dim.cells`.
+    own_memory : int32 (low_sums.WORDS,) or None
+        See :mod:`lloydia.backends.cuda.update.shared_table`.
+    stored : float32 (...) or None
+        See :mod:`lloydia.backends.cuda.low_dim.stored`.
+    history : (n_slots, k, d)
+        The centres after iteration i in slot i modulo n_slots.
+    """
+
+    rows: Gridded
+    lattice: Lattice | None
+    shape: LowShape
+    k: int
+    n_slots: int
+
+    def _take(self) -> None:
+        """Take the memory; the zeros are to be written."""
+        size = self.shape.places[-1]
+        self.piece = torch.empty(size, dtype=torch.uint8, device=self.rows.device)
+
+    @cached_property
+    def zeros(self) -> torch.Tensor:
+        return self.piece[: 8 * self.shape.n_zeros].view(torch.int64)
+
+    def _part(self, i: int) -> torch.Tensor:
+        edges = self.shape.edges
+        return self.zeros[edges[i] : edges[i + 1]]
+
+    def _room(self, i: int, dtype: torch.dtype) -> torch.Tensor:
+        edges = self.shape.places
+        return self.piece[edges[i] : edges[i + 1]].view(dtype)
+
+    @property
+    def told(self) -> torch.Tensor:
+        """What the host reads."""
+        return self.zeros[: self.shape.edges[-1]]
+
+    @cached_property
+    def numbers(self) -> torch.Tensor:
+        return self._part(0) if self.lattice is None else self.lattice.numbers
+
+    @cached_property
+    def bounds(self) -> torch.Tensor:
+        return self._part(1)
+
+    @cached_property
+    def cost(self) -> torch.Tensor:
+        return self._part(2)
+
+    @cached_property
+    def seen(self) -> torch.Tensor:
+        return self._part(3).view(torch.int32)
+
+    @cached_property
+    def flow(self) -> torch.Tensor:
+        return self._part(4).view(torch.int32)[:SIZE]
+
+    @cached_property
+    def arrivals(self) -> torch.Tensor:
+        return self._part(4).view(torch.int32)[SIZE:]
+
+    @cached_property
+    def report(self) -> torch.Tensor:
+        size = HEAD.value + self.k
+        return self._part(5)[: self.n_slots * size].view(self.n_slots, size)
+
+    @cached_property
+    def spreading(self) -> torch.Tensor:
+        return self._part(6)
+
+    @property
+    def all_sums(self) -> torch.Tensor:
+        """The sums, with room for the most limbs."""
+        return self.zeros[self.shape.edges[-1] :]
+
+    @property
+    def lists(self) -> list[torch.Tensor]:
+        """Rows that change, with what they were or are; and rows in doubt: of each program."""
+        return [self._room(LISTED, torch.int32), self._room(DOUBTS, torch.int32)]
+
+    @cached_property
+    def table(self) -> torch.Tensor:
+        return self._room(TABLE, torch.float32)
+
+    @cached_property
+    def cells(self) -> torch.Tensor | None:
+        return self._room(CELLS, cell_type(self.k)) if self.shape.sides else None
+
+    @cached_property
+    def own_memory(self) -> torch.Tensor | None:
+        own = self._room(OWN, torch.int32)
+        return own if own.numel() > 0 else None
+
+    @cached_property
+    def stored(self) -> torch.Tensor | None:
+        stored = self._room(STORED, torch.float32)
+        return stored if stored.numel() > 0 else None
+
+    @cached_property
+    def history(self) -> torch.Tensor:
+        size = self.n_slots, self.k, self.rows.n_features
+        room = self._room(HISTORY, self.rows.wide)
+        return room[: size[0] * size[1] * size[2]].view(size)

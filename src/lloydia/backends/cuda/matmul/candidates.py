@@ -1,0 +1,194 @@
+"""The second stage where :mod:`contest` is not: the few centres that a row in doubt can have.
+
+The scores of the rows in doubt are computed once more, and four columns are named that the least
+are among (:func:`lloydia.backends.cuda.matmul.two_least.crossed`).  Where all other scores are
+above a row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between
+which :mod:`duel` decides.  Of the other rows, most have theirs among nine columns; a few are left
+to the last stage.
+
+The four stand where the row stands in the list of those in doubt; until then, what the first stage
+has found of it does.  The nine are in a record, with the row, that takes the places of three such
+rows; records are written from the end.  A row is also left to the last stage where there is no
+place for its record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_DOUBT,
+    N_DOUBT2,
+    N_WIDE,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.device_functions.half_scores import (
+    CHUNK,
+    START_WIDTH,
+    WIDEST_KEPT,
+    error_of_sums,
+    group_of,
+    half_scores,
+)
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.limits import limit_of
+from lloydia.backends.cuda.matmul.row_lists import append
+from lloydia.backends.cuda.matmul.two_least import add_named_tile, begin_named, crossed, crossing
+from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT, HalfRows
+from lloydia.backends.cuda.runtime.launching import processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact.half_certificate import canonical_error
+
+__all__ = ["COUNT", "NINE", "RECORD", "nominate", "record_at"]
+
+# Candidates of a row, those of a row with a record, and the places that it takes.
+COUNT, NINE, RECORD = tl.constexpr(4), tl.constexpr(9), tl.constexpr(3)
+# Slots of a tile of scores.
+SLOTS = 32
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How this stage is cut; `stages` are loads on their way, `programs` those a multiprocessor."""
+
+    rows: int
+    most_columns: int
+    warps: int
+    stages: int
+    programs: int
+
+    @staticmethod
+    def choose(wide: bool) -> Tiling:
+        """Return the fastest measured on an H200.
+
+        Programs that keep their rows are small, so that several share a multiprocessor; of wide
+        rows one does, that reads centres less often and has more chunks on their way.
+        """
+        if wide:
+            return Tiling(128, 128, warps=8, stages=4, programs=2)
+        return Tiling(64, 64, warps=4, stages=3, programs=4)
+
+
+@triton.jit
+def record_at(candidates, n, position):
+    """Return where some records are, counted from the end."""
+    return candidates + (n - RECORD * (position.to(tl.int64) + 1)) * COUNT
+
+
+@triton.jit(do_not_specialize=["n", "n_tiles"])
+def candidates_kernel(
+    y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
+    terms, summed, canonical,
+    doubts, doubts2, candidates, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write the candidates of the rows listed in `doubts`, or -1, or a record; list the others."""
+    flow = own_flow(flow)
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    if halted != 0:
+        return
+    PARTS: tl.constexpr = COLUMNS // SLOTS
+    stride = width if WIDE else CHUNK
+    size = tl.program_id(2).to(tl.int64) * n_tiles * COLUMNS
+    b_ptr += size * stride
+    start_ptr += size * START_WIDTH
+    numbers += tl.program_id(2) * NUMBERS
+    doubts += first_row(n)
+    doubts2 += first_row(n)
+    candidates += first_row(n) * COUNT
+    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    radius = tl.load(numbers + RADIUS).to(tl.float32)
+    f = tl.arange(0, CHUNK)
+    part = tl.arange(0, START_WIDTH)
+    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_listed
+        rows = tl.load(doubts + position, mask=mask, other=0)
+        at = candidates + position.to(tl.int64) * COUNT
+        found = tl.load(at, mask=mask, other=-1)
+        score = tl.load(at + 1, mask=mask, other=0).to(tl.float32, bitcast=True)
+        y_block = y_ptr + rows.to(tl.int64)[:, None] * stride + f[None, :]
+        if WIDE:
+            y = 0
+        else:
+            y = tl.load(y_block)
+        slots, first, second, third, tile, next_tile = begin_named(ROWS, PARTS, SLOTS)
+        for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
+            j = (t * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)
+            scores = half_scores(
+                y, y_block, mask, b_ptr + j[None, :] * stride + f[:, None],
+                start_ptr + j[None, :] * START_WIDTH + part[:, None], units, width,
+                COLUMNS, WIDE, CHUNK, GROUP, STAGES,
+            )  # fmt: skip
+            slots, first, second, third, tile, next_tile = add_named_tile(
+                slots, first, second, third, tile, next_tile, scores, t, PARTS
+            )
+        slot1, slot2, slot3, cell1, cell2, cell3, others, farther = crossed(
+            slots, first, second, third, tile, next_tile
+        )
+        slot = (slot1, slot2, slot3)
+        cell = (cell1, cell2, cell3)
+        norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+        rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+        top = limit_of(
+            found, mask, score, norm, rest, terms + size, shift, radius, summed, canonical
+        )
+        known = others > top
+        # Rows may be fewer than threads: all have loaded what one overwrites.
+        tl.debug_barrier()
+        for i in tl.static_range(COUNT):
+            j = crossing(slot[i // 2], cell[i % 2], SLOTS)
+            tl.store(at + i, tl.where(known, j, -1), mask=mask)
+        wide = mask & ~known & (farther > top)
+        chosen = wide.to(tl.int32)
+        n_wide = tl.sum(chosen, 0)
+        if n_wide > 0:
+            place = tl.atomic_add(flow + N_WIDE, n_wide, sem="relaxed")
+            place += tl.cumsum(chosen, 0) - chosen
+            wide = wide & (n_listed + RECORD * (place.to(tl.int64) + 1) <= n)
+            record = record_at(candidates, n, place)
+            tl.store(record, rows, mask=wide)
+            for i in tl.static_range(NINE):
+                j = crossing(slot[i // 3], cell[i % 3], SLOTS)
+                tl.store(record + 1 + i, j, mask=wide)
+        append(rows, mask & ~known & ~wide, doubts2, flow + N_DOUBT2)
+
+
+def nominate(
+    halves: HalfRows,
+    centers: HalfCenters,
+    doubts: torch.Tensor,
+    doubts2: torch.Tensor,
+    candidates: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
+
+    They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
+    """
+    wide, rows = halves.width > WIDEST_KEPT, halves.rows
+    cut = Tiling.choose(wide)
+    columns = min(centers.tile, cut.most_columns)
+    programs = programs_each(cut.programs * processors(rows.device), rows.members)
+    launch(
+        candidates_kernel, (programs, 1, rows.members),
+        halves.high, rows.n_samples, halves.width,
+        centers.high, centers.start, centers.size // columns,
+        halves.numbers, halves.norm, halves.rest,
+        centers.terms, error_of_sums(halves.width), canonical_error(rows.n_features),
+        doubts, doubts2, candidates, flow,
+        WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
+        ROWS=cut.rows, COLUMNS=columns, SLOTS=SLOTS, STAGES=cut.stages, num_warps=cut.warps,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+r"""The second and last stage where centres are few: D of rows in doubt to every centre.
+
+A table of D, rows by centres, stays in registers.  It is computed in the type of the centres, each
+square added by one fused operation, so that no square goes through more than d additions: what
+:mod:`duel` says of float32 holds for m = d.  In float64 canonical D is off by as much as these are,
+a part of ``g = (m + 3) 2**-53 (1 + 2**-10)``, so that two of each are off by four times that: if
+one is above another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
+
+Rows of which more than one centre is as near as that get canonical D to all centres, one row at a
+time: they are rare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_DOUBT,
+    N_RECHECKED,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.matmul.row_lists import change
+from lloydia.backends.cuda.rows.distances import columns_of
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.rows import BatchRows
+    from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+    from lloydia.backends.cuda.out_of_core.listed import Picked
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = ["canonical_nearest", "columns_for", "contest", "is_few", "is_small"]
+
+# Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
+MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 15
+# Rows of a table and its size, at most; features that are loaded together, 2**LEVELS.
+ROWS, TABLE, LEVELS = 16, 4096, 3
+# Programs a multiprocessor and registers a thread: of tables beyond a quarter of that, and others.
+LARGE, LITTLE = (4, 128), (6, 80)
+# Four roundings of float32, or eight of float64, and what they lose near 0.
+ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
+DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
+# Above the number of a column; no label.
+ONE, LAST = tl.constexpr(1 << 16), tl.constexpr(2147483647)
+
+
+def columns_for(k: int) -> int:
+    """Return the columns of a table for k centres."""
+    return next_power(k, 32)
+
+
+def is_few(d: int, k: int) -> bool:
+    """Return whether one program may compare a row to all of k centres of d features."""
+    return d <= MOST_FEATURES and k <= MOST_COLUMNS
+
+
+def is_small(d: int, k: int, wide: torch.dtype) -> bool:
+    """Return whether this stage is for k centres of d features of that type."""
+    return is_few(d, k) and d * columns_for(k) * wide.itemsize <= MOST_BYTES
+
+
+@triton.jit
+def table_of(x_at, c_at, size, d, D, LEVELS: tl.constexpr):
+    """Add to a table the squares of what rows and centres differ by.
+
+    `x_at` points at the rows' first feature, `c_at` at that of the centres, whose features are
+    `size` apart.  Features of rows are loaded ahead of those that are worked on.
+    """
+    CHUNK: tl.constexpr = 2**LEVELS
+    step = tl.arange(0, CHUNK)[None, :]
+    x_at = x_at[:, None] + step
+    end = tl.zeros(c_at.shape, tl.int32) + d
+    ahead = tl.load(x_at, mask=step < d, other=0.0)
+    for f in tl.range(0, d, CHUNK, num_stages=1):
+        x = columns_of(ahead.to(D.dtype), LEVELS)
+        x_at += CHUNK
+        ahead = tl.load(x_at, mask=f + CHUNK + step < d, other=0.0)
+        for s in tl.static_range(CHUNK):
+            c = tl.load(c_at, mask=f + s < end, other=0.0)
+            c_at += size
+            gap = tl.reshape(x[s], (D.shape[0],))[:, None] - c[None, :]
+            D = tl.fma(gap, gap, D)
+    return D
+
+
+@triton.jit
+def nearest_in(D, d, double: tl.constexpr):
+    """Return the column of each row's least, and whether all others are the larger D as well.
+
+    `D` is not negative.  If some others are not, or nothing is finite, the column is none.
+    """
+    # Such numbers are in the order of their bits; whatever NaN comes to, nothing is above it.
+    bits: tl.constexpr = tl.int64 if double else tl.int32
+    least = tl.min(D.to(bits, bitcast=True), 1).to(D.dtype, bitcast=True)
+    roundings = (d + 4).to(D.dtype)
+    if double:
+        top = least * (1.0 + roundings * DOUBLE_ROUNDING) + DOUBLE_LOST
+    else:
+        top = least * (1.0 + roundings * ROUNDING) + LOST
+    # The sum of one is its column; of several it is at least twice ONE.
+    column = tl.arange(0, D.shape[1])[None, :]
+    found = tl.sum(tl.where(D > top[:, None], 0, ONE + column), 1)
+    return found & (ONE - 1), found < 2 * ONE
+
+
+@triton.jit
+def canonical_nearest(x_at, c_at, size, j, k, d):
+    """Return the lowest of the centres nearest to rows, by canonical D; LAST if none is finite."""
+    D = tl.zeros((x_at.shape[0], j.shape[0]), tl.float64)
+    for f in tl.range(0, d, loop_unroll_factor=8):
+        gap = tl.load(x_at + f).to(tl.float64)[:, None] - tl.load(c_at).to(tl.float64)[None, :]
+        c_at += size
+        D += gap * gap
+    D = tl.where((j < k)[None, :], D, float("inf"))
+    least = tl.min(D, 1)
+    nearest = (D == least[:, None]) & (D < float("inf"))
+    return tl.min(tl.where(nearest, j[None, :], LAST), 1)
+
+
+@triton.jit(do_not_specialize=["n", "k", "d"])
+def contest_kernel(
+    X, n, centers, size, k, d, doubts, labels, changed_rows, changed_old, flow,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+):  # fmt: skip
+    """Give the rows listed in `doubts` their labels, a block after the other."""
+    flow = own_flow(flow)
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    if halted != 0:
+        return
+    kind: tl.constexpr = centers.dtype.element_ty
+    doubts += first_row(n)
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    row, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    # Columns that are no centres read the last one.
+    c_at = centers + tl.program_id(2).to(tl.int64) * d * size + tl.minimum(j, k - 1)
+    for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
+        mask = block * ROWS + row < n_listed
+        rows = tl.load(doubts + block * ROWS + row, mask=mask, other=0)
+        # Asked for here: who waits for it later waits longer.
+        old = tl.load(labels + rows, mask=mask, other=0)
+        D = tl.zeros((ROWS, COLUMNS), kind)
+        D = table_of(X + rows.to(tl.int64) * d, c_at, size, d, D, LEVELS)
+        D = tl.where((j < k)[None, :], D, float("inf"))
+        label, sure = nearest_in(D, d, kind == tl.float64)
+        left = mask & ~sure
+        n_left = tl.sum(left.to(tl.int32), 0)
+        if n_left > 0:
+            tl.atomic_add(flow + N_RECHECKED, n_left, sem="relaxed")
+        for _ in range(n_left):
+            which = tl.min(tl.where(left, row, ROWS), 0)
+            one = tl.zeros((1,), tl.int64) + tl.sum(tl.where(row == which, rows, 0), 0)
+            nearest = canonical_nearest(X + one * d, c_at, size, j, k, d)
+            label = tl.where(row == which, tl.sum(nearest, 0), label)
+            left = left & (row != which)
+        # A row that is not finite keeps its label until it is refused.
+        found = mask & (label < LAST)
+        change(rows, old, label, found, labels, changed_rows, changed_old, flow)
+
+
+def contest(
+    rows: Placed | BatchRows | Picked,
+    centers: HalfCenters,
+    doubts: torch.Tensor,
+    labels: torch.Tensor,
+    changed_rows: torch.Tensor,
+    changed_old: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it for the rows in `doubts`, and the centres that were packed last."""
+    columns = columns_for(centers.k)
+    n_rows = min(ROWS, TABLE // columns)
+    resident, registers = LARGE if n_rows * columns > TABLE // 4 else LITTLE
+    programs = programs_each(resident * processors(rows.device), rows.members)
+    launch(
+        contest_kernel, (programs, 1, rows.members),
+        rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
+        doubts, labels, changed_rows, changed_old, flow,
+        ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,
+        **EXACT,
+    )  # fmt: skip

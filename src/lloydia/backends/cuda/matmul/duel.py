@@ -1,0 +1,213 @@
+r"""Which of a row's few candidates is nearest, by D in float32, or else by canonical D.
+
+Of few centres and features also which of all, for the few rows that have no candidates.
+
+Differences of two numbers, their squares and the sum of these in float32 leave a sum off by at most
+a part ``g = (m + 3) 2**-24 (1 + 2**-10)``, where m is the most additions that any square goes
+through; canonical D is off by far less.  So if one of them is above another by a part of
+``(m + 4) 2**-22``, it is the larger D as well.  What float32 loses near 0 is less than ``2**-100``
+(of up to 8192 features); where it overflows, nothing is above anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_DOUBT,
+    N_DOUBT2,
+    N_RECHECKED,
+    N_WIDE,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
+from lloydia.backends.cuda.matmul.contest import canonical_nearest, columns_for
+from lloydia.backends.cuda.matmul.row_lists import relabel
+from lloydia.backends.cuda.rows.distances import levels, pair_distances
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.rows import BatchRows
+    from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+    from lloydia.backends.cuda.out_of_core.listed import Picked
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = ["duel"]
+
+# Rows of a program, the most features that are loaded side by side, programs a multiprocessor.
+ROWS, MOST, RESIDENT = 16, 32, 8
+# Of features that canonical D takes at a time, of few rows: it must not take registers from others.
+FEW_LEVELS = 3
+# Rows that are compared to all centres together.
+TOGETHER = tl.constexpr(2)
+# Four roundings of float32, and what it loses near 0.
+ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
+LAST = tl.constexpr(2147483647)
+
+
+@triton.jit
+def quick_distances(X, rows, centers, j, there, d, BLOCK: tl.constexpr):
+    """Return about the D of rows to centres j, in float32, where they are there.
+
+    `BLOCK` features are loaded side by side.
+    """
+    f = tl.arange(0, BLOCK)[None, None, :]
+    x_at = X + rows.to(tl.int64)[:, None, None] * d + f
+    c_at = centers + j.to(tl.int64)[:, :, None] * d + f
+    squares = tl.zeros((j.shape[0], j.shape[1], BLOCK), tl.float32)
+    for first in range(0, d, BLOCK):
+        inside = there[:, :, None] & (first + f < d)
+        c = tl.load(c_at + first, mask=inside, other=0.0)
+        x = tl.load(x_at + first, mask=first + f < d, other=0.0)
+        gap = (x.to(c.dtype) - c).to(tl.float32)
+        squares += gap * gap
+    return tl.sum(squares, 2)
+
+
+@triton.jit
+def flat(table):
+    """Return a table as a vector."""
+    return tl.reshape(table, (table.shape[0] * table.shape[1],))
+
+
+@triton.jit
+def least_of(D, j, there):
+    """Return a vector of D as a table like `j`, and the lowest of each row's j that has the least.
+
+    Those that are not there have an infinite D; where none is there the lowest is LAST.
+    """
+    D = tl.where(there, tl.reshape(D, j.shape), float("inf"))
+    least = tl.min(D, 1)
+    return D, tl.min(tl.where(there & (D == least[:, None]), j, LAST), 1)
+
+
+@triton.jit
+def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the nearest of each row's candidates `j`, or LAST where it has none."""
+    # Columns that fill the last tile are no centres.
+    there = (j >= 0) & (j < k)
+    x_at = tl.broadcast_to((X + rows.to(tl.int64) * d)[:, None], j.shape)
+    c_at = centers + tl.where(there, j, 0).to(tl.int64) * d
+    D = quick_distances(X, rows, centers, tl.where(there, j, 0), there, d, BLOCK)
+    D, label = least_of(D, j, there)
+    least = tl.min(D, 1)
+    rival = tl.min(tl.where(j == label[:, None], float("inf"), D), 1)
+    roundings = (tl.cdiv(d, BLOCK) + BLOCK + 4).to(tl.float32)
+    close = (label < LAST) & ~(rival > least * (1.0 + roundings * ROUNDING) + LOST)
+    if tl.sum(close.to(tl.int32), 0) > 0:
+        there = there & close[:, None]
+        exact = pair_distances(flat(x_at), flat(c_at), flat(there), d, LEVELS)
+        exact, nearest = least_of(exact, j, there)
+        label = tl.where(close, nearest, label)
+    return label
+
+
+@triton.jit
+def settle_few(
+    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, flow,
+    COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Give listed rows the nearest of all centres, TOGETHER to a program.
+
+    Mostly they are few: for those that have had nothing else to do, the last ones.
+    """
+    j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
+    # Columns that are no centres read the last one.
+    c_at = columns + tl.minimum(j, k - 1)
+    for block in range(program, tl.cdiv(n_listed, TOGETHER), tl.num_programs(0)):
+        position = block * TOGETHER + tl.arange(0, TOGETHER)
+        mask = position < n_listed
+        rows = tl.load(listed + position, mask=mask, other=0)
+        label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
+        # A row that is not finite keeps its label until it is refused.
+        found = mask & (label < LAST)
+        relabel(rows, label, found, labels, changed_rows, changed_old, flow)
+    if tl.program_id(0) == 0 and n_listed > 0:
+        tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def duel_kernel(
+    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+    columns, size, doubts2,
+    ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Run :func:`nearest_of`; and, with `columns` (where COLUMNS have room), :func:`settle_few`."""
+    flow = own_flow(flow)
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
+    n_wide, n_left = tl.load(flow + N_WIDE), tl.load(flow + N_DOUBT2)
+    if halted != 0:
+        return
+    centers += tl.program_id(2).to(tl.int64) * k * d
+    doubts += first_row(n)
+    candidates += first_row(n) * COUNT
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    place = tl.arange(0, COUNT)
+    for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_listed
+        rows = tl.load(doubts + position, mask=mask, other=0)
+        at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
+        j = tl.load(at, mask=mask[:, None], other=-1)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+    # Records, as many threads a row as hold nine candidates.
+    FEW: tl.constexpr = ROWS * COUNT // WIDE
+    n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
+    column = tl.arange(0, WIDE)
+    for block in range(tl.program_id(0), tl.cdiv(n_wide, FEW), tl.num_programs(0)):
+        number = block * FEW + tl.arange(0, FEW)
+        mask = number < n_wide
+        record = record_at(candidates, n, number)
+        rows = tl.load(record, mask=mask, other=0)
+        some = mask[:, None] & (column < NINE)[None, :]
+        j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
+        label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+    if columns is not None:
+        member = tl.program_id(2).to(tl.int64)
+        settle_few(
+            X, columns + member * size * d, size, k, d, doubts2 + first_row(n), n_left,
+            labels, changed_rows, changed_old, flow, COLUMNS,
+        )  # fmt: skip
+
+
+def duel(
+    rows: Placed | BatchRows | Picked,
+    centers: torch.Tensor,
+    doubts: torch.Tensor,
+    candidates: torch.Tensor,
+    labels: torch.Tensor,
+    changed_rows: torch.Tensor,
+    changed_old: torch.Tensor,
+    flow: torch.Tensor,
+    last: tuple[HalfCenters, torch.Tensor] | None = None,
+) -> None:
+    """Queue it for the rows in `doubts` and those that have records.
+
+    Rows without candidates (-1) are passed over.  `last` are the same centres, as they were packed,
+    and rows to compare to all of them, as many as ``flow[N_DOUBT2]`` says.
+    """
+    k, d = centers.shape[-2:]
+    programs = programs_each(RESIDENT * processors(rows.device), rows.members)
+    packed, listed = last or (None, None)
+    launch(
+        duel_kernel, (programs, 1, rows.members),
+        rows.X, rows.n_samples, centers, k, d, doubts, candidates,
+        labels, changed_rows, changed_old, flow,
+        packed and packed.columns, packed.size if packed else 0, listed,
+        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),
+        BLOCK=min(MOST, next_power(d)), COLUMNS=columns_for(k) if packed else 1,
+        num_warps=4, **EXACT,
+    )  # fmt: skip

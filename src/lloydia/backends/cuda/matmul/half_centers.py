@@ -1,0 +1,211 @@
+"""Centres in half precision, in the frame of the rows (:mod:`rows.half_rows`), and their starts.
+
+A centre is stored as ``-fl16(c')`` beside upper bounds of its norm and of what rounding left out.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, own_flow
+from lloydia.backends.cuda.device_functions.half_scores import (
+    CHUNK,
+    START_WIDTH,
+    WIDEST_KEPT,
+    error_of_sums,
+)
+from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.packing import (
+    WORDS,
+    add_halves,
+    in_fixed_point,
+    of_frame,
+    start_of,
+    store_bounds,
+    store_starts,
+    usual_of,
+)
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["HalfCenters", "packs_ahead"]
+
+# Programs that pack centres, each leaving the sums of its share.
+PACKERS = 256
+# Centres packed at a time, and those whose starts are written by a program.
+GROUP, STARTED = 16, 32
+# Of more centres the last program to end an iteration would have too much to do.
+MOST_AHEAD = 256
+
+
+@triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
+def centers_kernel(
+    centers, k, d, width, n_groups, origin, numbers,
+    high_ptr, square_ptr, norm_ptr, rest_ptr, columns, size, partial, usual, tickets, flow,
+    BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """Store centres, a group at a time, and upper bounds of their norms and rests.
+
+    Of near centres; others have the square -1.  The last program writes the means of the bounds.
+    """
+    if tl.load(own_flow(flow) + HALT) != 0:
+        return
+    member = tl.program_id(2).to(tl.int64)
+    centers += member * k * d
+    origin += member * d
+    numbers += member * NUMBERS
+    high_ptr += member * size * width
+    square_ptr += member * size
+    norm_ptr += member * size
+    rest_ptr += member * size
+    columns += member * d * size
+    partial += member * 3 * PROGRAMS
+    usual += member * 2
+    tickets += member
+    program = tl.program_id(0)
+    scale = tl.load(numbers)
+    radius = tl.load(numbers + RADIUS)
+    norms = tl.zeros((GROUP,), tl.int64)
+    rests = tl.zeros((GROUP,), tl.int64)
+    count = tl.zeros((GROUP,), tl.int64)
+    for group in range(program, n_groups, tl.num_programs(0)):
+        j = group * GROUP + tl.arange(0, GROUP)
+        at = j.to(tl.int64)
+        reach = tl.zeros((GROUP,), tl.float64)
+        squares = tl.zeros((GROUP,), tl.float64)
+        errors = tl.zeros((GROUP,), tl.float64)
+        for first in range(0, width, BLOCK):
+            f = first + tl.arange(0, BLOCK)
+            inside = (j < k)[:, None] & (f < d)[None, :]
+            c = tl.load(centers + at[:, None] * d + f[None, :], mask=inside, other=0.0)
+            tl.store(columns + f.to(tl.int64)[None, :] * size + at[:, None], c, mask=inside)
+            m = tl.load(origin + f, mask=f < d, other=0.0)
+            high_at = high_ptr + at[:, None] * width + f[None, :]
+            reach, squares, errors = add_halves(
+                c, m, scale, inside, high_at, reach, squares, errors
+            )
+        near, norm, rest = store_bounds(
+            at, j < k, reach, squares, errors, radius, high_ptr, width,
+            square_ptr, norm_ptr, rest_ptr, BLOCK,
+        )  # fmt: skip
+        norms += in_fixed_point(norm)
+        rests += in_fixed_point(rest)
+        count += near.to(tl.int64)
+    tl.store(partial + program, tl.sum(norms, 0))
+    tl.store(partial + PROGRAMS + program, tl.sum(rests, 0))
+    tl.store(partial + 2 * PROGRAMS + program, tl.sum(count, 0))
+    tl.debug_barrier()
+    if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
+        # The last one here: everyone's sums are written.
+        every = tl.arange(0, PROGRAMS)
+        many = tl.sum(tl.load(partial + 2 * PROGRAMS + every, volatile=True), 0)
+        for which in tl.static_range(2):
+            shares = tl.load(partial + which * PROGRAMS + every, volatile=True)
+            tl.store(usual + which, usual_of(tl.sum(shares, 0), many))
+        tl.store(tickets, 0)
+
+
+@triton.jit(do_not_specialize=["size"])
+def starts_kernel(
+    square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
+    single_ptr, terms_ptr, flow, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Store by how much scores are lowered, their starts, and the terms of limits.
+
+    A start is the sum of three float16 numbers, times a unit, and zeros after them.
+    """
+    if tl.load(own_flow(flow) + HALT) != 0:
+        return
+    usual += tl.program_id(2) * 2
+    numbers += tl.program_id(2) * NUMBERS
+    # Among the centres of all members.
+    j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
+    frame = of_frame(numbers)
+    lowered, start, terms = start_of(
+        tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(rest_ptr + j),
+        tl.load(usual), tl.load(usual + 1), frame, summed,
+    )  # fmt: skip
+    every = tl.full((GROUP,), True, tl.int1)
+    word = store_starts(j, every, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr)
+    column = tl.arange(0, WORDS)[None, :]
+    tl.store(start_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
+
+
+def packs_ahead(k: int, width: int) -> bool:
+    """Return whether the end of an iteration packs its centres, of this width in half precision."""
+    return k <= MOST_AHEAD and width <= WIDEST_KEPT
+
+
+class HalfCenters:
+    """k centres in half precision, for tiles of `tile` columns; k a member of a batch.
+
+    Attributes
+    ----------
+    high : torch.Tensor of shape (padded k, width), float16
+        The negative of the centre, nearly.
+    start : torch.Tensor of shape (padded k, START_WIDTH), float16
+        ``|high|^2 / 2 + shift``, lowered, the sum of three numbers, times a unit.
+    single : torch.Tensor of shape (padded k,), float32
+        The same, rounded.
+    square : torch.Tensor of shape (padded k,), float64
+        ``|high|^2``; -1 for centres that are too far, and for none.
+    norm, rest, lowered : torch.Tensor of shape (padded k,), float32
+        B_j, g_j and e_j; 0 for those.
+    terms : torch.Tensor of shape (padded k,), int64
+        What limits take of them: :func:`lloydia.backends.cuda.rows.packing.terms_of`; 0 for those.
+    columns : torch.Tensor of shape (members, d, padded k)
+        The centres themselves, a feature after the other.
+    usual : torch.Tensor of shape (members, 2), float32
+        B and g: the means.
+    """
+
+    def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
+        device = halves.high.device
+        new = {"device": device, "dtype": torch.float16}
+        single = {"device": device, "dtype": torch.float32}
+        self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
+        self.members = halves.rows.members
+        total = self.members * self.size
+        self.high = torch.empty((total, halves.width), **new)
+        self.start = torch.empty((total, START_WIDTH.value), **new)
+        self.square = torch.empty(total, device=device, dtype=torch.float64)
+        self.norm, self.rest, self.lowered, self.single = torch.empty((4, total), **single)
+        self.terms = torch.empty(total, device=device, dtype=torch.int64)
+        self.columns = torch.empty(
+            (self.members, halves.rows.n_features, self.size),
+            device=device,
+            dtype=halves.rows.wide,
+        )
+        self.usual = torch.empty((self.members, 2), **single)
+        # Programs without centres leave theirs 0.
+        self.partial = torch.zeros((self.members, 3, PACKERS), device=device, dtype=torch.int64)
+        self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
+
+    def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
+        """Queue the packing of centres; they are of the rows' ``wide`` type."""
+        n_groups = self.size // GROUP
+        launch(
+            centers_kernel, (min(PACKERS, n_groups), 1, self.members),
+            centers, self.k, halves.rows.n_features, halves.width, n_groups,
+            halves.origin, halves.numbers,
+            self.high, self.square, self.norm, self.rest, self.columns, self.size,
+            self.partial, self.usual, self.tickets, flow,
+            BLOCK=min(halves.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
+        )  # fmt: skip
+        launch(
+            starts_kernel, (self.size // STARTED, 1, self.members),
+            self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
+            error_of_sums(halves.width), self.lowered, self.start.view(torch.int64), self.single,
+            self.terms, flow, GROUP=STARTED, **EXACT,
+        )  # fmt: skip
+
+    def arguments(self, halves: HalfRows) -> tuple:
+        """Return what :func:`~update.means.finish_kernel` packs centres by."""
+        return (
+            halves.origin, halves.numbers, self.high, self.square, self.norm, self.rest,
+            self.columns, halves.width, self.size, self.usual, error_of_sums(halves.width),
+            self.lowered, self.start.view(torch.int64), self.single, self.terms,
+        )  # fmt: skip

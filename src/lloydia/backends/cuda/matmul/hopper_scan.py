@@ -1,0 +1,284 @@
+"""The first stage for few centres and features on Hopper: :mod:`resident_scan`, in Gluon.
+
+The two kernels share what is done with scores, and find the same.  A *group* is a warpgroup with a
+block of rows at a time: it multiplies, and then compares.  On Hopper integer arithmetic takes
+nearly twice as long while the matrix unit adds to float32 sums, and the unit serves all groups that
+ask for it at once, each the slower.  So where sums leave room for three groups only, they are
+those of one program and take turns: one multiplies while the others compare.  All else that a block
+needs is done in the shadow of a product: to ask for rows to come, to see that the next have
+arrived, and to tell of the block before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
+from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.matmul.grid_least import (
+    RAISED,
+    THREADS,
+    of_rows,
+    of_threads,
+    packed,
+    slots_of,
+    with_name,
+)
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.rows.half_frame import NUMBERS
+from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["hopper_kernel", "hopper_scan"]
+
+# Names that Triton 3.6 has for what later ones call otherwise.
+copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+barrier = getattr(gl, "barrier", None) or gl.thread_barrier
+
+# Rows of a block: those of one warpgroup; blocks of them in a group's memory, mostly.
+ROWS, WARPS, STAGES = gl.constexpr(64), 4, 3
+# Programs of so many columns, of a group each, that registers leave room for on a multiprocessor;
+# of more columns, groups of the only program, their blocks in memory, and registers of a thread.
+RESIDENT = {64: 8, 128: 5}
+GROUPS, GROUP_STAGES, GROUP_REGISTERS = 3, 4, 168
+# The memory of a multiprocessor, and what of it each program takes beside its own, in bytes.
+MEMORY, OWN = 228 << 10, 1 << 10
+START = gl.constexpr(START_WIDTH.value)
+# Of a warpgroup's scores a thread holds two neighbouring columns of every eight, of two rows, 8
+# apart: of four numbers a row, those of BOTH_ROWS.  ONE_ROW has two of one row in a thread instead.
+BOTH_ROWS = gl.constexpr(
+    gl.DistributedLinearLayout(
+        reg_bases=[[8, 0]],
+        lane_bases=[[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]],
+        warp_bases=[[16, 0], [32, 0]],
+        block_bases=[],
+        shape=[64, 4],
+    )
+)
+ONE_ROW = gl.constexpr(
+    gl.DistributedLinearLayout(
+        reg_bases=[[0, 1]],
+        lane_bases=[[8, 0], [0, 2], [1, 0], [2, 0], [4, 0]],
+        warp_bases=[[16, 0], [32, 0]],
+        block_bases=[],
+        shape=[64, 4],
+    )
+)
+
+
+@gluon.jit
+def copy_table(source, target, layout: gl.constexpr):
+    """Ask for a table, row by row."""
+    row = gl.arange(0, target.shape[0], gl.SliceLayout(1, layout))
+    f = gl.arange(0, target.shape[1], gl.SliceLayout(0, layout))
+    copy_async(target, source + row[:, None] * target.shape[1] + f[None, :])
+
+
+@gluon.jit
+def copy_rows(source, target, first, n, layout: gl.constexpr):
+    """Ask for the block of rows from `first` on, or the last one."""
+    WIDTH: gl.constexpr = target.shape[1]
+    row = gl.arange(0, ROWS, gl.SliceLayout(1, layout))
+    f = gl.arange(0, WIDTH, gl.SliceLayout(0, layout))
+    begin = source + gl.minimum(first, n - ROWS).to(gl.int64) * WIDTH
+    copy_async(target, begin + (row[:, None] * WIDTH + f[None, :]))
+    async_copy.commit_group()
+
+
+@gluon.jit
+def arrived(PENDING: gl.constexpr):
+    """Wait for all copies but the latest PENDING, by all threads, which meet here.
+
+    Then the matrix unit may read what they have copied.
+    """
+    async_copy.wait_group(PENDING)
+    fence_async_shared()
+    barrier()
+
+
+@gluon.jit
+def tell(found, n, skip, desk, known):
+    """Write what all threads of a block of rows have left at a desk, if it is `known`."""
+    left = desk.load(ONE_ROW)
+    row = gl.arange(0, ROWS, gl.SliceLayout(1, ONE_ROW))
+    of_row = of_rows(left.to(gl.uint32), (left >> 32).to(gl.uint32))
+    gl.store(found + gl.minimum(skip, n - ROWS) + row, of_row, mask=known & (row >= 0))
+
+
+@gluon.jit
+def memory_of_group(WIDTH: gl.constexpr, STAGES: gl.constexpr):
+    """Return room for a group's rows and for what its threads have found, and its turn."""
+    wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
+    plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    y = gl.allocate_shared_memory(gl.float16, [STAGES, ROWS, WIDTH], wide)
+    desk = gl.allocate_shared_memory(gl.int64, [ROWS, THREADS], plain)
+    turn = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(turn, count=1)
+    return y, desk, turn
+
+
+@gluon.jit
+def scan_blocks(
+    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+    first, y, desk, turn, next_turn, WAITS: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
+    """Scan every so many blocks of rows: all that a group does.
+
+    Groups that take turns do so from the first on, which does not wait at first: WAITS is 0 for it,
+    1 for the others, and None for a group by itself.  Block i of a group comes
+    after block i of the group before it, and of the first group after block i - 1 of the last;
+    groups run out of blocks in that order.  So every turn that is waited for is handed on, and none
+    is handed on again before it was taken.
+    """
+    STAGES: gl.constexpr = y.shape[0]
+    WIDTH: gl.constexpr = y.shape[2]
+    COLUMNS: gl.constexpr = centers.shape[0]
+    sums: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLUMNS, 16])
+    operand: gl.constexpr = gl.DotOperandLayout(0, sums, 2)
+    # Of each thread 16 bytes.
+    of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
+    part = gl.arange(0, START, gl.SliceLayout(0, operand))[None, :]
+    units = gl.where(part < 3, start_unit, gl.zeros((ROWS, START), gl.float16, operand))
+    none = gl.zeros((ROWS, COLUMNS), gl.float32, sums)
+    thread = gl.arange(0, THREADS, gl.SliceLayout(0, BOTH_ROWS))[None, :].to(gl.uint32)
+    for stage in gl.static_range(STAGES - 1):
+        copy_rows(y_ptr, y.index(stage), first + stage * step, n, of_wide)
+    here, coming, turns = 0, STAGES - 1, 0
+    arrived(STAGES - 2)
+    for skip in range(first, end, step):
+        if WAITS is not None:
+            # The phase of this block; where nobody has arrived yet, the first group passes.
+            mbarrier.wait(turn, (turns + WAITS + 1) & 1)
+            turns += 1
+        scores = warpgroup_mma(
+            y.index(here), centers.permute((1, 0)), none, use_acc=False, is_async=True
+        )
+        scores = warpgroup_mma(units, starts.permute((1, 0)), scores, is_async=True)
+        # All threads meet in it: they have waited for the product of the block before, whose rows
+        # the copy overwrites, and have left what is told of it.
+        arrived(STAGES - 3)
+        copy_rows(y_ptr, y.index(coming), skip + (STAGES - 1) * step, n, of_wide)
+        if WAITS is not None:
+            # What others ask of the matrix unit from now on comes after this.
+            mbarrier.arrive(next_turn)
+        tell(found, n, skip - step, desk, skip != first)
+        scores = warpgroup_mma_wait(0, deps=[scores])
+        slot, cell, others = of_threads((scores,), raised, SLOTS)
+        slot = gl.convert_layout(slot, BOTH_ROWS)
+        cell, others = gl.convert_layout(cell, BOTH_ROWS), gl.convert_layout(others, BOTH_ROWS)
+        desk.store(packed(slot, with_name(others, cell * THREADS + thread)))
+        here = gl.where(here + 1 == STAGES, 0, here + 1)
+        coming = gl.where(coming + 1 == STAGES, 0, coming + 1)
+    arrived(0)
+    last = first + (gl.cdiv(end - first, step) - 1) * step
+    tell(found, n, last, desk, first < end)
+
+
+@gluon.jit(do_not_specialize=["n", "raised"])
+def hopper_kernel(
+    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, raised,
+    WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
+    GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
+):  # fmt: skip
+    """Write what :func:`resident_scan.resident_kernel` does, of one tile of centres."""
+    wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
+    narrow: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
+    of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
+    of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // START, START // 8], [4, 1], [1, 0])
+    halted = gl.load(own_flow(flow) + HALT) != 0
+    member, begin = gl.program_id(2), first_row(n)
+    y_ptr += begin * WIDTH
+    found += begin
+    centers = gl.allocate_shared_memory(gl.float16, [COLUMNS, WIDTH], wide)
+    starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], narrow)
+    copy_table(high_ptr + member * COLUMNS * WIDTH, centers, of_wide)
+    copy_table(start_ptr + member * COLUMNS * START, starts, of_narrow)
+    async_copy.commit_group()
+    start_unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
+    end = gl.where(halted, 0, n)
+    first, step = gl.program_id(0) * (GROUPS * ROWS), gl.num_programs(0) * (GROUPS * ROWS)
+    y, desk, turn = memory_of_group(WIDTH, STAGES)
+    if GROUPS == 1:
+        scan_blocks(
+            y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+            first, y, desk, turn, turn, None, SLOTS,
+        )  # fmt: skip
+    else:
+        gl.static_assert(GROUPS == 3)
+        y1, desk1, turn1 = memory_of_group(WIDTH, STAGES)
+        y2, desk2, turn2 = memory_of_group(WIDTH, STAGES)
+        arrived(0)
+        # Arguments of groups are no tuples themselves.
+        gl.warp_specialize(
+            [
+                (scan_blocks, (
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+                    first, y, desk, turn, turn1, 0, SLOTS,
+                )),
+                (scan_blocks, (
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+                    first + ROWS, y1, desk1, turn1, turn2, 1, SLOTS,
+                )),
+                (scan_blocks, (
+                    y_ptr, found, n, end, step, start_unit, raised, centers, starts,
+                    first + 2 * ROWS, y2, desk2, turn2, turn, 1, SLOTS,
+                )),
+            ],
+            [4, 4], [REGISTERS, REGISTERS],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the scan is cut: programs of a multiprocessor, groups of each, and blocks of a group."""
+
+    resident: int
+    groups: int
+    stages: int
+    registers: int | None
+
+    @staticmethod
+    def of(width: int, columns: int) -> Tiling:
+        """Return that of a width of rows and so many columns: the fastest measured on an H200.
+
+        RESIDENT is as many as memory or registers, of what compilers take, leave room for: were
+        there room for more, some multiprocessors would get more of them than others.
+        """
+        if columns not in RESIDENT:
+            return Tiling(1, GROUPS, GROUP_STAGES, GROUP_REGISTERS)
+        taken = OWN + 2 * columns * (width + START.value)
+        taken += ROWS.value * (2 * width * STAGES + 8 * THREADS.value)
+        return Tiling(min(RESIDENT[columns], MEMORY // taken), 1, STAGES, None)
+
+
+def hopper_scan(
+    halves: HalfRows,
+    centers: HalfCenters,
+    found: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it: see :func:`resident_scan.resident_scan`; with padding, centres are a power of 2."""
+    rows, width, columns = halves.rows, halves.width, centers.size
+    assert rows.n_samples >= ROWS.value  # The last block is a whole one.
+    cut = Tiling.of(width, columns)
+    programs = programs_each(cut.resident * processors(rows.device), rows.members)
+    needed = ceil_div(rows.n_samples, cut.groups * ROWS.value)
+    launch(
+        hopper_kernel, (min(needed, programs), 1, rows.members),
+        halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
+        found, flow, RAISED,
+        WIDTH=width, COLUMNS=columns, SLOTS=slots_of(columns), STAGES=cut.stages,
+        GROUPS=cut.groups, REGISTERS=cut.registers, num_warps=WARPS, maxnreg=cut.registers,
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""The verdict on the first stage's labels: certified, or in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow
+from lloydia.backends.cuda.device_functions.half_scores import error_of_sums
+from lloydia.backends.cuda.matmul.candidates import COUNT
+from lloydia.backends.cuda.matmul.grid_least import slots_of, told
+from lloydia.backends.cuda.matmul.limits import limit_of
+from lloydia.backends.cuda.matmul.row_lists import divide
+from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.half_rows import SHIFT
+from lloydia.backends.cuda.runtime.launching import ceil_div
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact.half_certificate import canonical_error
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.matmul.scan import TensorScan
+
+__all__ = ["judge"]
+
+# Rows that a program judges.
+JUDGED = 512
+
+
+@triton.jit(do_not_specialize=["n", "size", "slots"])
+def judge_kernel(
+    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
+    summed, canonical, labels, changed_rows, changed_old, doubts, candidates, flow,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Give rows that are certified their labels; list the others, with what was found of them.
+
+    The first stage has left what :func:`grid_least.told` tells of; where `told_ptr` is None, the
+    least score, the next and the column of the least.
+
+    A kernel of its own: what waits for atomics would keep a matrix unit waiting.
+    """
+    flow = own_flow(flow)
+    # Not a return: all else is on its way while this is waited for.
+    n_now = tl.where(tl.load(flow + HALT) != 0, 0, n)
+    member = tl.program_id(2).to(tl.int64)
+    first = first_row(n)
+    numbers += member * NUMBERS
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    counts = rows < n_now
+    # Among all members' rows, whose numbers are 32-bit integers.
+    rows += first.to(tl.int32)
+    old = tl.load(labels + rows, mask=mask, other=0)
+    norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+    if told_ptr is None:
+        new = tl.load(found + rows, mask=mask, other=0)
+        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
+        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+    else:
+        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0), slots, size)
+    top = limit_of(
+        new, counts, least, norm, rest, terms + member * size,
+        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
+        summed, canonical,
+    )  # fmt: skip
+    sure = rival > top
+    if candidates is not None:
+        candidates += first * COUNT
+    divide(
+        rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
+        doubts + first, candidates, flow, COUNT,
+    )  # fmt: skip
+
+
+def judge(
+    scan: TensorScan,
+    labels: torch.Tensor,
+    changed_rows: torch.Tensor,
+    changed_old: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it: labels of rows, and those in doubt, with what the first stage has found."""
+    halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
+    launch(
+        judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
+        halves.norm, halves.rest,
+        scan.told if scan.resident else None, scan.least, scan.rival, scan.found,
+        centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
+        error_of_sums(halves.width), canonical_error(scan.rows.n_features),
+        labels, changed_rows, changed_old, scan.doubts,
+        None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=4,
+    )  # fmt: skip

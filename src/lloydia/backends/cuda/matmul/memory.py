@@ -1,0 +1,136 @@
+"""The memory of a run over rows of more features: labels, lists, sums and centres."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import torch
+
+from lloydia.backends.cuda.device_functions.flow import SIZE
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
+from lloydia.backends.cuda.runtime.plans import CLEAN
+from lloydia.backends.cuda.update.moving import Moving
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.engine import CUDA
+
+__all__ = ["TensorMemory"]
+
+
+@lru_cache
+def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Cuts:
+    """Return the parts of what a run over n rows needs of a :class:`TensorMemory`."""
+    n_slots, k, d = shape
+    whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
+    return cuts_of(
+        report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)), scan=clean, update=clean,
+        sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape), rows=(whole, (n,)),
+        old=(whole, (n,)),
+    )  # fmt: skip
+
+
+class TensorMemory:
+    """Tensors, most of which are parts of one; plans have those of the scan and of the entries.
+
+    Attributes
+    ----------
+    labels : int32 (n,)
+        -1 before the first assignment.
+    changed_rows, changed_old : int32 (n,)
+        The rows that changed in an iteration, and their old labels.
+    current : (k, d)
+    history : (n_slots, k, d)
+        The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
+    report : int64 (n_slots, HEAD + k)
+    flow : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.device_functions.flow`.
+    limit : float64 (1,), or None
+        The sum of squares of movements that the run ends at, once it is on its way.
+    shape : tuple of int
+        n_slots, k, d.
+    n_limbs : int
+        For which the piece has room.
+    settles : int
+        1: iterations end at one with empty clusters; or 0.
+    ahead : bool
+        Whether iterations end with the packing of the next one's centres.
+    piece : Piece
+        Up to the history it begins with zeros.
+    """
+
+    rows: CUDA
+    shape: tuple[int, int, int]
+    n_limbs: int
+    settles: int
+    ahead: bool
+    limit: torch.Tensor | None = None
+
+    def _take(self) -> None:
+        """Take the memory; nothing of it is written."""
+        rows, n = self.rows, self.rows.n_samples
+        cuts = parts_of(n, self.shape, self.n_limbs, rows.wide)
+        # These outlive a run.
+        self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
+        self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
+        self.piece = Piece(rows.device, cuts)
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.shape, self.n_limbs, self.settles, self.ahead, self.limit is None
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory that recordings need, but for what follows."""
+        limit = [] if self.limit is None else [self.limit]
+        return [self.current, self.labels, self.piece.whole, *limit]
+
+    @cached_property
+    def changed_rows(self) -> torch.Tensor:
+        return self.piece.rows
+
+    @cached_property
+    def changed_old(self) -> torch.Tensor:
+        return self.piece.old
+
+    @cached_property
+    def history(self) -> torch.Tensor:
+        return self.piece.history
+
+    @cached_property
+    def report(self) -> torch.Tensor:
+        return self.piece.report
+
+    @cached_property
+    def flow(self) -> torch.Tensor:
+        return self.piece.flow
+
+    @cached_property
+    def scan(self) -> TensorScan:
+        """What assigns rows."""
+        return TensorScan(self.rows, self.shape[1])
+
+    @cached_property
+    def moving(self) -> Moving:
+        """What moves rows that changed."""
+        return Moving(self.rows, self.shape[1])
+
+    @cached_property
+    def sums(self) -> torch.Tensor:
+        """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
+        n_limbs = self.rows.lattice.grid.n_limbs
+        if self.n_limbs == n_limbs:
+            return self.piece.sums
+        _, k, d = self.shape
+        return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
+
+    def slot(self, iteration: int) -> int:
+        """Return where the centres and the report of an iteration are."""
+        return iteration % self.shape[0]
+
+    def before(self, iteration: int) -> torch.Tensor:
+        """Return the centres that rows were assigned to in an iteration."""
+        return self.history[self.slot(iteration - 1)]

@@ -1,0 +1,86 @@
+"""Bounds of a row's distances, by which it keeps its label without being scored.
+
+Hamerly's two (Making k-means even faster, SIAM SDM 2010): `upper`, at least the distance to the
+centre of its label, and `lower`, at most that to any other; in the frame of
+:mod:`lloydia.exact.half_certificate`, and in float32, each rounded to its side.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.exact import half_certificate
+
+__all__ = ["above", "below", "keeps", "moved", "narrowed", "shortfall", "widened"]
+
+LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
+UNIT = tl.constexpr(2.0**-24)
+# What a root (off by 2**-22) and a few roundings of float32 may cost, and one or two of them.
+ROOT, STEP = tl.constexpr(2.0**-20), tl.constexpr(2.0**-22)
+# Distances so far apart, relative and absolute, are of the same order when D is rounded: that is
+# off by less than 2**-38 (d <= 8192), and 2**-60 where it underflows.
+APART, APART_LEAST = tl.constexpr(1.0 + 2.0**-15), tl.constexpr(2.0**-26)
+# Of each feature, what a square that underflows may lose of a root.
+UNDERFLOW = tl.constexpr(2.0**-537)
+
+
+def shortfall(width: int) -> float:
+    """Return by which part the stored bound of a norm may exceed the norm, at most.
+
+    See :func:`lloydia.backends.cuda.rows.half_rows.rows_kernel`, and a third more.
+    """
+    return (width + 64) * 2.0**-23 + 2.0**-19
+
+
+@triton.jit
+def above(score, norm, rest, own_norm, own_rest, own_lowered, shift, summed):
+    """As :func:`lloydia.exact.half_certificate.distance_above`, in float32, rounded up."""
+    start = 0.5 * own_norm * own_norm + shift
+    error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * start
+    square = norm * norm
+    rounded = (square + score + shift + own_lowered) * (8 * UNIT)
+    square = tl.maximum(square + 2.0 * (score - shift + own_lowered + error), 0.0) + rounded
+    return (tl.sqrt(square) + rest + own_rest) * (1.0 + ROOT)
+
+
+@triton.jit
+def below(score, norm, short, rest, shift, usual_norm, usual_rest, summed):
+    """As :func:`lloydia.exact.half_certificate.distance_below`, in float32, rounded down.
+
+    `short` is the :func:`shortfall` of norms.
+    """
+    start = 0.5 * usual_norm * usual_norm + shift
+    error = ((summed + LAST_STEP) * norm * usual_norm + LAST_STEP * start) * (1.0 + ROOT)
+    square = norm * norm
+    rounded = (square + tl.abs(score) + shift) * (8 * UNIT)
+    square = square * (1.0 - 2.0 * short) + 2.0 * (score - shift - error) - rounded
+    return tl.sqrt(tl.maximum(square, 0.0)) * (1.0 - ROOT) - (rest + usual_rest) * (1.0 + ROOT)
+
+
+@triton.jit
+def moved(square, scale, d):
+    """Return how far a centre has moved in the frame, rounded up, by D between its places.
+
+    What float32 may lose near 0 is less than APART_LEAST by far.
+    """
+    far = tl.sqrt(square) * (1.0 + 2.0**-20) + d.to(tl.float64) * UNDERFLOW
+    return (far * scale * (1.0 + 2.0**-20)).to(tl.float32)
+
+
+@triton.jit
+def widened(upper, move):
+    """Return `upper` when its centre has moved."""
+    return (upper + move) * (1.0 + STEP)
+
+
+@triton.jit
+def narrowed(lower, move):
+    """Return `lower` when no centre has moved farther."""
+    return (lower - move) - (tl.abs(lower) + move) * STEP
+
+
+@triton.jit
+def keeps(upper, lower):
+    """Return whether the nearest centre is certain to be that of the label."""
+    return lower > upper * APART + APART_LEAST

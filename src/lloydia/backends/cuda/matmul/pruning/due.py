@@ -1,0 +1,147 @@
+"""The first stage for rows that are due: as :mod:`matmul.scan`'s, for listed rows, with bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, N_DUE, own_flow
+from lloydia.backends.cuda.device_functions.half_scores import (
+    CHUNK,
+    START_WIDTH,
+    WIDEST_KEPT,
+    error_of_sums,
+)
+from lloydia.backends.cuda.matmul.candidates import COUNT
+from lloydia.backends.cuda.matmul.limits import limit_of
+from lloydia.backends.cuda.matmul.pruning.bounds import above, below, shortfall
+from lloydia.backends.cuda.matmul.row_lists import divide
+from lloydia.backends.cuda.matmul.scan import tiled_least
+from lloydia.backends.cuda.matmul.wide_scan import wide_least
+from lloydia.backends.cuda.rows.half_frame import RADIUS
+from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT
+from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact.half_certificate import canonical_error
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.matmul.scan import TensorScan
+
+__all__ = ["judge_due", "scan_due"]
+
+# Programs a multiprocessor that score rows, and that judge them; rows that one of these judges.
+SCORING, JUDGING, JUDGED = 2, 4, 512
+
+
+@triton.jit(do_not_specialize=["n_tiles"])
+def due_kernel(
+    y_ptr, width, high_ptr, start_ptr, single_ptr, n_tiles, numbers, due,
+    least_ptr, rival_ptr, found, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write the two least scores of each row that is due, and the column of the least."""
+    flow = own_flow(flow)
+    # Asked for together.
+    halted, n_due = tl.load(flow + HALT), tl.load(flow + N_DUE)
+    n_due = tl.where(halted != 0, 0, n_due)
+    stride = width if WIDE else CHUNK
+    f, part, column = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH), tl.arange(0, COLUMNS)
+    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    for block in range(tl.program_id(0), tl.cdiv(n_due, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_due
+        at = tl.load(due + position, mask=mask, other=0).to(tl.int64)
+        y_block = y_ptr + at[:, None] * stride + f[None, :]
+        if WIDE:
+            b_at = high_ptr + column[None, :] * stride + f[:, None]
+            least, rival, label = wide_least(
+                y_block, mask, b_at, single_ptr + column, width, n_tiles,
+                CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
+            )  # fmt: skip
+        else:
+            y = tl.load(y_block, mask=mask[:, None], other=0.0)
+            least, rival, label = tiled_least(
+                y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
+                WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
+            )  # fmt: skip
+        tl.store(least_ptr + at, least, mask=mask)
+        tl.store(rival_ptr + at, rival, mask=mask)
+        tl.store(found + at, label, mask=mask)
+
+
+@triton.jit(do_not_specialize=["n"])
+def judge_due_kernel(
+    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
+    usual, terms, n, numbers, summed, canonical, short, labels, changed_rows, changed_old, doubts,
+    candidates, bounds, due, flow, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Give rows that are certified their labels and bounds; list the others, which have none."""
+    flow = own_flow(flow)
+    halted, n_due = tl.load(flow + HALT), tl.load(flow + N_DUE)
+    n_due = tl.where(halted != 0, 0, n_due)
+    shift, radius = (
+        tl.load(numbers + SHIFT).to(tl.float32),
+        tl.load(numbers + RADIUS).to(tl.float32),
+    )
+    usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
+    for block in range(tl.program_id(0), tl.cdiv(n_due, ROWS), tl.num_programs(0)):
+        position = block * ROWS + tl.arange(0, ROWS)
+        mask = position < n_due
+        rows = tl.load(due + position, mask=mask, other=0)
+        old = tl.load(labels + rows, mask=mask, other=0)
+        new = tl.load(found + rows, mask=mask, other=0)
+        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
+        norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+        rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+        top = limit_of(new, mask, least, norm, rest, terms, shift, radius, summed, canonical)
+        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+        sure = rival > top
+        own = tl.maximum(new, 0)
+        upper = above(
+            least, norm, rest, tl.load(center_norm + own, mask=mask, other=0.0),
+            tl.load(center_rest + own, mask=mask, other=0.0),
+            tl.load(center_lowered + own, mask=mask, other=0.0), shift, summed,
+        )  # fmt: skip
+        lower = below(rival, norm, short, rest, shift, usual_norm, usual_rest, summed)
+        tl.store(bounds + rows, tl.where(sure, upper, float("inf")), mask=mask)
+        tl.store(bounds + n + rows, lower, mask=mask)
+        divide(
+            rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts,
+            candidates, flow, COUNT,
+        )  # fmt: skip
+
+
+def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
+    """Queue the scores of the rows in `due`, as many as ``flow[N_DUE]`` says."""
+    halves, packed, cut = scan.halves, scan.centers, scan.tiling
+    wide, n = halves.width > WIDEST_KEPT, scan.rows.n_samples
+    launch(
+        due_kernel, (min(ceil_div(n, cut.rows), SCORING * processors(due.device)), 1, 1),
+        halves.high, halves.width, packed.high, packed.start, packed.single,
+        packed.size // cut.columns, halves.numbers, due, scan.least, scan.rival, scan.found, flow,
+        WIDE=wide, CHUNK=CHUNK if wide else halves.width, ROWS=cut.rows,
+        COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages, num_warps=cut.warps,
+        maxnreg=cut.registers,
+    )  # fmt: skip
+
+
+def judge_due(
+    scan: TensorScan, bounds: torch.Tensor, due: torch.Tensor, labels: torch.Tensor,
+    changed_rows: torch.Tensor, changed_old: torch.Tensor, flow: torch.Tensor,
+) -> None:  # fmt: skip
+    """Queue the verdict on them: labels and new bounds, or a place among the rows in doubt."""
+    halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
+    launch(
+        judge_due_kernel, (min(ceil_div(n, JUDGED), JUDGING * processors(due.device)), 1, 1),
+        scan.least, scan.rival, scan.found, halves.norm, halves.rest,
+        centers.norm, centers.rest, centers.lowered, centers.usual, centers.terms, n,
+        halves.numbers,
+        error_of_sums(halves.width), canonical_error(scan.rows.n_features),
+        shortfall(halves.width), labels, changed_rows, changed_old, scan.doubts, scan.candidates,
+        bounds, due, flow, ROWS=JUDGED, num_warps=4,
+    )  # fmt: skip

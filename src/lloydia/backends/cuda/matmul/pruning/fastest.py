@@ -1,0 +1,82 @@
+"""The centres that have moved farthest in an iteration, and how far the others have, at most.
+
+A few centres mostly move much farther than all others, and would make every row's bounds loose: so
+rows are scored for these few.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION, own_flow
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.matmul.pruning.bounds import moved
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["FASTEST", "MOST_CENTERS", "queue_fastest"]
+
+# How many there are, at most: a multiple of what matrix units take.
+FASTEST = 64
+# Centres that one program looks at.
+MOST_CENTERS = 8192
+
+
+@triton.jit(do_not_specialize=["k", "d", "n_slots"])
+def fastest_kernel(
+    report, n_slots, k, d, numbers, moves, fastest, flow, ALL: tl.constexpr, COUNT: tl.constexpr
+):  # fmt: skip
+    """Write each centre's move, and which are the fastest, then -1.
+
+    `moves` ends, in place k, with the farthest move of the others.
+    """
+    flow = own_flow(flow)
+    if tl.load(flow + HALT) != 0:
+        return
+    said = report + (tl.load(flow + ITERATION) % n_slots).to(tl.int64) * (HEAD + k)
+    j = tl.arange(0, ALL)
+    square = tl.load(said + HEAD + j, mask=j < k, other=0).to(tl.float64, bitcast=True)
+    move = moved(square, tl.load(numbers), d)
+    # The bits of numbers that are not negative are ordered as they are; of what is none, beyond.
+    bits = tl.where(j < k, move.to(tl.int32, bitcast=True), 0)
+    # The largest that at least COUNT centres reach, bit by bit.
+    least = tl.zeros((), tl.int32)
+    for i in range(31):
+        more = least | (1 << (30 - i))
+        least = tl.where(tl.sum((bits >= more).to(tl.int32), 0) >= COUNT, more, least)
+    # Fewer than COUNT.
+    chosen = bits > least
+    place = tl.cumsum(chosen.to(tl.int32), 0) - 1
+    slot = tl.arange(0, COUNT)
+    tl.store(fastest + slot, tl.full((COUNT,), -1, tl.int32))
+    # Other threads have stored there.
+    tl.debug_barrier()
+    tl.store(fastest + place, j, mask=chosen)
+    tl.store(moves + j, move, mask=j < k)
+    tl.store(moves + k, tl.max(tl.where(chosen, 0.0, move), 0))
+
+
+def queue_fastest(
+    report: torch.Tensor, d: int, numbers: torch.Tensor, moves: torch.Tensor, fastest: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:  # fmt: skip
+    """Queue it, for the iteration that was completed last.
+
+    Parameters
+    ----------
+    report : int64 tensor of shape (n_slots, HEAD + k)
+        k is at most MOST_CENTERS.
+    d : int
+    numbers : float64 tensor
+        Of :class:`~lloydia.backends.cuda.rows.half_rows.HalfRows`.
+    moves : float32 tensor of shape (k + 1,)
+    fastest : int32 tensor of shape (FASTEST,)
+    flow : int32 tensor
+    """
+    n_slots, k = report.shape[0], report.shape[1] - HEAD.value
+    launch(
+        fastest_kernel, (1, 1, 1), report, n_slots, k, d, numbers, moves, fastest, flow,
+        ALL=next_power(k), COUNT=FASTEST, num_warps=8, **EXACT,
+    )  # fmt: skip

@@ -1,0 +1,128 @@
+"""Iterations late in a run over many rows, features and centres: most rows are not scored.
+
+When few rows change, most centres hardly move.  Rows keep bounds of their distances
+(:mod:`bounds`), and only those whose bounds leave room for another label are *due*: they are scored
+for all centres (:mod:`due`), the others for the :mod:`fastest` alone (:mod:`spared`).  What follows
+the first stage is the same as ever, and so are labels: bounds spare a row only where the canonical
+label is certain to be its own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH, group_of
+from lloydia.backends.cuda.matmul.contest import is_small
+from lloydia.backends.cuda.matmul.half_centers import packs_ahead
+from lloydia.backends.cuda.matmul.pruning.due import judge_due, scan_due
+from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST, MOST_CENTERS, queue_fastest
+from lloydia.backends.cuda.matmul.pruning.spared import queue_spared
+from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.runtime.devices import free_bytes
+from lloydia.backends.cuda.runtime.recording import Recording
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.matmul.run import TensorRun
+
+__all__ = ["Pruning", "may_pay"]
+
+# Of a row: two bounds, and a place in the list of those that are due; and what assigns and sorts
+# rows, which iterations before had as the scratch of a plan.
+BYTES = 64
+# Products of a scan and centres from which on it takes much longer than what bounds take: five
+# launches and a look at each row.
+SLOW, MANY = 1e11, 4 * FASTEST
+# One row of so many changes when bounds begin to spare rows, mostly.
+FEW = 128
+# Iterations, from one where every row was due, until bounds have to spare one row of so many.
+TRIED, WORTH = 32, 16
+
+
+def may_pay(run: TensorRun) -> bool:
+    """Return whether bounds may pay, late in a run of this shape.
+
+    They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
+    doubt have all stages, and its scores are sums in one piece, as :mod:`spared` has them.
+    """
+    (_, k, d), width = run.shape, padded(run.shape[2])
+    if not MANY <= k <= MOST_CENTERS or float(run.rows.n_samples) * width * k < SLOW:
+        return False
+    return not (packs_ahead(k, width) or is_small(d, k, run.rows.wide) or group_of(width))
+
+
+class Pruning:
+    """The bounds of a run's rows, and its iterations by them.
+
+    Parameters
+    ----------
+    n, k : int
+    device : torch.device
+
+    Attributes
+    ----------
+    bounds : float32 tensor of shape (2, n)
+        The upper ones, and the lower ones.
+    known : bool
+        Whether they are of the labels and the centres that the next iteration finds.
+    renewed : int
+        Iterations that were queued before every row was due the last time.
+    """
+
+    def __init__(self, n: int, k: int, device: torch.device) -> None:
+        self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
+        self.due = torch.empty(n, dtype=torch.int32, device=device)
+        self.moves = torch.empty(k + 1, dtype=torch.float32, device=device)
+        # None until a device that has not halted names some: one that has reads them, too.
+        self.fastest = torch.full((FASTEST,), -1, dtype=torch.int32, device=device)
+        self.known = False
+        self.iterating, self.renewed = Recording(), 0
+
+    @classmethod
+    def of(cls, run: TensorRun) -> Pruning | None:
+        """Return that of a run from here on; None where there is no memory for it."""
+        rows, (_, k, d) = run.rows, run.shape
+        center = 2 * padded(d) + 2 * START_WIDTH.value + 2 * d * run.current.itemsize
+        needed = BYTES * rows.n_samples + k * center
+        if free_bytes(rows.device, needed) < needed:
+            return None
+        try:
+            # What iterations of a plan had as its scratch, those by bounds have of the run, from
+            # when it is first asked for.
+            run.scan.memory, run.moving.memory(rows)
+            return cls(rows.n_samples, k, rows.device)
+        except torch.OutOfMemoryError:
+            return None
+
+    def pays(self, count: int, n_spared: int) -> bool:
+        """Return whether to go on, after so many iterations that have spared so many rows."""
+        every = count * self.due.numel()
+        return self.iterating.times < self.renewed + TRIED or n_spared * WORTH >= every
+
+    def iterate(self, run: TensorRun, times: int) -> None:
+        """Queue so many iterations; their centres are not packed."""
+        if not self.known:
+            # So that every row is due.
+            self.bounds[0].fill_(float("inf"))
+            self.bounds[1].zero_()
+            self.known, self.renewed = True, self.iterating.times
+        self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
+
+    def _iterate(self, run: TensorRun) -> None:
+        scan, flow = run.scan, run.flow
+        halves, centers = scan.halves, scan.centers
+        lists = run.labels, run.changed_rows, run.changed_old
+        scan.pack(run.current, flow)
+        queue_fastest(
+            run.report, run.rows.n_features, halves.numbers, self.moves, self.fastest, flow
+        )
+        queue_spared(
+            halves, centers, run.labels, self.moves, self.fastest, self.bounds, self.due, flow
+        )
+        scan_due(scan, self.due, flow)
+        judge_due(scan, self.bounds, self.due, *lists, flow)
+        scan.nominate(flow)
+        scan.decide(run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, flow)
+        run.update()

@@ -1,0 +1,151 @@
+"""Which rows keep their labels by their bounds, and which are *due*: to be scored for all centres.
+
+A row's bounds are of the centres before the last update.  The fastest centres' scores are computed
+anew, and all others' distances are at most as much less as the farthest of their moves.  Rows that
+are due get new bounds with their labels, in the same iteration (:mod:`due`).
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, N_DUE, N_SPARED, own_flow
+from lloydia.backends.cuda.device_functions.half_scores import CHUNK, error_of_sums
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, shortfall, widened
+from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
+from lloydia.backends.cuda.matmul.row_lists import append
+from lloydia.backends.cuda.rows.half_rows import SHIFT, HalfRows
+from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["queue_spared"]
+
+# Features of rows that are looked at together, at most; of others CHUNK are.
+NARROW = 128
+# Rows of a program, its warps, and programs a multiprocessor; blocks of rows, or chunks, on their
+# way.
+ROWS, WARPS, PROGRAMS = 128, 8, 2
+STAGES, CHUNK_STAGES = 3, 4
+
+
+@triton.jit
+def bring_up_to_date(
+    rows, mask, scores, column, norm_ptr, rest_ptr, shift, usual_norm, usual_rest, summed, short,
+    labels, moves, rest_move, upper_ptr, lower_ptr, due, flow,
+):  # fmt: skip
+    """Do it for a block of rows, given the scores of the fastest; return how many it spares.
+
+    Those are infinity where there is no centre, `column` -1.
+    """
+    label = tl.load(labels + rows, mask=mask, other=0)
+    # A row's own centre may be one of them.
+    score = tl.min(tl.where(column[None, :] == label[:, None], float("inf"), scores), 1)
+    norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
+    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+    upper = widened(tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(moves + label))
+    lower = narrowed(tl.load(lower_ptr + rows, mask=mask, other=0.0), rest_move)
+    some = score < float("inf")
+    score = tl.where(some, score, 0.0)
+    near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
+    lower = tl.where(some, tl.minimum(lower, near), lower)
+    spared = mask & keeps(upper, lower)
+    # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
+    # warps: all have loaded the bounds before one stores them, below.  A barrier here would do the
+    # same, but keep Triton from pipelining the loads of the loop around.
+    append(rows, mask & ~spared, due, flow + N_DUE)
+    tl.store(upper_ptr + rows, upper, mask=spared)
+    tl.store(lower_ptr + rows, lower, mask=spared)
+    return tl.sum(spared.to(tl.int32), 0)
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def spared_kernel(
+    y_ptr, n, width, high_ptr, single_ptr, k, numbers, norm_ptr, rest_ptr, usual, summed, short,
+    labels, moves, fastest, bounds, due, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """Bring the bounds of rows up to date; list the rows that are due, and count the others.
+
+    One loop goes through all chunks of all blocks of this program; rows that are not WIDE are one.
+    """
+    flow = own_flow(flow)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    # Not a return: no branch around the loop.
+    n_blocks = tl.where(tl.load(flow + HALT) != 0, 0, tl.cdiv(n, ROWS))
+    f = tl.arange(0, CHUNK)
+    column = tl.load(fastest + tl.arange(0, COUNT))
+    at = tl.maximum(column, 0).to(tl.int64)
+    start = tl.load(single_ptr + at)
+    start = tl.where(column >= 0, start, float("inf"))
+    b_block = high_ptr + at[None, :] * width + f[:, None]
+    b = tl.load(b_block)
+    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
+    rest_move = tl.load(moves + k)
+    n_chunks = width // CHUNK if WIDE else 1
+    scores = tl.zeros((ROWS, COUNT), tl.float32)
+    n_spared = tl.zeros((), tl.int32)
+    steps = tl.maximum(tl.cdiv(n_blocks - program, n_programs), 0) * n_chunks
+    for i in tl.range(0, steps, num_stages=STAGES):
+        block = program + i // n_chunks * n_programs
+        skip = i % n_chunks * CHUNK
+        rows = block * ROWS + tl.arange(0, ROWS)
+        mask = rows < n
+        y_block = y_ptr + rows.to(tl.int64)[:, None] * width + f[None, :]
+        y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
+        if WIDE:
+            b = tl.load(b_block + skip)
+        scores = tl.dot(y, b, scores)
+        if skip + CHUNK == width:
+            n_spared += bring_up_to_date(
+                rows, mask, scores + start[None, :], column, norm_ptr, rest_ptr,
+                shift, usual_norm, usual_rest, summed, short,
+                labels, moves, rest_move, bounds, bounds + n, due, flow,
+            )  # fmt: skip
+            scores = tl.zeros((ROWS, COUNT), tl.float32)
+    if n_spared > 0:
+        tl.atomic_add(flow + N_SPARED, n_spared, sem="relaxed")
+
+
+def queue_spared(
+    halves: HalfRows,
+    centers: HalfCenters,
+    labels: torch.Tensor,
+    moves: torch.Tensor,
+    fastest: torch.Tensor,
+    bounds: torch.Tensor,
+    due: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it.
+
+    Parameters
+    ----------
+    halves : HalfRows
+        Of so few features that their scores are sums in one piece.
+    centers : HalfCenters
+        Those that the rows are to be assigned to, packed.
+    labels : int32 tensor of shape (n,)
+    moves, fastest : tensors
+        Of :func:`~lloydia.backends.cuda.matmul.pruning.fastest.queue_fastest`.
+    bounds : float32 tensor of shape (2, n)
+        The upper ones, then the lower ones; those of rows that are due stay as they are.
+    due : int32 tensor of shape (n,)
+        As many rows as ``flow[N_DUE]`` says then.
+    flow : int32 tensor
+    """
+    width, n = halves.width, halves.rows.n_samples
+    wide = width > NARROW
+    programs = min(ceil_div(n, ROWS), PROGRAMS * processors(labels.device))
+    launch(
+        spared_kernel, (programs, 1, 1),
+        halves.high, n, width, centers.high, centers.single, centers.k, halves.numbers,
+        halves.norm, halves.rest, centers.usual, error_of_sums(width), shortfall(width),
+        labels, moves, fastest, bounds, due, flow,
+        WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=FASTEST,
+        STAGES=CHUNK_STAGES if wide else STAGES, num_warps=WARPS,
+    )  # fmt: skip

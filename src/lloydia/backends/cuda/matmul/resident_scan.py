@@ -1,0 +1,122 @@
+"""The first stage for few centres and features: all centres stay in a multiprocessor.
+
+A program goes from block to block of rows, the next of which are on their way.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
+from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.matmul.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.rows.half_frame import NUMBERS
+from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["PADDED", "is_resident", "resident_scan"]
+
+# Features of a stored row, at most; what the number of centres is padded to a multiple of.
+WIDEST, PADDED = 64, 64
+# Rows of a program, its warps, and programs a multiprocessor by how many centres there are, or
+# fewer: the fastest measured on an H200 that keep all in registers.
+ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MOST_COLUMNS: 3}
+# Blocks of rows that are on their way.
+STAGES = 3
+# Versions of Triton whose Gluon :mod:`hopper_scan` is written for.
+VERSIONS = ("3.6", "3.7", "3.8", "3.9")
+HOPPER = 9
+
+
+def is_resident(width: int, k: int) -> bool:
+    """Return whether this stage is for so many centres, and features of a stored row."""
+    return width <= WIDEST and k <= MOST_COLUMNS
+
+
+@cache
+def has_hopper(device: torch.device) -> bool:
+    """Return whether a device is one, and Triton a version, that :mod:`hopper_scan` is for."""
+    known = ".".join(triton.__version__.split(".")[:2]) in VERSIONS
+    return known and device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
+
+
+@triton.jit
+def tiles_of(
+    high_ptr, start_ptr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr
+):  # fmt: skip
+    """Return the centres and the starts of all tiles."""
+    f, part = tl.arange(0, WIDTH)[:, None], tl.arange(0, START_WIDTH)[:, None]
+    centers = ()
+    starts = ()
+    for t in tl.static_range(TILES):
+        j = t * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+        centers = centers + (tl.load(high_ptr + j * WIDTH + f),)
+        starts = starts + (tl.load(start_ptr + j * START_WIDTH + part),)
+    return centers, starts
+
+
+@triton.jit(do_not_specialize=["n", "raised"])
+def resident_kernel(
+    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, raised,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
+    SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write an integer of 64 bits a row: the column of its least score, that, and what others have.
+
+    What others have is a lower bound; :func:`grid_least.told` reads all three.
+    """
+    # Not a return: centres are on their way while this is waited for.
+    halted = tl.load(own_flow(flow) + HALT) != 0
+    member, begin = tl.program_id(2), first_row(n)
+    y_ptr += begin * WIDTH
+    found += begin
+    high_ptr += member * TILES * COLUMNS * WIDTH
+    start_ptr += member * TILES * COLUMNS * START_WIDTH
+    part = tl.arange(0, START_WIDTH)
+    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    centers, starts = tiles_of(high_ptr, start_ptr, WIDTH, COLUMNS, TILES)
+    f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
+    n = tl.where(halted, 0, n)
+    for skip in tl.range(tl.program_id(0) * ROWS, n, step, num_stages=STAGES):
+        rows = skip + tl.arange(0, ROWS)
+        mask = rows < n
+        y_at = y_ptr + rows.to(tl.int64)[:, None] * WIDTH + f
+        y = tl.load(y_at, mask=mask[:, None], other=0.0)
+        tiles = ()
+        for t in tl.static_range(TILES):
+            tiles = tiles + (tl.dot(units, starts[t], tl.dot(y, centers[t])),)
+        tl.store(found + rows, least_of(tiles, raised, SLOTS), mask=mask)
+
+
+def resident_scan(
+    halves: HalfRows,
+    centers: HalfCenters,
+    found: torch.Tensor,
+    flow: torch.Tensor,
+) -> None:
+    """Queue it."""
+    rows, size = halves.rows, centers.size
+    whole = size & (size - 1) == 0
+    if whole and rows.n_samples >= ROWS and has_hopper(rows.device):
+        # Not before: other versions may not have all that it imports.
+        from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
+
+        hopper_scan(halves, centers, found, flow)
+        return
+    columns = size if whole else PADDED
+    resident = next(programs for most, programs in RESIDENT.items() if size <= most)
+    programs = programs_each(resident * processors(rows.device), rows.members)
+    launch(
+        resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
+        halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
+        found, flow, RAISED,
+        WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
+        SLOTS=slots_of(size), STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Lists of rows that kernels fill: positions are taken once a block of rows, with one atomic."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_DOUBT
+
+__all__ = ["append", "change", "divide", "relabel"]
+
+
+@triton.jit
+def append(values, mask, target, counter):
+    """Append the values where `mask` is set to the list at `target`, of length ``*counter``."""
+    chosen = mask.to(tl.int32)
+    total = tl.sum(chosen, 0)
+    if total > 0:
+        first = tl.atomic_add(counter, total, sem="relaxed")
+        tl.store(target + first + tl.cumsum(chosen, 0) - chosen, values, mask=mask)
+
+
+@triton.jit
+def relabel(rows, new, mask, labels, changed_rows, changed_old, flow):
+    """Write the final labels of rows; list those that change, with their old labels."""
+    old = tl.load(labels + rows, mask=mask, other=0)
+    change(rows, old, new, mask, labels, changed_rows, changed_old, flow)
+
+
+@triton.jit
+def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
+    """As :func:`relabel`, where the old labels are known."""
+    changed = mask & (new != old)
+    chosen = changed.to(tl.int32)
+    total = tl.sum(chosen, 0)
+    # Where rows are fewer than threads, several warps hold each: all have loaded `old` before one
+    # writes.
+    tl.debug_barrier()
+    if total > 0:
+        tl.store(labels + rows, new, mask=changed)
+        first = tl.atomic_add(flow + N_CHANGED, total, sem="relaxed")
+        at = first + tl.cumsum(chosen, 0) - chosen
+        tl.store(changed_rows + at, rows, mask=changed)
+        tl.store(changed_old + at, old, mask=changed)
+
+
+@triton.jit
+def total_and_before(counts):
+    """Return the sum of some counts, and of each, of those before it; in some order."""
+    HALF: tl.constexpr = counts.shape[0] // 2
+    # A thread has some of either half: what it has of both is added up first.
+    one, other = tl.split(tl.permute(tl.reshape(counts, (2, HALF)), (1, 0)))
+    both = one + other
+    before = tl.cumsum(both, 0) - both
+    before = tl.permute(tl.join(before, before + one), (1, 0))
+    return tl.sum(both, 0), tl.reshape(before, counts.shape)
+
+
+@triton.jit
+def divide(
+    rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates, flow,
+    COUNT: tl.constexpr,
+):  # fmt: skip
+    """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
+
+    Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
+    at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
+
+    With `candidates`, of which there are COUNT a row in doubt, the first two become the label that
+    is not sure and the bits of its score, `least`.
+    """
+    tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
+    tl.static_assert(rows.shape[0] < 1 << 15)
+    changed = mask & sure & (new != old)
+    doubt = mask & ~sure
+    both = changed.to(tl.int32) + (doubt.to(tl.int32) << 16)
+    total, before = total_and_before(both)
+    if total > 0:
+        tl.store(labels + rows, new, mask=changed)
+        counters = (flow + N_CHANGED).to(tl.pointer_type(tl.int64))
+        counts = (total & 0xFFFF) + ((total >> 16).to(tl.int64) << 32)
+        first = tl.atomic_add(counters, counts, sem="relaxed")
+        at = (first & 0xFFFFFFFF) + (before & 0xFFFF)
+        tl.store(changed_rows + at, rows, mask=changed)
+        tl.store(changed_old + at, old, mask=changed)
+        at = (first >> 32) + (before >> 16)
+        tl.store(doubts + at, rows, mask=doubt)
+        if candidates is not None:
+            tl.store(candidates + at * COUNT, new, mask=doubt)
+            tl.store(candidates + at * COUNT + 1, least.to(tl.int32, bitcast=True), mask=doubt)

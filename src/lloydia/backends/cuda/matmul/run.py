@@ -1,0 +1,346 @@
+"""The state of one run over rows of more features on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+from weakref import proxy
+
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION
+from lloydia.backends.cuda.matmul.half_centers import packs_ahead
+from lloydia.backends.cuda.matmul.memory import TensorMemory
+from lloydia.backends.cuda.matmul.pruning.run import FEW, Pruning, may_pay
+from lloydia.backends.cuda.matmul.starting import Start, queue_start
+from lloydia.backends.cuda.rows.ending import Ending
+from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch, planned, planned_steps
+from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.upload import put
+from lloydia.backends.cuda.update.all_reduce import queue_tell
+from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
+from lloydia.backends.cuda.update.reports import Passed, Reports, Told
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.engine import CUDA
+
+__all__ = ["TensorRun"]
+
+# Of what a first iteration queues, start, packing, assignment and update, which belong together.
+FIRST, AHEAD = (1, 4), (2, 4)
+STEPS = (1, 3), (2, 3), FIRST, AHEAD
+
+
+class TensorRun(TensorMemory):
+    """What a run is made of: the kernels of a start, an iteration and an end, which are recorded.
+
+    Parameters
+    ----------
+    rows : CUDA
+        Its grid is asked for when rows are first added up: the device assigns them while the host
+        waits for their extent.
+    centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
+        A tensor may hold what is not finite, or too large: then the rows' bounds are not finite.
+    lag : int
+        Iterations that are queued while one is waited for.
+    settles : bool
+        Whether iterations end at one with empty clusters.
+
+    Attributes
+    ----------
+    packed : bool
+        Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
+        nothing either: so what changes `current` between iterations, or ends a halt, makes it
+        false.
+    early : int
+        How many iterations, from the first on, were queued with the start, which :meth:`launch` has
+        not been asked for yet.
+    pruning : Pruning or None
+        What iterations are queued by, if bounds spare rows.
+    may_prune : bool
+        Whether they are to be tried, when few rows change.
+    changed : int
+        How many did in the last iteration that was heard of.
+    """
+
+    packed: bool
+    early: int
+    pruning: Pruning | None
+    may_prune: bool
+    changed: int
+
+    def __init__(
+        self,
+        rows: CUDA,
+        centers: NDArray | torch.Tensor,
+        lag: int,
+        settles: bool,
+    ) -> None:
+        # The engine knows of its run: if both knew each other, their memory would stay a while.
+        self.rows, self.settles = proxy(rows), int(settles)
+        self.shape = lag + 4, *centers.shape
+        self.n_limbs = rows.expected or 0
+        self._take()
+        self.scanning, self.updating = Recording(), Recording()
+        # An iteration that packs its centres, an assignment and an iteration that find them packed.
+        self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
+        self.ahead = False
+        # Iterations that are queued together, and whose reports come together.
+        self.together = max(1, lag // 2)
+        self.ending: Ending | None = None
+        self._score_all()
+        self._begin(centers)
+
+    @cached_property
+    def reports(self) -> Reports:
+        """The reports on their way to the host."""
+        return Reports(self.report, self.together)
+
+    def _begin(self, centers: NDArray | torch.Tensor) -> None:
+        """Queue what the first iteration finds; that one, too, if it waits for nothing."""
+        self.packed, self.early = False, 0
+        rows = self.rows
+        if isinstance(centers, torch.Tensor):
+            start = Start(centers, rows.measured)
+            assert start.bounds is not None
+            if rows.guess():
+                self._queue_first(start)
+                self.early = 1
+                return
+        else:
+            start = Start(self.history[0], None)
+            put(centers, start.centers)
+        planned(partial(self._queue_start, start), rows.device, self._starting(start))
+
+    def _queue_start(self, start: Start | None) -> None:
+        """Queue a start, if there is one."""
+        if start is not None:
+            zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
+            queue_start(
+                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
+                self.rows.most_bits,
+            )  # fmt: skip
+
+    def _starting(self, start: Start) -> Layout:
+        """Return what the launch of a start depends on."""
+        rows, (centers, bounds) = self.rows, start
+        about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
+        key = "start", rows.n_samples, self.shape, self.n_limbs, *about
+        # Whether there is a limit makes no difference to it.
+        parts = [self.current, self.labels, self.piece.whole]
+        return Layout(key, [*parts, *(x for x in start if x is not None)])
+
+    def begin_again(self, centers: NDArray) -> None:
+        """Make this the state before the first iteration from other centres."""
+        self._begin(centers)
+        # They are apart where their shape was not known.
+        self.sums.zero_()
+        self.ending = None
+        self.reports.forget()
+        self._score_all()
+
+    def launch(self, first: int, last: int, ends: bool) -> None:
+        """Queue some iterations, and with `ends` what a run ends with if they are its last."""
+        device, left = self.rows.device, last - first + 1
+        if self.early:
+            left -= self.early
+            self.early = 0
+        elif self.starting.times == 0:
+            self._first()
+            left -= 1
+        elif self.ahead and not self.packed:
+            self.starting.do(self._start, device)
+            left -= 1
+        self.packed = self.ahead
+        if self.may_prune and self.changed * FEW <= self.rows.n_samples:
+            self.pruning, self.may_prune = Pruning.of(self), False
+        if self.pruning is None:
+            self.iterating.do(self._iterate, device, times=left)
+        else:
+            self.pruning.iterate(self, left)
+        # The host looks at them while the device goes on.
+        self._ask()
+        self.reports.ask(first, last)
+        if ends:
+            # Before the copy, which would keep the device from beginning this early.
+            self.end()
+            self.reports.send()
+
+    def _score_all(self) -> None:
+        """Have a run begin with scoring all rows."""
+        self.pruning = None
+        self.may_prune, self.changed = may_pay(self), self.rows.n_samples
+
+    def _forget_bounds(self) -> None:
+        """Have the next iteration find labels or centres that bounds were not made for."""
+        if self.pruning is not None:
+            self.pruning.known = False
+
+    def _first(self) -> None:
+        """Queue the first iteration."""
+        if self.rows.knows_grid and self.scanning.times == 0:
+            self._queue_first(None)
+            return
+        # The device is busy while the host waits for the grid.
+        self.assign()
+        self.limit = self.rows.limit()
+        self.updating.do(self.update, self.rows.device, self._updating)
+        self.starting = self.iterating = self.scanning.then(self.updating)
+
+    def _queue_first(self, start: Start | None) -> None:
+        """Queue the first iteration by one plan, with the start unless that was queued."""
+        rows = self.rows
+        self.limit = rows.limit()
+        # All in the memory of one plan: the end of an iteration may write what a scan reads.
+        assert rows.halves is not None
+        self.ahead = packs_ahead(self.shape[1], rows.halves.width)
+        works = partial(self._queue_start, start), self._pack, self._assign, self.update
+        layout = self._iterating()
+        if start is not None:
+            layout = layout.after(self._starting(start))
+        scan, assignment, first, ahead = planned_steps(works, rows.device, layout, STEPS)
+        self.scanning.did(scan)
+        self.assigning.did(assignment)
+        self.starting.did(first)
+        self.iterating.did(ahead if self.ahead else first)
+
+    def _ask(self) -> None:
+        """Queue the copy of the rows' bounds, if those are to be looked at."""
+        if self.rows.unchecked:
+            self.rows.ask()
+
+    def end(self) -> Ending:
+        """Queue an assignment and the inertia."""
+        self._forget_bounds()
+        if self.packed:
+            self.assigning.do(self._assign, self.rows.device)
+        else:
+            self.assign()
+        self.ending = Ending(self.rows, self.labels, self.current)
+        return self.ending
+
+    def assign(self) -> None:
+        """Queue an assignment."""
+        self._forget_bounds()
+        self.scanning.do(self._scan, self.rows.device, self._scanning)
+
+    def _scan(self) -> None:
+        """Queue an assignment; rows that change are listed."""
+        self._pack()
+        self._assign()
+
+    def _pack(self) -> None:
+        """Queue the packing of the centres."""
+        self.scan.pack(self.current, self.flow)
+
+    def _assign(self) -> None:
+        """Queue an assignment to centres that are packed."""
+        self.scan.assign(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
+
+    def _scanning(self) -> Layout:
+        """Return what the launches of an assignment depend on."""
+        rows = self.rows
+        return Layout.of(
+            "scan", rows.X, rows.halves, self,
+            scratch=lambda: self.scan.memory, zeros=self.piece.address("scan"),
+        )  # fmt: skip
+
+    def _updating(self) -> Layout:
+        """Return what the launches of an update depend on; waits for the grid."""
+        return self._adding("update", scratch=lambda: self.moving.memory(self.rows))
+
+    def _iterating(self) -> Layout:
+        """Return what the launches of an iteration depend on; waits for the grid."""
+
+        def scratch() -> Scratch:
+            (every, clean), (more, others) = self.scan.memory, self.moving.memory(self.rows)
+            return [*every, *more], [*clean, *others]
+
+        return self._adding("iteration", self.rows.halves, scratch=scratch)
+
+    def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
+        """Return what the launches of work that adds rows up depend on."""
+        rows, lattice = self.rows, self.rows.lattice
+        layout = Layout.of(
+            work, rows.X, lattice, self, *owners,
+            scratch=scratch, zeros=self.piece.address("update"),
+        )  # fmt: skip
+        # The piece has no room for more limbs, or fewer: both are in the key.
+        apart = lattice.grid.n_limbs != self.n_limbs
+        return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
+
+    def contribute(self, message: torch.Tensor) -> None:
+        """Queue an iteration up to what is told of it to others: always the same message."""
+        self.assign()
+        self.updating.do(partial(self._tell, message), self.rows.device)
+
+    def _tell(self, message: torch.Tensor) -> None:
+        self.move()
+        queue_tell(self.sums, self.flow, message)
+
+    def move(self) -> None:
+        """Queue the moves of rows that were listed from sum to sum."""
+        lists = self.changed_rows, self.changed_old
+        self.moving.queue(self.rows, self.labels, *lists, self.flow, self.sums)
+
+    def update(self) -> None:
+        """Queue what follows an assignment: sums and centres."""
+        self.move()
+        packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
+        queue_finish(self.sums, self.rows.lattice, self, 1, packing, self.limit)
+
+    def _start(self) -> None:
+        """Queue an iteration from centres that are not packed."""
+        self._scan()
+        self.update()
+
+    def _iterate(self) -> None:
+        """Queue an iteration as those before it."""
+        if not self.ahead:
+            self._pack()
+        self._assign()
+        self.update()
+
+    def finish(self, sums: torch.Tensor, iteration: int) -> None:
+        """Queue the end of an iteration: centres from these sums, whatever is empty."""
+        self.packed = False
+        self._forget_bounds()
+        queue_finish(sums, self.rows.lattice, self, members=1)
+        self.flow[HALT.value] = 0
+        self.reports.ask(iteration, iteration)
+
+    def known(self, iteration: int) -> Told | None:
+        """Return the report of an iteration that was launched, if it was read."""
+        return self.reports.told.get(iteration % self.shape[0])
+
+    def answer(self, iteration: int) -> Told:
+        """Wait for the report of an iteration."""
+        told = self.reports.answer(iteration)
+        self._look_at(told.changed, 1, told.spared)
+        return told
+
+    def passed(self, first: int, most: int, limit: float) -> Passed:
+        """Wait for an iteration; return what :func:`update.reports.passed` does from there on."""
+        passed = self.reports.passed(first, most, self.settles, limit)
+        if passed.count:
+            self._look_at(passed.changed, passed.count, passed.spared)
+        return passed
+
+    def _look_at(self, changed: int, count: int, spared: int) -> None:
+        """Know how many rows changed last; give up bounds that have spared few in iterations."""
+        self.changed = changed
+        if self.pruning is not None and not self.pruning.pays(count, spared):
+            self.pruning = None
+
+    def go_back(self, iteration: int) -> None:
+        """Make the state after an iteration current; labels and sums must be those of it."""
+        self.packed = False
+        self._forget_bounds()
+        self.current.copy_(self.before(iteration + 1))
+        self.ending = None
+        self.reports.forget()
+        self.report.zero_()
+        self.flow.zero_()
+        self.flow[ITERATION.value] = iteration

@@ -1,0 +1,297 @@
+"""The first stage for d > 8: scores by matrix units, certified or in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, N_DOUBT2, first_row, own_flow
+from lloydia.backends.cuda.device_functions.half_scores import (
+    CHUNK,
+    START_WIDTH,
+    WIDEST_KEPT,
+    group_of,
+    half_scores,
+)
+from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
+from lloydia.backends.cuda.matmul.contest import contest, is_few, is_small
+from lloydia.backends.cuda.matmul.duel import duel
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.judge import judge
+from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
+from lloydia.backends.cuda.matmul.settle import Settle
+from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
+from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
+from lloydia.backends.cuda.rows.half_frame import NUMBERS
+from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.runtime.launching import ceil_div
+from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.out_of_core.listed import Picked
+
+__all__ = ["TensorScan", "tiled_least"]
+
+
+@triton.jit
+def tiled_least(
+    y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return each row's two least scores, and the column of the least; rows as half_scores has."""
+    PARTS: tl.constexpr = COLUMNS // SLOTS
+    stride = width if WIDE else CHUNK
+    column, part, f = tl.arange(0, COLUMNS), tl.arange(0, START_WIDTH), tl.arange(0, CHUNK)
+    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
+    at_feature = column[None, :] * stride + f[:, None]
+    at_start = column[None, :] * START_WIDTH + part[:, None]
+    for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
+        j = tl.zeros((), tl.int64) + t * COLUMNS
+        scores = half_scores(
+            y, y_block, mask, high_ptr + j * stride + at_feature,
+            start_ptr + j * START_WIDTH + at_start, units, width,
+            COLUMNS, WIDE, CHUNK, GROUP, STAGES,
+        )  # fmt: skip
+        slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
+    return end(slots, first, second, tile)
+
+
+@triton.jit(do_not_specialize=["n", "n_tiles"])
+def scan_kernel(
+    y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, flow,
+    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write each row's two least scores, and the column of the least.
+
+    Rows stay in place, or, if WIDE, are read again for every tile of centres, chunk by chunk.
+    """
+    stride = width if WIDE else CHUNK
+    # Not a return: rows are on their way while this is waited for.
+    halted = tl.load(own_flow(flow) + HALT) != 0
+    member = tl.program_id(2).to(tl.int64)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    at = first_row(n) + rows
+    high_ptr += member * n_tiles * COLUMNS * stride
+    start_ptr += member * n_tiles * COLUMNS * START_WIDTH
+    f, part = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH)
+    y_block = y_ptr + at[:, None] * stride + f[None, :]
+    if WIDE:
+        y = 0
+    else:
+        y = tl.load(y_block, mask=mask[:, None], other=0.0)
+    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
+    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    least, rival, label = tiled_least(
+        y, y_block, mask, high_ptr, start_ptr, units, width, tl.where(halted, 0, n_tiles),
+        WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+    )  # fmt: skip
+    tl.store(least_ptr + at, least, mask=mask)
+    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(found + at, label, mask=mask)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the first stage is cut; `registers` lets several programs share a multiprocessor."""
+
+    rows: int
+    columns: int
+    slots: int
+    warps: int
+    stages: int
+    registers: int | None = None
+
+    @staticmethod
+    def choose(width: int) -> Tiling:
+        """Return the fastest measured on an H200 for a width of rows."""
+        if width <= 64:
+            return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
+        if width <= WIDEST_KEPT:
+            return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
+        return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
+
+
+class TensorScan:
+    """Labels by certified half-precision scores.
+
+    Parameters
+    ----------
+    rows : Placed
+    k : int
+
+    Attributes
+    ----------
+    resident : bool
+        Whether :mod:`resident_scan` is the first stage.
+    scores : float32 tensor of shape (2, n)
+        The two least scores of each row, or :attr:`told`.
+    found : int32 tensor of shape (n,)
+        The column of the least, unless that is told as well.
+    small : bool
+        Whether one stage follows, :mod:`contest`; then it has no `doubts2` and no `candidates`.
+    few : bool
+        Whether the last stage is part of the one before; then it has no `settle`.
+    """
+
+    doubts2: torch.Tensor
+    candidates: torch.Tensor
+    settle: Settle
+
+    def __init__(self, rows: Placed, k: int) -> None:
+        if rows.halves is None:
+            rows.halves = HalfRows(rows)
+        # The rows may know of this, or of what it is part of: that of the halves is no reference.
+        self.rows, self.halves = rows.halves.rows, rows.halves
+        self.tiling = Tiling.choose(self.halves.width)
+        self.resident = is_resident(self.halves.width, k)
+        self.small = is_small(rows.n_features, k, rows.wide)
+        self.few = self.small or is_few(rows.n_features, k)
+        columns = PADDED if self.resident else self.tiling.columns
+        self.centers = HalfCenters(self.halves, k, columns)
+        n, device = rows.members * rows.n_samples, rows.device
+        self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
+        self.found, self.doubts = torch.empty((2, n), device=device, dtype=torch.int32)
+        if not self.small:
+            self.doubts2 = torch.empty_like(self.doubts)
+            self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
+        if not self.few:
+            self.settle = Settle(device, rows.members)
+
+    @property
+    def least(self) -> torch.Tensor:
+        return self.scores[0]
+
+    @property
+    def rival(self) -> torch.Tensor:
+        return self.scores[1]
+
+    @property
+    def told(self) -> torch.Tensor:
+        """What :mod:`resident_scan` finds of each row: int64 of shape (n,)."""
+        return self.scores.view(-1).view(torch.int64)
+
+    @property
+    def memory(self) -> Scratch:
+        """All that it needs beside the rows, and what of it begins with zeros."""
+        centers = self.centers
+        parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
+        if not self.few:
+            parts += tensors_of(self.settle)
+            zeros.append(self.settle.tickets)
+        return parts, zeros
+
+    def scan(
+        self,
+        centers: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue one assignment to `centers`, of the rows' ``wide`` type.
+
+        Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
+        """
+        self.pack(centers, flow)
+        self.assign(centers, labels, changed_rows, changed_old, flow)
+
+    def pack(self, centers: torch.Tensor, flow: torch.Tensor) -> None:
+        """Queue the packing of `centers`, which all that follows takes them from."""
+        self.centers.pack(self.halves, centers, flow)
+
+    def assign(
+        self,
+        centers: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue one assignment, as :meth:`scan` does, to `centers` that are packed."""
+        lists = (labels, changed_rows, changed_old)
+        self.certify(*lists, flow)
+        if self.small:
+            contest(self.rows, self.centers, self.doubts, *lists, flow)
+            return
+        self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
+
+    def certify(
+        self,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue what half precision can say: it lists the rows in doubt.
+
+        Also their candidates, unless one stage follows.  The centres are those that are packed.
+        """
+        self.score(flow)
+        judge(self, labels, changed_rows, changed_old, flow)
+        if not self.small:
+            self.nominate(flow)
+
+    def nominate(self, flow: torch.Tensor) -> None:
+        """Queue the candidates of the rows in doubt."""
+        nominate(
+            self.halves, self.centers, self.doubts, self.doubts2, self.candidates, flow,
+        )  # fmt: skip
+
+    def decide(
+        self,
+        rows: Placed | Picked,
+        centers: torch.Tensor,
+        doubts: torch.Tensor,
+        doubts2: torch.Tensor,
+        candidates: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue the verdict on the rows in doubt, by D to their candidates; not where `small`.
+
+        `rows` may be some only, by whose numbers `doubts` and all that follow it go.
+        """
+        lists = (labels, changed_rows, changed_old)
+        last = (self.centers, doubts2) if self.few else None
+        duel(rows, centers, doubts, candidates, *lists, flow, last)
+        if self.few:
+            return
+        by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
+        self.settle(rows.X, by_column, doubts2, flow[N_DOUBT2.value :], *lists, flow)
+
+    def score(self, flow: torch.Tensor) -> None:
+        """Queue the first stage."""
+        halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
+        if self.resident:
+            resident_scan(halves, packed, self.told, flow)
+            return
+        wide = halves.width > WIDEST_KEPT
+        if wide and not group_of(halves.width):
+            launch(
+                wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
+                halves.high, n, halves.width, packed.high, packed.single,
+                packed.size // cut.columns, self.least, self.rival, self.found, flow,
+                CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
+                STAGES=cut.stages, num_warps=cut.warps,
+            )  # fmt: skip
+            return
+        launch(
+            scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
+            halves.high, n, halves.width,
+            packed.high, packed.start, packed.size // cut.columns, halves.numbers,
+            self.least, self.rival, self.found, flow,
+            WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
+            ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
+            num_warps=cut.warps, maxnreg=cut.registers,
+        )  # fmt: skip

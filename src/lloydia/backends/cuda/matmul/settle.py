@@ -1,0 +1,150 @@
+"""The last stage of many centres: canonical D of listed rows to each of them, in float64.
+
+A block of rows goes to one program; where there are fewer blocks than programs, the centres are
+shared out as well, and the last of a block's programs compares what each has found.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_RECHECKED,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.matmul.row_lists import relabel
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["Settle"]
+
+# D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
+# waits for a column of centres at a time.
+TILE, COLUMNS, MOST_ROWS = 512, 256, 4
+# Features that are on their way together.
+AHEAD = tl.constexpr(16)
+LAST = tl.constexpr(2147483647)
+
+
+@triton.jit
+def shares_of(n_blocks, n_tiles):
+    """Return how many programs share a block; if several, there is a program for each share."""
+    return tl.minimum(tl.maximum(tl.num_programs(0) // tl.maximum(n_blocks, 1), 1), n_tiles)
+
+
+@triton.jit(do_not_specialize=["n", "k", "d", "member_stride", "center_stride", "feature_stride"])
+def settle_kernel(
+    X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
+    least_ptr, label_ptr, tickets,
+    labels, changed_rows, changed_old, flow, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    flow = own_flow(flow)
+    # Asked for together.
+    halted, n_listed = tl.load(flow + HALT), tl.load(own_flow(count))
+    if halted != 0:
+        return
+    member = tl.program_id(2).to(tl.int64)
+    centers += member * member_stride
+    listed += first_row(n)
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    tickets += member * tl.num_programs(0)
+    least_ptr += member * tl.num_programs(0) * ROWS
+    label_ptr += member * tl.num_programs(0) * ROWS
+    n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
+    shares = shares_of(n_blocks, n_tiles)
+    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    for item in range(tl.program_id(0), n_blocks * shares, tl.num_programs(0)):
+        position = item // shares * ROWS + row
+        mask = position < n_listed
+        row_end = tl.where(mask, d, 0)
+        rows = tl.load(listed + position, mask=mask, other=0)
+        x_at = X + rows.to(tl.int64) * d
+        least = tl.full((ROWS,), float("inf"), tl.float64)
+        label = tl.full((ROWS,), LAST, tl.int32)
+        for t in range(item % shares, n_tiles, shares):
+            j = t * COLUMNS + column
+            inside = j < k
+            end = tl.where(inside, d, 0)
+            c_at = centers + j.to(tl.int64) * center_stride
+            D = tl.zeros((ROWS, COLUMNS), tl.float64)
+            for first in range(0, d, AHEAD):
+                x, c = (), ()
+                for s in tl.static_range(AHEAD):
+                    # A feature that is not there adds 0.
+                    f = first + s
+                    x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
+                    c = c + (tl.load(c_at, mask=f < end, other=0.0),)
+                    c_at += feature_stride
+                for s in tl.static_range(AHEAD):
+                    difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]
+                    D += difference * difference
+            D = tl.where(inside[None, :], D, float("inf"))
+            nearest = tl.min(D, 1)
+            lowest = tl.min(tl.where(D == nearest[:, None], j[None, :], LAST), 1)
+            # Only a strictly smaller D displaces a label of an earlier tile: ties to the lowest.
+            label = tl.where(nearest < least, lowest, label)
+            least = tl.minimum(nearest, least)
+        last = True
+        if shares > 1:
+            tl.store(least_ptr + item * ROWS + row, least)
+            tl.store(label_ptr + item * ROWS + row, label)
+            tl.debug_barrier()
+            last = tl.atomic_add(tickets + item // shares, 1) == shares - 1
+        if last:
+            if shares > 1:
+                for share in range(shares):
+                    at = (item // shares * shares + share) * ROWS + row
+                    D = tl.load(least_ptr + at, volatile=True)
+                    j = tl.load(label_ptr + at, volatile=True)
+                    nearer = (D < least) | ((D == least) & (j < label))
+                    least = tl.where(nearer, D, least)
+                    label = tl.where(nearer, j, label)
+                tl.store(tickets + item // shares, 0)
+            # No D of a row that is not finite is the least: it keeps its label until it is refused.
+            found = mask & (label < LAST)
+            relabel(rows, label, found, labels, changed_rows, changed_old, flow)
+    if tl.program_id(0) == 0:
+        tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
+
+
+class Settle:
+    """Settles listed rows; an instance is used by one queue at a time."""
+
+    def __init__(self, device: torch.device, members: int = 1) -> None:
+        self.members = members
+        self.n_programs = programs_each(4 * processors(device), members)
+        size = members * self.n_programs * MOST_ROWS
+        self.least = torch.empty(size, device=device, dtype=torch.float64)
+        self.label = torch.empty(size, device=device, dtype=torch.int32)
+        self.tickets = torch.zeros(members * self.n_programs, device=device, dtype=torch.int32)
+
+    def __call__(
+        self,
+        X: torch.Tensor,
+        centers: torch.Tensor,
+        listed: torch.Tensor,
+        count: torch.Tensor,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:
+        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the flow.
+
+        `centers`, of shape (members, k, d), may have any strides; a feature at a time is read
+        fastest.
+        """
+        _, k, d = centers.shape
+        columns = min(COLUMNS, next_power(k, 32))
+        launch(
+            settle_kernel, (self.n_programs, 1, self.members),
+            X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
+            self.least, self.label, self.tickets, labels, changed_rows, changed_old, flow,
+            ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
+        )  # fmt: skip

@@ -1,0 +1,85 @@
+"""What runs begin with: their centres, which nobody waits to look at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.runtime.launching import ceil_div
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["Start", "queue_start"]
+
+BLOCK = tl.constexpr(1024)
+# The bits of infinity in float32, and in float64.
+INFINITY, INFINITY_DOUBLE = tl.constexpr(0x7F800000), tl.constexpr(0x7FF0000000000000)
+
+
+class Start(NamedTuple):
+    """What a run begins with, on the device.
+
+    Attributes
+    ----------
+    centers : torch.Tensor of shape (k, d)
+    bounds : torch.Tensor, or None
+        Those of the rows, for centres that nobody has looked at.
+    """
+
+    centers: torch.Tensor
+    bounds: torch.Tensor | None
+
+
+@triton.jit(do_not_specialize=["size", "d", "n", "n_zeros", "most"])
+def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros, n_zeros):
+    member = tl.program_id(2).to(tl.int64)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    place = member * size + at
+    x = tl.load(start + place, mask=inside, other=0.0)
+    if bounds is not None:
+        infinite: tl.constexpr = INFINITY_DOUBLE if x.dtype == tl.float64 else INFINITY
+        ordinary = tl.abs(x.to(tl.float64)).to(tl.int64, bitcast=True) < most
+        # Kernels want numbers, also where the run is going to be refused.
+        x = tl.where(ordinary, x, 0.0)
+        if tl.min(ordinary.to(tl.int32), 0) == 0:
+            tl.atomic_max(bounds + member * 2 * d, tl.full((), infinite, tl.int64), sem="relaxed")
+    tl.store(current + place, x, mask=inside)
+    tl.store(before + place, x, mask=inside)
+    if labels is not None:
+        tl.store(labels + at, tl.full((BLOCK,), -1, tl.int32), mask=at < n)
+        tl.store(zeros + at, tl.zeros((BLOCK,), tl.int64), mask=at < n_zeros)
+
+
+def queue_start(
+    start: torch.Tensor,
+    current: torch.Tensor,
+    before: torch.Tensor,
+    bounds: torch.Tensor | None,
+    labels: torch.Tensor | None = None,
+    zeros: torch.Tensor | None = None,
+    most: int = INFINITY_DOUBLE.value,
+) -> None:
+    """Queue a copy of starts, and that rows have no bound where theirs is not finite, or too large.
+
+    Parameters
+    ----------
+    start : tensor of shape (k, d), or (members, k, d) for a batch
+    current, before : tensors
+        Begin with room for it, which may be where it is; 0 where the start is not finite.
+    bounds : int64 tensor of shape (members, 2, d), or None
+        See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.  None where starts are known to be
+        ordinary.
+    labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional
+        Of a run by itself: they become -1 and 0.
+    most : int
+        The bits of the float64 number that all starts are to be below.
+    """
+    k, d = start.shape[-2:]
+    n, n_zeros = (0 if x is None else len(x) for x in (labels, zeros))
+    launch(
+        start_kernel, (ceil_div(max(k * d, n, n_zeros), BLOCK.value), 1, start.numel() // (k * d)),
+        start, current, before, bounds, k * d, d, most, labels, n, zeros, n_zeros,
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""The first stage for wide rows, which are read again for every tile of centres.
+
+One loop goes through the chunks of features of all tiles: those of the next tile are on their way
+while the scores of this one are compared.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow
+from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
+
+__all__ = ["wide_kernel", "wide_least"]
+
+
+@triton.jit
+def wide_least(
+    y_at, mask, b_at, single_at, width, n_tiles,
+    CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return each row's two least scores, and the column of the least.
+
+    All are where the first chunk of rows, that of the first tile, and its starts are.
+    """
+    PARTS: tl.constexpr = COLUMNS // SLOTS
+    slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
+    scores = tl.zeros((ROWS, COLUMNS), tl.float32)
+    n_chunks = width // CHUNK
+    for i in tl.range(0, n_tiles * n_chunks, num_stages=STAGES):
+        t = i // n_chunks
+        skip = (i - t * n_chunks) * CHUNK
+        y = tl.load(y_at + skip, mask=mask[:, None], other=0.0)
+        b = tl.load(b_at + ((t * COLUMNS).to(tl.int64) * width + skip))
+        scores = tl.dot(y, b, scores)
+        if skip + CHUNK == width:
+            # Not a product: what follows one in a branch would keep the unit from the next chunk.
+            start = tl.load(single_at + t * COLUMNS)
+            slots, first, second, tile = add_tile(
+                slots, first, second, tile, scores + start[None, :], t, PARTS
+            )
+            scores = tl.zeros((ROWS, COLUMNS), tl.float32)
+    return end(slots, first, second, tile)
+
+
+@triton.jit(do_not_specialize=["n", "n_tiles"])
+def wide_kernel(
+    y_ptr, n, width, high_ptr, single_ptr, n_tiles, least_ptr, rival_ptr, found, flow,
+    CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write each row's two least scores, and the column of the least."""
+    halted = tl.load(own_flow(flow) + HALT) != 0
+    member = tl.program_id(2).to(tl.int64)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mask = rows < n
+    at = first_row(n) + rows
+    f = tl.arange(0, CHUNK)
+    column = tl.arange(0, COLUMNS)
+    y_at = y_ptr + at[:, None] * width + f[None, :]
+    high_ptr += member * n_tiles * COLUMNS * width
+    single_ptr += member * n_tiles * COLUMNS
+    b_at = high_ptr + column[None, :] * width + f[:, None]
+    # Not a return: no branch around the loop.
+    n_tiles = tl.where(halted, 0, n_tiles)
+    least, rival, label = wide_least(
+        y_at, mask, b_at, single_ptr + column, width, n_tiles, CHUNK, ROWS, COLUMNS, SLOTS, STAGES
+    )
+    tl.store(least_ptr + at, least, mask=mask)
+    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(found + at, label, mask=mask)

@@ -1,0 +1,270 @@
+"""A block of rows on a GPU as a part, and what the blocks of a GPU share.
+
+A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
+the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
+the device writes it many times faster than they come over the bus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.device_functions.flow import ITERATION
+from lloydia.backends.cuda.low_dim.run import LowRun
+from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.multi_gpu.part import CUDAPart
+from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
+from lloydia.backends.cuda.out_of_core.narrow import narrowest
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.placed import WIDE
+from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.part import Step
+from lloydia.exact.certificate import most_scale, scale_of
+
+__all__ = ["Block", "Shared"]
+
+
+class Unrecorded:
+    """Work that is recorded by the block, with what goes before and after it."""
+
+    def do(self, work: Any, device: torch.device, layout: Any = None) -> None:
+        """Queue the work."""
+        work()
+
+
+class Shared:
+    """What the blocks of a device have in common.
+
+    Attributes
+    ----------
+    halves : tuple of tensors, or None
+        Memory for the half-precision copy of a block: for the first, which no other exceeds.
+    run : LowRun or TensorRun
+        The sums, the centres, and what is needed of a block while it is here.
+    lanes : list of TensorRun
+        It and another one, for two blocks that are under way; see :mod:`listed`.
+    counts : int64 tensor of shape (COUNTED,)
+        What the blocks of a pass have counted; see :mod:`counted`.
+    known : bool
+        Whether rows have labels, since there was an iteration.
+    """
+
+    run: LowRun | TensorRun
+    lattice: Lattice
+    lanes: list[TensorRun]
+    halves: tuple[torch.Tensor, ...] | None = None
+    known = False
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
+
+    def forget_run(self) -> None:
+        """Give back what the last run needed."""
+        for name in ("run", "lanes"):
+            self.__dict__.pop(name, None)
+
+    def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
+        """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
+        self.known = False
+        self.lattice = Lattice.of(first, first.grid, None)
+        centers = np.array(centers, dtype=first.dtype, order="C")
+        if first.low:
+            self.run = LowRun(first, self.lattice, centers, 1, False, stay=False)
+        else:
+            self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
+            self.run = run = self.lanes[0]
+            run.scanning = run.updating = Unrecorded()
+            # Lanes, and copies of the run, have these in common.
+            for lane in self.lanes:
+                lane.current, lane.sums, lane.moving = run.current, run.sums, run.moving
+                lane.scan = TensorScan(first, len(centers))
+
+    def run_of(self, block: Block) -> LowRun | TensorRun:
+        """Return the run of a block: a copy that has the same memory, but for rows and labels."""
+        run = copy(self.run)
+        run.rows, run.labels = block, block.assigned
+        if block.weights is not None:
+            by = torch.tensor(-block.grid.weight_exponent, device=self.device)
+            block.scaled = torch.ldexp(block.weights, by)
+        if isinstance(run, LowRun):
+            run.lattice = block.lattice
+        else:
+            run.scan = copy(run.scan)
+            run.scan.rows, run.scan.halves = block, block.halves
+        return run
+
+    def end_pass(self) -> NDArray[np.int64]:
+        """Return what was counted in a pass: waits for it."""
+        told = self.counts.cpu().numpy().copy()
+        self.counts.zero_()
+        return told
+
+    def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
+        """Return what an iteration came to, and the rows that were checked again."""
+        self.known = True
+        self.run.flow[ITERATION.value] = 1
+        sums = self.run.sums.sum(dim=0).cpu().numpy()
+        counts = self.end_pass()
+        return Step(int(counts[0]), sums, largest_cost), int(counts[-1])
+
+
+class Block(CUDAPart):
+    """The part whose rows come and go; what it answers is on the device, for all blocks at once.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (m, d)
+        On the device, in the type of the data; it is measured and let go.
+    weights : ndarray of shape (m,), float64, or None
+    shared : Shared
+
+    Attributes
+    ----------
+    narrow : torch.dtype
+        In which the rows can travel, and stay.
+    assigned : int32 tensor of shape (m,)
+        The labels.
+    returns : bool
+        Whether the rows that are here are where others were and will be, not widened.
+    halving, halved : bool
+        Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
+    scaled : float64 tensor of shape (m,), or None
+        The weights on the grid of a run.
+    recordings : dict of Recording
+        What has been queued in a run, and will be again.
+    """
+
+    halving = halved = False
+    scaled: torch.Tensor | None = None
+
+    def __init__(self, X: torch.Tensor, weights: NDArray | None, shared: Shared) -> None:
+        self.shared, self.device = shared, shared.device
+        self.name = f"cuda:{self.device.index or 0}"
+        self._hold(X)
+        if weights is not None:
+            self.weights = torch.as_tensor(weights).to(self.device)
+        self.extent()
+        self.narrow = narrowest(X)
+        if self.low:
+            self.frame()
+        else:
+            self.halves = HalfRows(self, shared.halves)
+            self.scratch = self.halves.memory
+            shared.halves = shared.halves or self.scratch
+        self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
+        self.recordings: dict[Hashable, Recording] = {}
+        self.attach(None)
+
+    @property
+    def n_bytes(self) -> int:
+        """What the rows take, as they travel."""
+        return self.n_samples * self.n_features * self.narrow.itemsize
+
+    @property
+    def n_bytes_halved(self) -> int:
+        """What their half-precision copy takes; there is none of few features."""
+        return 0 if self.halves is None else sum(part.nbytes for part in self.halves.memory)
+
+    def keep_halves(self, keep: bool) -> None:
+        """Have the half-precision copy stay when it is made next, or let it go."""
+        if self.halves is not None and self.halved and not keep:
+            self.halves.memory = self.scratch
+            self.halved = False
+        self.halving = keep
+        # They hold the memory of rows, which may not stay.
+        self.recordings.clear()
+
+    def attach(self, X: torch.Tensor | None) -> None:
+        """Take the rows, or let them go."""
+        self.X = None if X is None else self.widened(X)
+        self.returns = self.X is X
+        self.columns = None if X is None else self.X.T
+
+    def widened(self, X: torch.Tensor) -> torch.Tensor:
+        """Return rows as kernels want them: in half precision only if their centres are float32."""
+        return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
+
+    def told(self, found: torch.Tensor) -> torch.Tensor:
+        return found
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid on the device, with the weights of this block."""
+        return replace(self.shared.lattice, weights=self.scaled)
+
+    def frame(self) -> NDArray[np.float64]:
+        """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
+        origin = super().frame()[:-1]
+        reach = float((self.extent().largest + np.abs(origin)).max())
+        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
+
+    def _columns(self) -> None:
+        """Return nothing: they come with the rows."""
+
+    # -- a run: what is asked of all blocks is put where they all find it ------------------------
+
+    def start(
+        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+    ) -> None:
+        self.forget_seeds()
+        self.k = len(centers)
+        self.assigned.fill_(-1)
+        self.run = self.shared.run_of(self)
+        self.used = self.run.current
+
+    def step(self, centers: NDArray, measure: bool) -> Any:
+        """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
+        self._assign(moves=True)
+        return self.measure() if measure else 0.0
+
+    def conclude(self, centers: NDArray) -> Any:
+        self.classify(centers)
+        return self.measure()
+
+    def classify(self, centers: NDArray) -> None:
+        self._assign(moves=False)
+
+    def _assign(self, moves: bool) -> None:
+        """Queue an assignment, perhaps the moves from sum to sum, and what is counted."""
+        self.n_distances += self.n_samples * self.k
+        run, absent = self.run, None if self.halved else self.halves
+        if isinstance(run, LowRun):
+            if moves:
+                run.queue(-1, assigns=False, inertia=False)
+            else:
+                run.assign()
+            queue_tally(run.flow, self.shared.counts)
+            return
+        if absent is not None and self.halving:
+            absent.memory = tuple(torch.empty_like(part) for part in self.scratch)
+            self.halved = True
+
+        def work() -> None:
+            if absent is not None:
+                absent.store()
+            run.assign()
+            if moves:
+                run.move()
+            queue_tally(run.flow, self.shared.counts)
+
+        if self.returns:
+            self.record((self.X.data_ptr(), absent is None, moves), work)
+        else:
+            work()
+
+    def record(self, key: Hashable, work: Callable[[], None]) -> None:
+        """Queue work that in a run is always the same for a key."""
+        # No graphs: there are many blocks, and little memory.
+        self.recordings.setdefault(key, Recording(math.inf)).do(work, self.device)

@@ -1,0 +1,38 @@
+"""What the blocks of a pass count, added up on the device."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_RECHECKED, N_WIDE, SIZE
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["COUNTED", "queue_tally"]
+
+# Counters from N_CHANGED to N_RECHECKED.
+COUNTED = N_RECHECKED.value - N_CHANGED.value + 1
+
+
+@triton.jit
+def tally_kernel(flow, counts, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    value = tl.load(flow + at)
+    told = (at >= N_CHANGED) & (at <= N_RECHECKED)
+    so_far = tl.load(counts + at - N_CHANGED, mask=told, other=0)
+    tl.store(counts + at - N_CHANGED, so_far + value, mask=told)
+    begins = (at >= N_CHANGED) & (at <= N_WIDE)
+    tl.store(flow + at, tl.zeros((SIZE,), tl.int32), mask=begins)
+
+
+def queue_tally(flow: torch.Tensor, counts: torch.Tensor) -> None:
+    """Queue the addition of what an iteration of a block has counted: the next begins at 0.
+
+    Parameters
+    ----------
+    flow : int32 tensor
+    counts : int64 tensor of shape (COUNTED,)
+        From N_CHANGED to N_RECHECKED.
+    """
+    launch(tally_kernel, (1,), flow, counts, SIZE=SIZE, num_warps=1)

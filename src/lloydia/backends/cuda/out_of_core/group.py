@@ -1,0 +1,272 @@
+"""Rows that do not fit on a GPU: some stay there, the others are sent in every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
+from lloydia.backends.cuda.out_of_core.listed import step_listed
+from lloydia.backends.cuda.out_of_core.room import Division, Room
+from lloydia.backends.cuda.out_of_core.sending import Array, Sender
+from lloydia.backends.cuda.runtime.devices import free_bytes
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.runtime.own_device import current
+from lloydia.backends.part import Step
+from lloydia.backends.passes import Passes
+from lloydia.data.chunks.memory import spell
+from lloydia.data.chunks.reader import Reader
+from lloydia.spelling import option
+
+__all__ = ["OutOfCore", "Plan", "out_of_core"]
+
+ALL = 1 << 62
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which rows stay on a GPU, and what is sent there.
+
+    Attributes
+    ----------
+    name : str
+        Of the GPU.
+    room : Room
+    whole : int
+        Bytes of all rows, as they are given.
+    sizes : sequence of int
+        Bytes of each block, as it is sent.
+    passes, iterations : Division
+        In passes over the rows, and in the iterations of a run after the first.
+    """
+
+    name: str
+    room: Room
+    whole: int
+    sizes: Sequence[int]
+    passes: Division
+    iterations: Division
+
+    def sent(self, division: Division) -> tuple[int, int]:
+        """Return the blocks that are sent in full, and their bytes."""
+        kept = division.rows | division.halves
+        sent = [size for p, size in enumerate(self.sizes) if p not in kept]
+        return len(sent), sum(sent)
+
+    def __str__(self) -> str:
+        room = self.room
+        count, size = self.sent(self.passes)
+        said = (
+            f"out of core on {self.name}: {spell(self.whole)} of rows, {spell(room.free)} free "
+            f"({spell(room.state)} what is kept of each row, {spell(room.flow)} blocks on their "
+            f"way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
+            f"stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
+        )
+        if not self.iterations.halves:
+            return said
+        count, size = self.sent(self.iterations)
+        rest = f", {count:,} ({spell(size)}) are sent" if count else ""
+        return (
+            f"{said}; from the second iteration of a run on {len(self.iterations.rows):,} stay, "
+            f"{len(self.iterations.halves):,} stay in half precision (of these, the rows that "
+            f"change or are in doubt are sent){rest}"
+        )
+
+
+class OutOfCore(Passes):
+    """The blocks of a GPU; see :class:`lloydia.backends.group.Group`.
+
+    Parameters
+    ----------
+    host : Array or Reader
+    weights : ndarray of shape (n,), float64, or None
+    name : str
+        Of the GPU.
+    room : Room
+
+    Raises
+    ------
+    DataError
+        A value is not finite.
+    """
+
+    parts: list[Block]
+
+    def __init__(
+        self, host: Array | Reader, weights: NDArray | None, name: str, room: Room
+    ) -> None:
+        super().__init__(host)
+        self.name, self.device, self.room = name, place(name), room
+        self.shared, self.sender = Shared(self.device), Sender(host, self.device)
+        with current(self.device):
+            self._read(weights)
+
+    def _read(self, weights: NDArray | None) -> None:
+        """Read all rows, and keep as many as there is room for."""
+        edges, left = list(pairwise(self.host.edges.tolist())), self.room.left
+        self.parts = []
+        for p, X in self.blocks(range(len(edges))):
+            own = None if weights is None else weights[slice(*edges[p])]
+            block = Block(X, own, self.shared)
+            self.parts.append(block)
+            self.sender.types[p] = block.narrow
+            if block.n_bytes <= left:
+                self.sender.kept[p] = X.to(block.narrow, copy=True)
+                left -= block.n_bytes
+
+    @property
+    def plan(self) -> Plan:
+        whole = self.n_samples * self.n_features * self.dtype.itemsize
+        sizes = [block.n_bytes for block in self.parts]
+        divisions = (self._divided(halving, 0) for halving in (False, True))
+        return Plan(self.name, self.room, whole, sizes, *divisions)
+
+    def bytes_of_clusters(self, k: int) -> int:
+        """Return what k clusters take beside the blocks.
+
+        Of half-precision copies two are under way, each with centres of its own.
+        """
+        first = self.parts[0]
+        return first.of_clusters(k) * (1 if first.low else 2)
+
+    def _divided(self, halving: bool, clusters: int) -> Division:
+        """Decide what stays; `halving` is whether half-precision copies are asked for.
+
+        They serve where few rows can be had from the host, and the rows take more.
+        """
+        halves = [block.n_bytes_halved for block in self.parts]
+        rows = [block.n_bytes for block in self.parts]
+        if not halving or not isinstance(self.host, Array) or sum(halves) >= sum(rows):
+            halves = []
+        return self.room.divide(rows, halves, clusters)
+
+    def _divide(self, halving: bool, k: int) -> Division:
+        """Have rows and half-precision copies stay, from when they come, beside k clusters.
+
+        Raises
+        ------
+        MemoryError
+            The clusters have no place beside two blocks.
+        """
+        clusters = self.bytes_of_clusters(k) if k else 0
+        found = self._divided(halving, clusters)
+        if found.left < 0:
+            raise MemoryError(
+                f"{clusters:,} bytes of GPU memory are needed for {k:,} clusters of "
+                f"{self.n_features:,} features, and {self.room.left:,} are left on {self.name} "
+                f"beside rows on their way: free some, or use {option('device', 'cpu')}."
+            )
+        there = len(self.sender.kept)
+        self.sender.keep(found.rows)
+        for p, block in enumerate(self.parts):
+            block.keep_halves(p in found.halves)
+        if len(self.sender.kept) < there and self.device.type == "cuda":
+            # What comes has other sizes: cut from what was let go, it would leave gaps.
+            torch.cuda.empty_cache()
+        return found
+
+    def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, torch.Tensor]]:
+        return self.sender.blocks(wanted)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def begin(self, method: str, *arguments: Any) -> None:
+        # What the last run needed is free again.
+        for holder in (*self.parts, self.shared):
+            holder.forget_run()  # type: ignore[attr-defined]
+        if method == "seed_start":
+            self._divide(False, 0)
+            return
+        centers = arguments[0]
+        found = self._divide(method == "start", len(centers))
+        self.shared.begin(self.parts[0], centers, 2 if found.halves else 1)
+        if method == "classify":
+            for part in self.parts:
+                part.start(centers, "lloyd")
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        with current(self.device):
+            if method == "conclude":
+                self._use(arguments[0])
+            found = super().each(method, *arguments)
+            if method in ("conclude", "classify"):
+                self.shared.end_pass()
+            return found
+
+    def _use(self, centers: NDArray) -> None:
+        """Have all blocks assign their rows to these centres."""
+        self.shared.run.current.copy_(torch.from_numpy(centers))
+
+    def total(self, method: str, *arguments: Any) -> Any:
+        if method != "step":
+            return super().total(method, *arguments)
+        self.seen.clear()
+        with current(self.device):
+            return self._step(*arguments)
+
+    def _step(self, centers: NDArray, measure: bool) -> Step:
+        self._use(centers)
+        # Before there are labels, and where each row is measured, all rows are needed.
+        listing = self.shared.known and not measure
+        listed = [p for p, block in enumerate(self.parts) if listing and block.halved]
+        step_listed(listed, self.parts, self.shared, self.sender)
+        rest = set(range(len(self.parts))).difference(listed)
+        largest = self.some("step", dict.fromkeys(rest, (centers, measure))).values()
+        step, n_rechecked = self.shared.end_iteration(max(largest, default=0.0))
+        self.parts[0].n_rechecked += n_rechecked
+        return step
+
+    def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        with current(self.device):
+            found = super().some(method, arguments)
+            if found and isinstance(next(iter(found.values())), torch.Tensor):
+                # The host waits once for all of them.
+                answers = torch.stack(list(found.values())).cpu()
+                listed = answers.numpy() if answers.ndim > 1 else answers.tolist()
+                return dict(zip(found, listed))
+            return found
+
+    def labels(self) -> NDArray[np.int32]:
+        return np.concatenate([part.assigned.cpu().numpy() for part in self.parts])
+
+    def distances(self, centers: NDArray) -> NDArray:
+        out = np.empty((self.n_samples, len(centers)), dtype=self.dtype)
+        # No more at a time than a block takes that comes.
+        step = max(self.room.rows * self.n_features // len(centers), 1)
+        with current(self.device):
+            for p, X in self.blocks(range(len(self.parts))):
+                part, start = self.parts[p], int(self.host.edges[p])
+                for first in range(0, len(X), step):
+                    part.attach(X[first : first + step])
+                    rows = slice(start + first, start + first + len(part.X))
+                    out[rows] = part.distances(centers)
+                part.attach(None)
+        return out
+
+
+def out_of_core(X: NDArray | Reader, weights: NDArray | None, name: str) -> OutOfCore:
+    """Put as many rows as fit on a GPU, and read all of them once.
+
+    Raises
+    ------
+    DataError
+        A value is not finite.
+    MemoryError
+        There is too little for two blocks and what is kept of all rows.
+    """
+    free, weighted = free_bytes(place(name), ALL), weights is not None
+    if not isinstance(X, Reader):
+        room = Room.of(*X.shape, X.dtype.itemsize, weighted, free)
+        return OutOfCore(Array(X, room.rows), weights, name, room)
+    source = X.source
+    room = Room.of(*source.shape, source.dtype.itemsize, weighted, free, X.lengths[0])
+    # What stays on the GPU need not stay on the host.
+    there = room.left // X.block_bytes
+    X.kept = range(there, there + len(X.kept))
+    return OutOfCore(X, weights, name, room)

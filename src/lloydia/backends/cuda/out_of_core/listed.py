@@ -1,0 +1,183 @@
+"""An iteration of rows that stay on a GPU in half precision only.
+
+What half precision certifies needs no more.  The rows in doubt and those that change are listed;
+the host gathers them, and nothing else is sent.  Rows whose scores say that nothing has changed
+stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
+from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
+from lloydia.backends.cuda.matmul.contest import contest
+from lloydia.backends.cuda.out_of_core.counted import queue_tally
+from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.upload import lent
+from lloydia.backends.cuda.update.moves import queue_moves
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.matmul.run import TensorRun
+    from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
+    from lloydia.backends.cuda.out_of_core.sending import Sender
+
+__all__ = ["Gathered", "Listed", "Picked", "step_listed"]
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some rows of a block; for kernels what :class:`rows.placed.Placed` is for all.
+
+    Attributes
+    ----------
+    X : torch.Tensor of shape (m, d)
+    n_samples : int
+        Places that their candidates take.
+    """
+
+    X: torch.Tensor
+    n_samples: int
+    members = 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.X.device
+
+
+class Gathered:
+    """Some rows of an array on the host, gathered where they are wanted, by whoever sends them."""
+
+    def __init__(self, X: NDArray, rows: NDArray[np.integer]) -> None:
+        self.X, self.rows = X, rows
+        self.shape = len(rows), X.shape[1]
+
+    def fill(self, out: torch.Tensor) -> None:
+        """Write them to a tensor, in its type."""
+        X, rows = lent(self.X), torch.from_numpy(self.rows)
+        if out.dtype == X.dtype:
+            torch.index_select(X, 0, rows, out=out)
+        else:
+            out.copy_(X.index_select(0, rows))
+
+
+class Listed:
+    """The first half of a block's iteration, queued: which rows it needs.
+
+    Parameters
+    ----------
+    block : Block
+        Its halves stay.
+    lane : TensorRun
+        The memory to use: the lists, until :meth:`finish` has been queued.
+    """
+
+    def __init__(self, block: Block, lane: TensorRun) -> None:
+        self.block, self.lane = block, lane
+        block.n_distances += block.n_samples * block.k
+        self.scan = copy(lane.scan)
+        self.scan.rows, self.scan.halves = block, block.halves
+        block.record(("certify", id(lane)), self._certify)
+        self.told = Fetched(torch.cat([lane.flow, lane.changed_rows, self.scan.doubts]))
+
+    def _certify(self) -> None:
+        lane = self.lane
+        changed = lane.changed_rows, lane.changed_old
+        self.scan.pack(lane.current, lane.flow)
+        self.scan.certify(self.block.assigned, *changed, lane.flow)
+
+    def rows(self) -> NDArray[np.int32]:
+        """Wait for the lists; return the rows that changed, then those in doubt."""
+        told = self.told.numpy()
+        counts = told[[N_CHANGED.value, N_DOUBT.value, N_DOUBT2.value, N_WIDE.value]].tolist()
+        self.n_changed, self.n_doubt, self.n_again, n_wide = counts
+        self.n_wide = min(n_wide, (self.block.n_samples - self.n_doubt) // RECORD.value)
+        changed, doubts = told[SIZE:].reshape(2, -1)
+        return np.concatenate([changed[: self.n_changed], doubts[: self.n_doubt]])
+
+    def finish(self, X: torch.Tensor) -> None:
+        """Queue the rest, given the rows that were listed.
+
+        Numbers are now places among them: of changed rows, the first ones, and of rows in doubt.
+        """
+        lane, block, n_changed = self.lane, self.block, self.n_changed
+        listed = torch.cat([lane.changed_rows[:n_changed], self.scan.doubts[: self.n_doubt]]).long()
+        places = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
+        where = torch.empty(block.n_samples, dtype=torch.int32, device=listed.device)
+        where[listed] = places
+        labels = block.assigned[listed]
+        old = lane.changed_old.new_empty(len(listed))
+        old[:n_changed] = lane.changed_old[:n_changed]
+        lists = labels, places.clone(), old, lane.flow
+        doubts = places[n_changed:]
+        if self.scan.small:
+            contest(Picked(X, len(X)), self.scan.centers, doubts, *lists)
+        else:
+            candidates = self.candidates(where)
+            again = where[self.scan.doubts2[: self.n_again].long()]
+            rows = Picked(X, len(candidates))
+            self.scan.decide(rows, lane.current, doubts, again, candidates, *lists)
+        lattice = block.lattice
+        if lattice.weights is not None:
+            lattice = replace(lattice, weights=lattice.weights[listed])
+        lane.moving.entries.sort(*lists)
+        queue_moves(X, lattice, lane.moving.entries, lane.flow, lane.sums)
+        block.assigned[listed] = labels
+
+    def candidates(self, where: torch.Tensor) -> torch.Tensor:
+        """Return those of the rows in doubt, and the records, which begin with a row's number."""
+        n, size = self.block.n_samples, RECORD.value * self.n_wide
+        found = self.scan.candidates
+        found = torch.cat([found[: self.n_doubt], found[n - size : n]])
+        records = found[self.n_doubt :].view(self.n_wide, RECORD.value * COUNT.value)
+        records[:, 0] = where[records[:, 0].long()]
+        return found
+
+
+def step_listed(
+    numbers: Sequence[int], blocks: Sequence[Block], shared: Shared, sender: Sender
+) -> None:
+    """Queue an iteration of some blocks, whose labels are known.
+
+    Two are under way: the device looks for the rows of one while those of the other come.
+    """
+    waiting: SimpleQueue[tuple[int, Listed] | None] = SimpleQueue()
+    under_way: list[Listed] = []
+
+    def begin(i: int) -> None:
+        """Queue the first half of one, if there is one."""
+        if i < len(numbers):
+            lane = shared.lanes[i % len(shared.lanes)]
+            under_way.append(Listed(blocks[numbers[i]], lane))
+            waiting.put((numbers[i], under_way[-1]))
+
+    def fresh() -> Iterator[tuple[int, Gathered]]:
+        """Give the rows that are needed, when the device has found them; in the sender's thread."""
+        while (begun := waiting.get()) is not None:
+            number, listed = begun
+            start, stop = sender.host.edges[number : number + 2].tolist()
+            yield number, Gathered(sender.host.source[start:stop], listed.rows())
+
+    if not numbers:
+        return
+    for i in range(len(shared.lanes)):
+        begin(i)
+    try:
+        for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
+            listed = under_way.pop(0)
+            listed.finish(listed.block.widened(X))
+            queue_tally(listed.lane.flow, shared.counts)
+            begin(i + len(shared.lanes))
+    finally:
+        # Nobody waits for what does not come.
+        for _ in shared.lanes:
+            waiting.put(None)

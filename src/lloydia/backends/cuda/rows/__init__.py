@@ -1,0 +1,11 @@
+"""The rows in their place on the GPU, and what is measured of them.
+
+* :mod:`placed` holds rows and weights; :mod:`memory` says how many bytes they need.
+* :mod:`extent` (the largest and the smallest magnitude of each feature), :mod:`fixed_point_grid`
+  (the powers of two that exact sums are multiples of) and :mod:`found_grid` (the same, found on the
+  device).
+* :mod:`half_rows` are the rows in half precision, in a frame that :mod:`half_frame` chooses, with
+  bounds by :mod:`packing`; :mod:`frame` is the frame of float32 scores.
+* :mod:`distances`, :mod:`totals` and :mod:`low_cost` (inertia), :mod:`distinct` (which labels
+  occur), :mod:`ending` (what a run ends with).
+"""

@@ -1,0 +1,254 @@
+"""Canonical distances, see :mod:`lloydia.exact.distance`: float64, in feature order, none fused.
+
+A row has a thread of its own, which adds up its squares one after the other.  Launch with
+:data:`~lloydia.backends.cuda.runtime.launching.EXACT`.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import first_row
+from lloydia.backends.cuda.rows.distinct import FEW, see
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = [
+    "add_in_order",
+    "closest",
+    "distances",
+    "levels",
+    "own_distances",
+    "pair_distances",
+    "squares",
+    "table",
+]
+
+BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
+OWN = tl.constexpr(32)  # rows of a program, a warp, that looks at their own centres only
+LINE = 128  # bytes that are side by side in memory and come together
+WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
+
+
+@triton.jit
+def squares(x_at, feature_pitch, inside, c_at, center_pitch, d, COUNT: tl.constexpr):
+    """Return the D of rows to centres: shape (COUNT, rows).
+
+    `x_at` points at the rows' first feature, `c_at` at that of COUNT float64 centres; the pitches
+    lead to the next feature.
+    """
+    total = tl.zeros([COUNT, x_at.shape[0]], tl.float64)
+    for _ in range(d):
+        x = tl.load(x_at, mask=inside, other=0.0).to(tl.float64)
+        gap = x[None, :] - tl.load(c_at)[:, None]
+        total += gap * gap
+        x_at += feature_pitch
+        c_at += center_pitch
+    return total
+
+
+@triton.jit
+def halve(tile):
+    """Return the even and the odd columns of a tile."""
+    return tl.split(tl.reshape(tile, (tile.shape[0], tile.shape[1] // 2, 2)))
+
+
+@triton.jit
+def columns_of(tile, LEVELS: tl.constexpr):
+    """Return the ``2**LEVELS`` columns of a tile, in order; a row's then meet in one thread."""
+    parts = (tile,)
+    for level in tl.static_range(LEVELS):
+        # Part i holds the columns that are i modulo 2**level.
+        evens = ()
+        odds = ()
+        for i in tl.static_range(2**level):
+            even, odd = halve(parts[i])
+            evens = evens + (even,)
+            odds = odds + (odd,)
+        parts = evens + odds
+    return parts
+
+
+@triton.jit
+def add_in_order(totals, tile, LEVELS: tl.constexpr):
+    """Return totals and the ``2**LEVELS`` columns of a tile, added one after the other."""
+    columns = columns_of(tile, LEVELS)
+    for i in tl.static_range(2**LEVELS):
+        totals += tl.reshape(columns[i], totals.shape)
+    return totals
+
+
+@triton.jit
+def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
+    """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
+
+    Threads load and square what lies side by side, ``2**LEVELS`` features, and then swap it for the
+    squares of a pair.  `inside` are pairs, of shape (pairs,).  Rows are not to take the first-level
+    cache from centres, which others need too.
+    """
+    CHUNK: tl.constexpr = 2**LEVELS
+    step = tl.arange(0, CHUNK)
+    x_at = x_at[:, None] + step[None, :]
+    c_at = c_at[:, None] + step[None, :]
+    total = tl.zeros(inside.shape, tl.float64)
+    for f in range(0, d, CHUNK):
+        there = inside[:, None] & (f + step < d)[None, :]
+        x = tl.load(x_at, mask=there, other=0.0, eviction_policy="evict_first").to(tl.float64)
+        gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)
+        total = add_in_order(total, gap * gap, LEVELS)
+        x_at += CHUNK
+        c_at += CHUNK
+    return total
+
+
+def levels(X: torch.Tensor) -> int:
+    """Return how many features are loaded together for :func:`pair_distances`: a power of 2."""
+    chunk = min(LINE // max(4, X.element_size()), next_power(X.shape[-1]))
+    return chunk.bit_length() - 1
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def own_kernel(
+    X, labels, centers, out, flow, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
+):
+    """Write D of rows to their own centre; note the largest term and which labels occur early.
+
+    Of a row that has no label yet, as one that is not finite, it is 0.  Without labels, the first
+    centre is that of all.
+    """
+    if flow is not None and tl.load(flow) != 0:
+        return
+    rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
+    inside = rows < n
+    if seen is not None and tl.program_id(0) * OWN < FEW * k:
+        see(labels, rows, inside, seen)
+    rows += first_row(n)
+    label = tl.zeros(rows.shape, tl.int64)
+    if labels is not None:
+        label = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    own = first_row(k) + label
+    D = pair_distances(X + rows * d, centers + own * d, inside & (label >= 0), d, LEVELS)
+    tl.store(out + rows, D, mask=inside)
+    if largest is not None:
+        if weights is not None:
+            D = tl.load(weights + rows, mask=inside, other=0.0) * D
+        largest += tl.program_id(2)
+        top = tl.max(D, axis=0)
+        # Looked at first: few programs find a larger one.
+        if top > tl.load(largest, volatile=True):
+            raise_to(largest, top)
+
+
+def own_distances(
+    rows: Placed,
+    labels: torch.Tensor | None,
+    centers: torch.Tensor,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+    largest: torch.Tensor | None = None,
+    seen: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the D of every row to the centre of its label: shape (n,), float64.
+
+    Parameters
+    ----------
+    rows : Placed
+    labels : tensor of shape (n,), int32, or None
+        None: all rows have the first centre's.
+    centers : tensor of shape (k, d), or (members, k, d), contiguous
+    out : tensor of shape (n,), float64, optional
+        Where to write it.
+    flow : tensor, optional
+        Nothing is written where its first element is not 0.
+    largest : tensor of shape (members,), float64, optional
+        Raised to the largest weight times D of each member; it may hold zeros.
+    seen : tensor of shape (k,), int32, optional
+        Of the labels of the first rows, those that occur become 1.
+    """
+    n, d = rows.n_samples, rows.n_features
+    if out is None:
+        out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
+    weights = None if largest is None else rows.weights
+    # At least two steps: a warp of fewer registers leaves room for others.
+    most = max(0, next_power(d).bit_length() - 2)
+    launch(
+        own_kernel, (ceil_div(n, OWN.value), 1, rows.members),
+        rows.X, labels, centers, out, flow, n, centers.shape[-2], d, weights, largest, seen,
+        LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def table(centers: torch.Tensor, multiple: int) -> torch.Tensor:
+    """Return centres as float64, feature by feature, padded with zeros: shape (d, padded k)."""
+    k, d = centers.shape
+    out = centers.new_zeros((d, ceil_div(k, multiple) * multiple), dtype=torch.float64)
+    out[:, :k] = centers.T
+    return out
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def distances_kernel(X, centers, out, n, k, pitch, d):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    inside = rows < n
+    D = squares(X + rows * d, 1, inside, centers + j, pitch, d, WIDTH)
+    at = out + rows[None, :] * k + j[:, None]
+    tl.store(at, tl.sqrt(D).to(out.dtype.element_ty), mask=inside[None, :] & (j < k)[:, None])
+
+
+def distances(rows: Placed, centers: torch.Tensor) -> torch.Tensor:
+    """Return the distance (not squared) of every row to every centre: shape (n, k), `rows.wide`."""
+    (n, d), k = rows.X.shape, len(centers)
+    out = torch.empty((n, k), dtype=rows.wide, device=rows.device)
+    padded = table(centers, WIDTH.value)
+    grid = (ceil_div(n, BLOCK.value), padded.shape[1] // WIDTH.value)
+    distances_kernel[grid](rows.X, padded, out, n, k, padded.shape[1], d, num_warps=4, **EXACT)
+    return out
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def closest_kernel(X, row_pitch, feature_pitch, centers, labels, out, n, k, pitch, d):
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < n
+    best = tl.full([BLOCK], float("inf"), tl.float64)
+    label = tl.zeros([BLOCK], tl.int32)
+    for first in range(0, k, WIDTH):
+        j = first + tl.arange(0, WIDTH)
+        D = squares(X + rows * row_pitch, feature_pitch, inside, centers + j, pitch, d, WIDTH)
+        D = tl.where((j < k)[:, None], D, float("inf"))
+        least = tl.min(D, axis=0)
+        lowest = tl.min(tl.where(D == least[None, :], j[:, None], k), axis=0)
+        label = tl.where(least < best, lowest, label)
+        best = tl.minimum(best, least)
+    tl.store(labels + rows, label, mask=inside)
+    tl.store(out + rows, best, mask=inside)
+
+
+def closest(columns: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return every row's nearest centre, ties to the lowest, and its D; nothing is skipped.
+
+    Parameters
+    ----------
+    columns : tensor of shape (d, n), with any strides
+        The rows, feature by feature; fastest where rows are neighbours in memory.
+    centers : tensor of shape (k, d)
+
+    Returns
+    -------
+    labels : tensor of shape (n,), int32
+    D : tensor of shape (n,), float64
+    """
+    (d, n), k = columns.shape, len(centers)
+    labels = torch.empty(n, dtype=torch.int32, device=columns.device)
+    D = torch.empty(n, dtype=torch.float64, device=columns.device)
+    padded = table(centers, WIDTH.value)
+    closest_kernel[(ceil_div(n, BLOCK.value),)](
+        columns, columns.stride(1), columns.stride(0), padded, labels, D, n, k, padded.shape[1], d,
+        num_warps=4, **EXACT,
+    )  # fmt: skip
+    return labels, D

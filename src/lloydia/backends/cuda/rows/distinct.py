@@ -1,0 +1,67 @@
+"""Which labels occur.
+
+A few rows of a cluster are looked at before all others: as long as nobody has seen a label, all
+programs write that they have, to one address.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.own_device import current
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["FEW", "n_distinct", "n_missing", "see"]
+
+BLOCK = tl.constexpr(1024)
+# Rows a cluster that are looked at first.
+FEW = tl.constexpr(16)
+
+
+@triton.jit
+def see(labels, rows, inside, seen):
+    """Note in `seen` the labels of some rows; -1 is none."""
+    label = tl.load(labels + rows, mask=inside, other=-1)
+    # Looked at first, since few rows are the first of their cluster.
+    known = tl.load(seen + label, mask=label >= 0, other=1)
+    tl.store(seen + label, 1, mask=known == 0)
+
+
+@triton.jit
+def n_missing(seen, k):
+    """Return how many labels nobody has seen yet."""
+    missing = 0
+    for first in range(0, k, BLOCK):
+        label = first + tl.arange(0, BLOCK)
+        # From where all programs see it.
+        known = tl.load(seen + label, mask=label < k, other=1, volatile=True)
+        missing += tl.sum((known == 0).to(tl.int32), 0)
+    return missing
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def seen_kernel(labels, n, seen, k):
+    """Look at labels until all have occurred, which mostly is soon."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    missing = n_missing(seen, k)
+    while (first < n) & (missing > 0):
+        # As many as are counted then.
+        for _ in range(0, k, BLOCK):
+            rows = first + tl.arange(0, BLOCK)
+            see(labels, rows, rows < n, seen)
+            first += tl.num_programs(0) * BLOCK
+        missing = n_missing(seen, k)
+
+
+def n_distinct(labels: torch.Tensor, k: int) -> int:
+    """Return how many of k labels occur: int32, shape (n,), on whatever device."""
+    seen = torch.zeros(k, dtype=torch.int32, device=labels.device)
+    # No engine asks: the current device may be another.
+    with current(labels.device):
+        for n in sorted({min(FEW.value * k, len(labels)), len(labels)}):
+            programs = min(ceil_div(n, BLOCK.value), 8 * processors(labels.device))
+            launch(seen_kernel, (programs,), labels, n, seen, k)
+    return int(seen.count_nonzero())

@@ -1,0 +1,59 @@
+"""What a run ends with: the inertia, and which labels occur."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+
+from lloydia.backends.cuda.rows.distances import own_distances
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
+from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.launching import ceil_div
+from lloydia.backends.cuda.runtime.plans import Layout, planned
+
+__all__ = ["Ending"]
+
+# The limbs of the inertia and their exponent; then the largest term.
+LIMBS = 4
+
+
+class Ending:
+    """It is on its way to the host, and waited for when it is asked for.
+
+    Parameters
+    ----------
+    rows : Placed
+    labels : torch.Tensor of shape (n,), int32
+    centers : torch.Tensor of shape (k, d)
+        The rows were assigned to.
+    """
+
+    def __init__(self, rows: Placed, labels: torch.Tensor, centers: torch.Tensor) -> None:
+        self.n, self.k = rows.n_samples, len(centers)
+        found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
+        D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
+        parts = [x for x in (labels, centers, found, D, rows.weights) if x is not None]
+        layout = Layout.of("ending", rows.X, more=(self.k, rows.weights is None))
+        work = partial(queue_ending, rows, labels, centers, found, D)
+        planned(work, rows.device, layout._replace(parts=[rows.X, *parts]))
+        self.found = Fetched(found)
+
+    def __float__(self) -> float:
+        return join_cost(self.found.numpy()[:LIMBS].tolist(), self.n)
+
+    def full(self) -> bool:
+        """Return whether every cluster has a row."""
+        return int(np.count_nonzero(self.found.numpy()[LIMBS + 1 :].view(np.int32))) == self.k
+
+
+def queue_ending(
+    rows: Placed, labels: torch.Tensor, centers: torch.Tensor, found: torch.Tensor, D: torch.Tensor
+) -> None:
+    """Queue what :class:`Ending` asks for; `found` are zeros, D has room for that of each row."""
+    largest = found[LIMBS : LIMBS + 1].view(torch.float64)
+    seen = found[LIMBS + 1 :].view(torch.int32)[: len(centers)]
+    own_distances(rows, labels, centers, out=D, largest=largest, seen=seen)
+    cost_limbs(D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen)

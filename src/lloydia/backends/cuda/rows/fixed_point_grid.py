@@ -1,0 +1,181 @@
+"""The grid of integer sums on the device, and the sums of all rows.
+
+The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
+any order, since the order changes nothing.  Where few clusters would make many additions meet at
+one address, there are replicas of the sums, which :mod:`update.means` adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import product_error, whole
+from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.pieces import Piece
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact import sums as exact
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = ["Lattice", "gather", "queue_gather", "replicas"]
+
+# Additions that may meet at one address in an iteration, if there are few enough replicas.
+FEW, MOST_REPLICAS = 256, 512
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
+
+    Or those of a batch, each kind of number for one member after the other.
+
+    Attributes
+    ----------
+    memory : int64 tensor of shape (5 members (d + 1),), or Piece whose `grid` is one
+        What becomes `numbers`.
+    numbers : int64 tensor of shape (5 members (d + 1),)
+        The columns, the frame of float32 scores, where there are any: their origin and their scale
+        (all bits of float64); and the exponents.
+    weights : float64 tensor of shape (n,) or None
+        Scaled by ``2**-weight_exponent``.
+    """
+
+    grid: exact.Grid
+    memory: torch.Tensor | Piece
+    weights: torch.Tensor | None
+
+    @cached_property
+    def numbers(self) -> torch.Tensor:
+        return self.memory.grid if isinstance(self.memory, Piece) else self.memory
+
+    @cached_property
+    def columns(self) -> torch.Tensor:
+        """The scale, the quantum and its inverse of each column: float64."""
+        return self.numbers[: self.numbers.numel() // 5 * 3].view(torch.float64)
+
+    @cached_property
+    def exponents(self) -> torch.Tensor:
+        """Those of each column: int64."""
+        return self.numbers[self.numbers.numel() // 5 * 4 :]
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        grid, cut = self.grid, isinstance(self.memory, Piece)
+        return grid.bits, grid.n_limbs, grid.recover, self.weights is None, cut
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory of it."""
+        memory = self.memory.whole if isinstance(self.memory, Piece) else self.memory
+        return [memory] if self.weights is None else [memory, self.weights]
+
+    @classmethod
+    def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
+        """Put a grid on the device, in one copy."""
+        m = len(grid.exponents)
+        # More features have no float32 scores.
+        frame = rows.frame() if m - 1 <= MOST_FEATURES else np.zeros(m)
+        both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
+        there = torch.from_numpy(both).to(rows.device, non_blocking=True)
+        scaled = None
+        if weights is not None:
+            scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
+        return cls(grid, there, scaled)
+
+    def renewed(self, rows: Placed, grid: exact.Grid) -> Lattice:
+        """Return the lattice of another grid, without weights, in the memory of this one."""
+        self.numbers.copy_(Lattice.of(rows, grid, None).numbers)
+        return replace(self, grid=grid)
+
+
+def replicas(n: int, k: int) -> int:
+    """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
+    return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
+
+
+@triton.jit
+def add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column):
+    """Add the limbs of products of shape (rows, columns) to the sums of their columns."""
+    limb = 0
+    left = 1
+    while (limb < n_limbs) & (left != 0):
+        v = whole(p * inverse)
+        total = tl.sum(v.to(tl.int64), 0)
+        tl.atomic_add(sums + limb * m + f, total, mask=column & (total != 0), sem="relaxed")
+        p = (p - v * quantum) * step
+        left = tl.max(tl.max((p != 0.0).to(tl.int32), 1), 0)
+        limb += 1
+
+
+@triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
+def gather_kernel(
+    X, weights, n, d, numbers, sums, bits, n_limbs, needed,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, RECOVER: tl.constexpr,
+):  # fmt: skip
+    m = d + 1
+    lattice = numbers.to(tl.pointer_type(tl.float64))
+    if needed is not None:
+        n_limbs = tl.minimum(n_limbs, tl.load(needed + 2 * d).to(tl.int32))
+    f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    column = f < m
+    scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
+    quantum = tl.load(lattice + m + f, mask=column, other=0.0)[None, :]
+    inverse = tl.load(lattice + 2 * m + f, mask=column, other=0.0)[None, :]
+    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        mask = (rows < n)[:, None] & column[None, :]
+        at = rows.to(tl.int64)[:, None] * d + f[None, :]
+        x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
+        p = tl.where(mask, tl.where((f == d)[None, :], 1.0, x) * scale, 0.0)
+        if weights is not None:
+            a = p
+            w = tl.load(weights + rows, mask=rows < n, other=0.0)[:, None] + tl.zeros_like(a)
+            p = a * w
+            if RECOVER:
+                error = product_error(a, w, p)
+                add_rows(error, quantum, inverse, step, n_limbs, sums, m, f, column)
+        add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column)
+
+
+def queue_gather(
+    X: torch.Tensor, lattice: Lattice, sums: torch.Tensor, needed: torch.Tensor | None = None
+) -> None:
+    """Queue the addition of all rows as one cluster, by the weights of the lattice.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d)
+    lattice : Lattice
+    sums : int64 tensor of shape (1, n_limbs, 1, d + 1)
+        Zeros, to which they are added.
+    needed : int64 tensor, optional
+        Holds, in place 2 d, how many of those limbs the rows need.
+    """
+    n, d = X.shape
+    columns = min(64, next_power(d + 1))
+    rows = max(1, 4096 // columns)
+    blocks = min(ceil_div(n, rows), 4 * processors(X.device))
+    launch(
+        gather_kernel, (blocks, ceil_div(d + 1, columns)),
+        X, lattice.weights, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs,
+        needed, ROWS=rows, COLUMNS=columns, RECOVER=lattice.grid.recover, **EXACT,
+    )  # fmt: skip
+
+
+def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
+    """Return the sums of all rows as one cluster: int64 of shape (1, n_limbs, 1, d + 1)."""
+    shape = 1, lattice.grid.n_limbs, 1, X.shape[1] + 1
+    sums = torch.zeros(shape, dtype=torch.int64, device=X.device)
+    queue_gather(X, lattice, sums)
+    return sums

@@ -1,0 +1,97 @@
+"""The grid of the sums of rows of more features, found on the device: no host is waited for.
+
+The numbers are those that :meth:`lloydia.exact.sums.Grid.choose` gives for rows without weights,
+but for how many limbs there are, which kernels are launched with.  Whoever launches them takes as
+many as rows of the same shape needed before, and looks at the extent later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
+from lloydia.backends.cuda.rows.extent import magnitude
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.totals import exponent_of
+from lloydia.backends.cuda.runtime.pieces import Piece
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact import sums as exact
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = ["HEADROOM", "found_lattice", "limbs_before", "queue_grid", "remember_limbs"]
+
+HEADROOM = tl.constexpr(exact.HEADROOM)
+
+COLUMNS = 256
+NOT_KNOWN = np.zeros(0, dtype=np.int64)
+# Shapes whose numbers of limbs are remembered.
+MOST = 1024
+
+_limbs: dict[Hashable, int] = {}
+
+
+def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
+    """Remember how many limbs the sums of some rows need."""
+    if len(_limbs) >= MOST:
+        _limbs.clear()
+    _limbs[X.shape, X.dtype] = n_limbs
+
+
+def limbs_before(X: torch.Tensor) -> int | None:
+    """Return how many limbs others of the shape needed last; None if none are known."""
+    return _limbs.get((X.shape, X.dtype))
+
+
+def found_lattice(X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int) -> Lattice:
+    """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
+    return Lattice(grid_of(X.shape[0], n_limbs), memory, None)
+
+
+@lru_cache
+def grid_of(n: int, n_limbs: int) -> exact.Grid:
+    """Return the grid of n rows whose exponents are not known here."""
+    return exact.Grid(exact.bits_a_limb(n), n_limbs, NOT_KNOWN, 0, False)
+
+
+@triton.jit(do_not_specialize=["d", "bits"])
+def grid_kernel(bounds, d, bits, numbers, DOUBLE: tl.constexpr, COLUMNS: tl.constexpr):
+    """Write the grid of some columns, the last of which is the constant 1."""
+    m = d + 1
+    f = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    column = f < m
+    largest = magnitude(tl.load(bounds + f, mask=f < d, other=0), DOUBLE)
+    exponent = exponent_of(largest).to(tl.int64)
+    raised = tl.minimum(HEADROOM - exponent, 1000)
+    step = exponent + raised - bits
+    floats = numbers.to(tl.pointer_type(tl.float64))
+    tl.store(floats + f, power_of_two(raised), mask=column)
+    tl.store(floats + m + f, power_of_two(step), mask=column)
+    tl.store(floats + 2 * m + f, power_of_two(-step), mask=column)
+    tl.store(numbers + 4 * m + f, exponent, mask=column)
+
+
+def queue_grid(rows: Placed, bounds: torch.Tensor, numbers: torch.Tensor) -> None:
+    """Queue the writing of the grid of rows whose bounds are known by then.
+
+    Parameters
+    ----------
+    rows : Placed
+    bounds : torch.Tensor
+        See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.
+    numbers : int64 tensor of shape (5 (d + 1),)
+        Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.Lattice`, but for its frame.
+    """
+    launch(
+        grid_kernel, (rows.n_features // COLUMNS + 1,),
+        bounds, rows.n_features, exact.bits_a_limb(rows.n_samples), numbers,
+        DOUBLE=rows.X.dtype == torch.float64, COLUMNS=COLUMNS,
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+r"""The frame that rows are stored in half precision in, chosen on the device from a few of them.
+
+The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
+brings their typical largest coordinate to [8, 16).  Any frame is right
+(:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+
+A few outliers cannot move it: the reach of a row is its largest coordinate about the median of some
+rows; ordinary rows are those whose reach is at most 8 times the typical, the median of those that
+are not 0.  R, beyond which rows are never certified, is some norms of the 90th percentile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.ranks import ranked, ranked_of
+from lloydia.backends.cuda.rows.totals import exponent_of, power
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.rows import BatchRows
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = ["NUMBERS", "RADIUS", "queue_frame"]
+
+# Numbers and rows that are sampled: one program looks at them.
+SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**11, 64, 128
+# Of them so many have their median taken; and numbers that are looked at together.
+SOME, TILE = 16, 4096
+# Exponents of s are at most so large, and no less than minus twice that.
+MOST_SCALE, MOST_SCALE_DOUBLE = tl.constexpr(100), tl.constexpr(500)
+# In norms of the 90th percentile; and the most, so that float16 holds starts, in their unit, and
+# near centres.
+REACH, MOST_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
+# Where R is among the numbers of a frame, the first of which is s, and how many there are.
+RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
+
+
+@triton.jit(do_not_specialize=["n", "d", "m"])
+def frame_kernel(
+    X, n, d, m, numbers, origin, offsets, bounds,
+    ROWS: tl.constexpr, SOME: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly.
+
+    `bounds`, if there are any, become 0.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    most: tl.constexpr = MOST_SCALE_DOUBLE if double else MOST_SCALE
+    member = tl.program_id(2).to(tl.int64)
+    X += member * n * d
+    numbers += member * NUMBERS
+    origin += member * d
+    offsets += member * d
+    i = tl.arange(0, ROWS)
+    there = i < m
+    step = (n // m).to(tl.int64)
+    at = X + i[:, None] * step * d
+    few = X + (tl.arange(0, SOME) * m // SOME)[:, None] * step * d
+    reach = tl.zeros((ROWS,), tl.float64)
+    for first in range(0, d, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        column = (f < d)[None, :]
+        some = tl.load(few + f[None, :], mask=column, other=0.0).to(tl.float64)
+        median = ranked(some, SOME // 2)
+        x = tl.load(at + f[None, :], mask=there[:, None] & column, other=0.0).to(tl.float64)
+        away = tl.where(there[:, None] & column, tl.abs(x - median[None, :]), 0.0)
+        reach = tl.maximum(reach, tl.max(away, 1))
+    n_away = tl.sum((reach > 0.0).to(tl.int32), 0)
+    # Those that are 0 come first.
+    typical = ranked_of(tl.where(there, reach, float("inf")), m - n_away + n_away // 2)
+    typical = tl.where(n_away > 0, typical, 0.0)
+    exponent = tl.minimum(tl.maximum(4 - exponent_of(typical), -2 * most), most)
+    # Where all are alike there is no scale to choose.
+    scale = tl.where(typical > 0.0, power(exponent), 1.0)
+    ordinary = there & (reach <= 8.0 * typical)
+    count = tl.sum(ordinary.to(tl.float64), 0)
+    squares = tl.zeros((ROWS,), tl.float64)
+    for first in range(0, d, BLOCK):
+        f = first + tl.arange(0, BLOCK)
+        column = (f < d)[None, :]
+        x = tl.load(at + f[None, :], mask=there[:, None] & column, other=0.0).to(tl.float64)
+        offset = tl.sum(tl.where(ordinary[:, None], x, 0.0), 0) / count * scale
+        if not double:
+            offset = offset.to(tl.float32).to(tl.float64)
+        tl.store(offsets + f, offset, mask=f < d)
+        tl.store(origin + f, offset / scale, mask=f < d)
+        if bounds is not None:
+            to = bounds + member * 2 * d + f
+            for which in tl.static_range(2):
+                tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
+        gap = x * scale - offset[None, :]
+        squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
+    usual = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
+    radius = tl.maximum(tl.minimum(REACH * usual, MOST_RADIUS), 1.0)
+    which = tl.arange(0, 8)
+    found = tl.where(which == 0, scale, tl.where(which == RADIUS, radius, 0.0))
+    tl.store(numbers + which, found, mask=which < NUMBERS)
+
+
+Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def queue_frame(rows: Placed | BatchRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
+    """Queue the choice of a frame of each member.
+
+    Parameters
+    ----------
+    rows : Placed or BatchRows
+    frame : tuple of three tensors
+        Room for s and R (all other numbers are 0), float64 of shape (members, NUMBERS), and for m
+        and ``m s``, float64 of shape (members, d).
+    bounds : torch.Tensor, optional
+        As for :class:`lloydia.backends.cuda.rows.half_rows.HalfRows`.
+    """
+    n, d, members = rows.n_samples, rows.n_features, rows.members
+    m = min(n, MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    size = next_power(m)
+    launch(
+        frame_kernel, (1, 1, members), rows.X, n, d, m, *frame, bounds,
+        ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
+    )  # fmt: skip

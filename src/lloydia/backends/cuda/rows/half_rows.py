@@ -1,0 +1,327 @@
+"""Rows in half precision, and how much that leaves out.
+
+A row is stored, in a frame (:mod:`half_frame`) where it is ``x'``, as ``y = fl16(x')`` beside upper
+bounds of ``|y|`` and ``|x' - y|``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
+from weakref import proxy
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
+from lloydia.backends.cuda.device_functions.half_scores import CHUNK, WIDEST_KEPT
+from lloydia.backends.cuda.rows.extent import (
+    add_magnitudes,
+    bounds_of_columns,
+    no_magnitudes,
+    raise_bounds,
+)
+from lloydia.backends.cuda.rows.found_grid import found_lattice, queue_grid
+from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
+from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.rows import BatchRows
+    from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+    from lloydia.backends.cuda.rows.placed import Placed
+
+__all__ = [
+    "GROW",
+    "LARGEST_REST",
+    "LOST",
+    "SHIFT",
+    "UNIT",
+    "HalfRows",
+    "bound",
+    "padded",
+    "to_half",
+]
+
+# Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
+# what float16, float32 and float64 lose near 0; twice a rounding of float32.
+GROW = tl.constexpr(1.0 + 2.0**-20)
+LOST = tl.constexpr(2.0**-50)
+LARGEST_HALF = tl.constexpr(65504.0)
+ROUNDING = tl.constexpr(2.0**-23)
+# Numbers that a program stores at a time, blocks of rows on their way, and programs a
+# multiprocessor, of float64 rows and of others.
+TILE, STAGES = 2048, 3
+DOUBLE_RESIDENT, RESIDENT = 3, 4
+# All that is of the rows.
+PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
+# What `numbers` has where, beside the scale and R.
+SHIFT, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in (1, 3, 4, 5))
+
+
+def padded(n_features: int) -> int:
+    """Return the width of a stored row."""
+    if n_features <= WIDEST_KEPT:
+        return next_power(n_features, 16)
+    return ceil_div(n_features, CHUNK) * CHUNK
+
+
+@triton.jit
+def to_half(x):
+    """Return x (float32 or float64) rounded to float16, the largest of them where it is beyond."""
+    return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
+
+
+@triton.jit
+def bound(squares):
+    """Return an upper bound of the root of a sum of squares, in float32."""
+    return (tl.sqrt(squares) * GROW).to(tl.float32)
+
+
+@triton.jit
+def raise_seldom(at, value):
+    """Raise a number as :func:`raise_to` does, by many programs, most of which have no more."""
+    if value > tl.load(at):
+        raise_to(at, value)
+
+
+@triton.jit(do_not_specialize=["n"])
+def rows_kernel(
+    X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr, bounds,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Store rows, and upper bounds of their norms and of what rounding left out.
+
+    `bounds` are raised to those of the rows, if there are any.  Features are taken BLOCK at a time,
+    which are all of them if not WIDE.
+    """
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    # In which x' is found: it is rounded to float32 then, in which all the rest is done.
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    begin = first_row(n)
+    X += begin * d
+    high_ptr += begin * width
+    norm_ptr += begin
+    rest_ptr += begin
+    offset += tl.program_id(2).to(tl.int64) * d
+    numbers += tl.program_id(2) * NUMBERS
+    if bounds is not None:
+        bounds += tl.program_id(2).to(tl.int64) * 2 * d
+    scale, radius = tl.load(numbers).to(kind), tl.load(numbers + RADIUS)
+    # At most width + 2 roundings of positive numbers; twice that also covers their products.
+    grow = 1.0 + (width + 32).to(tl.float32) * ROUNDING
+    largest, smallest = no_magnitudes(ROWS, BLOCK, double)
+    reach = tl.zeros((ROWS,), tl.float32)
+    most_rest = tl.zeros((ROWS,), tl.float32)
+    f = tl.arange(0, BLOCK)
+    m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+    for block in tl.range(
+        tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0), num_stages=STAGES
+    ):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        mask = rows < n
+        at = rows.to(tl.int64)[:, None]
+        squares = tl.zeros((ROWS,), tl.float32)
+        errors = tl.zeros((ROWS,), tl.float32)
+        for first in range(0, width if WIDE else BLOCK, BLOCK):
+            if WIDE:
+                f = first + tl.arange(0, BLOCK)
+                m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
+            inside = mask[:, None] & (f < d)[None, :]
+            x = tl.load(X + at * d + f[None, :], mask=inside, other=0.0).to(kind)
+            if bounds is not None:
+                largest, smallest = add_magnitudes(largest, smallest, x)
+                if WIDE:
+                    most, below = bounds_of_columns(largest, smallest)
+                    raise_bounds(bounds, most, below, f, d)
+                    largest, smallest = no_magnitudes(ROWS, BLOCK, double)
+            # 0 where no feature is; what is where no row is goes nowhere.
+            x = (x * scale - m[None, :]).to(tl.float32)
+            high = to_half(x)
+            tl.store(high_ptr + at * width + f[None, :], high, mask=mask[:, None])
+            h = high.to(tl.float32)
+            squares += tl.sum(h * h, 1)
+            errors += tl.sum((x - h) * (x - h), 1)
+        squares *= grow
+        norm = bound(squares)
+        rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
+        # x' was rounded, too, relative to what it is.
+        rest += (norm + rest) * ROUNDING
+        tl.store(norm_ptr + rows, norm, mask=mask)
+        tl.store(rest_ptr + rows, rest, mask=mask)
+        reaches = tl.where(mask, norm + rest, 0.0)
+        reach = tl.maximum(reach, reaches)
+        # Of rows within what R is at most.
+        ordinary = mask & (reaches.to(tl.float64) <= radius)
+        most_rest = tl.maximum(most_rest, tl.where(ordinary, rest, 0.0))
+    raise_seldom(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
+    raise_seldom(numbers + LARGEST_REST, tl.max(most_rest, 0).to(tl.float64))
+    if (bounds is not None) & (not WIDE):
+        most, below = bounds_of_columns(largest, smallest)
+        raise_bounds(bounds, most, below, tl.arange(0, BLOCK), d)
+
+
+@triton.jit
+def reach_kernel(numbers):
+    """Write R, at most what stands there, the shift of scores and the unit of starts."""
+    numbers += tl.program_id(2) * NUMBERS
+    largest = tl.load(numbers + FARTHEST) * GROW
+    radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)
+    # All are float32 numbers: kernels take them as such, too.
+    radius = radius.to(tl.float32).to(tl.float64)
+    tl.store(numbers + RADIUS, radius)
+    # No score of a row within the radius is below 4: exact.half_certificate, "Range".
+    shift = 0.5 * radius * radius * (1.0 + 2.0**-4) + 4.0
+    tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
+    # Starts are at most 5.1 R^2 + 4: float16 holds them in the next power of two above R, which it
+    # holds as well.
+    above = (radius.to(tl.int64, bitcast=True) >> 52) + 1
+    tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
+
+
+@lru_cache
+def parts_of(n: int, d: int, members: int, stores: bool) -> Cuts:
+    """Return the parts of what n rows need, `members` together; with what is stored of them."""
+    one, double = torch.float32, torch.float64
+    stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "rest": (one, (n,))}
+    return cuts_of(
+        numbers=(double, (members, NUMBERS.value)), origin=(double, (members, d)),
+        offsets=(double, (members, d)), grid=(torch.int64, (5 * (d + 1),)),
+        **(stored if stores else {}),
+    )  # fmt: skip
+
+
+class HalfRows:
+    """Rows in half precision: of a data set, or of all members of a batch.
+
+    Parameters
+    ----------
+    rows : Placed or BatchRows
+    memory : tuple of three tensors, optional
+        `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
+    bounds : torch.Tensor, optional
+        New ones (:func:`lloydia.backends.cuda.rows.extent.new_bounds`): the rows are measured, too.
+
+    Attributes
+    ----------
+    origin : torch.Tensor of shape (members, d), float64
+    numbers : torch.Tensor of shape (members, NUMBERS), float64
+        s; what makes scores at least 4; R, in the frame's units; what starts are stored in; the
+        largest of the rows' bounds added up, and the largest rest of a row within R.
+    width : int
+        Features of a stored row, the last ones 0.
+    high : torch.Tensor of shape (members * n, width), float16
+        y.
+    norm, rest : torch.Tensor of shape (members * n,), float32
+        Upper bounds of ``|y|`` and ``|x' - y|``.
+    piece : Piece
+        All this but what was given; also the `grid` of one data set that was measured, see
+        :mod:`found_grid`.
+    """
+
+    def __init__(
+        self,
+        rows: Placed | BatchRows,
+        memory: tuple[torch.Tensor, ...] | None = None,
+        bounds: torch.Tensor | None = None,
+    ) -> None:
+        n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
+        # These are part of them.
+        self.rows, self.width = proxy(rows), padded(d)
+        self.piece = Piece(rows.device, parts_of(n, d, members, memory is None))
+        self.measured = bounds is not None and members == 1
+        # Memory that is not of the piece, and where it begins, which kernels are compiled for.
+        self.given: list[torch.Tensor] = []
+        self.alignments: tuple[int, ...] = ()
+        if memory is not None:
+            self.memory = tuple(part[:n] for part in memory)
+        planned(partial(self._queue, bounds), rows.device, self._layout(bounds))
+
+    def _layout(self, bounds: torch.Tensor | None) -> Layout:
+        """Return what the storing depends on."""
+        layout = Layout.of("halves", self.rows.X, self, more=(bounds is None,))
+        return layout if bounds is None else layout._replace(parts=[bounds, *layout.parts])
+
+    def _queue(self, bounds: torch.Tensor | None) -> None:
+        """Queue all of it: the frames, the storing, and what follows from the rows' bounds."""
+        rows = self.rows
+        queue_frame(rows, (self.numbers, self.origin, self.offsets), bounds)
+        self.store(bounds)
+        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
+        if self.measured:
+            assert bounds is not None
+            queue_grid(rows, bounds, self.piece.grid)
+
+    def lattice(self, n_limbs: int) -> Lattice:
+        """Return the grid of rows that were measured as they were stored, of so many limbs."""
+        return found_lattice(self.rows.X, self.piece, n_limbs)
+
+    @property
+    def key(self) -> tuple:
+        """What launches depend on of it, but for its memory."""
+        return self.measured, self.alignments
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory of it, the same way each time."""
+        return [self.piece.whole, *self.given]
+
+    @property
+    def numbers(self) -> torch.Tensor:
+        return self.piece.numbers
+
+    @property
+    def origin(self) -> torch.Tensor:
+        return self.piece.origin
+
+    @property
+    def offsets(self) -> torch.Tensor:
+        return self.piece.offsets
+
+    @cached_property
+    def high(self) -> torch.Tensor:
+        return self.piece.high
+
+    @cached_property
+    def norm(self) -> torch.Tensor:
+        return self.piece.norm
+
+    @cached_property
+    def rest(self) -> torch.Tensor:
+        return self.piece.rest
+
+    @property
+    def memory(self) -> tuple[torch.Tensor, ...]:
+        """What is stored of each row."""
+        return self.high, self.norm, self.rest
+
+    @memory.setter
+    def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
+        self.high, self.norm, self.rest = memory
+        self.given = [*memory]
+        self.alignments = tuple(part.data_ptr() % 16 for part in memory)
+
+    def store(self, bounds: torch.Tensor | None = None) -> None:
+        """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
+        rows, n = self.rows, self.rows.n_samples
+        wide = self.width > WIDEST_KEPT
+        block = CHUNK if wide else self.width
+        many = TILE // block
+        resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT
+        programs = programs_each(resident * processors(rows.device), rows.members)
+        launch(
+            rows_kernel, (min(ceil_div(n, many), programs), 1, rows.members),
+            rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
+            self.high, self.norm, self.rest, bounds,
+            BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,
+        )  # fmt: skip
+
+    def renew(self, rows: Placed) -> None:
+        """Store the rows again, which have changed, in the same memory."""
+        fresh = HalfRows(rows)
+        for name in PARTS:
+            getattr(self, name).copy_(getattr(fresh, name))

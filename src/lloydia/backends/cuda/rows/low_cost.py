@@ -1,0 +1,225 @@
+"""The sum of weight times D of rows of few features, in one launch.
+
+The integers of :mod:`lloydia.backends.cuda.rows.totals`: their grid follows from the largest term.
+A grid that is guessed gives the same sum if that is exact; otherwise the rows are read again, when
+programs have waited for each other.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.barrier import leave, resident, wait_for_all
+from lloydia.backends.cuda.device_functions.feature_loads import features
+from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
+from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD
+from lloydia.backends.cuda.device_functions.lane_sums import add_limbs, shifts_of, zeros
+from lloydia.backends.cuda.device_functions.prefetch import prefetch
+from lloydia.backends.cuda.rows.distinct import n_missing, see
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power
+from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact import sums as exact
+
+__all__ = [
+    "COST",
+    "DONE",
+    "RESIDENT",
+    "cost_programs",
+    "end_kernel",
+    "low_cost",
+    "queue_low_cost",
+]
+
+BLOCK = tl.constexpr(512)
+# Programs that a multiprocessor holds.
+RESIDENT = 4
+# The limbs and their exponent, the largest term, whether it is done, and the complement of the
+# upper half of the smallest term that is not 0.
+LIMBS, COST, DONE = tl.constexpr(3), 7, tl.constexpr(5)
+# The largest term may be that many powers of two beyond that of the first rows.
+MARGIN = tl.constexpr(8)
+# Programs that note which labels occur as they go.
+FIRST = tl.constexpr(16)
+# The upper half of a float64 that is not negative has no bits beyond these.
+HALF, NONE = tl.constexpr(32), tl.constexpr(0x7FFFFFFF)
+
+
+@triton.jit
+def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
+    """Return weight times D of some rows to the centres of their labels; 0 outside.
+
+    Without labels, to the first centre.
+    """
+    label = tl.zeros(rows.shape, tl.int32)
+    if labels is not None:
+        label = tl.load(labels + rows, mask=inside, other=0)
+    x = features(X, rows.to(tl.int64) * d, inside, d)
+    c = features(centers, label.to(tl.int64) * d, inside, d)
+    D = tl.zeros(rows.shape, tl.float64)
+    for f in tl.static_range(d):
+        difference = x[f].to(tl.float64) - c[f].to(tl.float64)
+        D += difference * difference
+    if weights is not None:
+        D = tl.load(weights + rows, mask=inside, other=0.0) * D
+    return D
+
+
+@triton.jit
+def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constexpr):
+    """Return the limbs of this program's terms on the grid of an exponent, if none passes it.
+
+    And the bits of the largest term, and the complement of the upper half of those of the smallest
+    that is not 0.
+    """
+    first = (bits - exponent) >> 1
+    up, further = power(first), power(bits - exponent - first)
+    shifts = shifts_of(tl.full((), 1.0, tl.float64), bits, LIMBS)
+    limbs = zeros((BLOCK,), LIMBS)
+    top = tl.zeros((BLOCK,), tl.int64)
+    tiny = tl.zeros((BLOCK,), tl.int32)
+    n_added = tl.zeros((), tl.int64)
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        rows = block * BLOCK + tl.arange(0, BLOCK)
+        term = terms(X, rows, rows < n, labels, centers, weights, d)
+        after = tl.full((), BLOCK, tl.int64) * (block + 2 * tl.num_programs(0))
+        prefetch(X, after * d, n.to(tl.int64) * d, BLOCK * d)
+        if labels is not None:
+            prefetch(labels, after, n.to(tl.int64), BLOCK)
+        if seen is not None:
+            # If all programs did, they would write to the same few addresses at once.
+            see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)
+        # Numbers that are not negative are in the order of their bits.
+        number = term.to(tl.int64, bitcast=True)
+        top = tl.maximum(top, number)
+        upper = (number >> HALF).to(tl.int32)
+        tiny = tl.maximum(tiny, tl.where(number > 0, upper ^ NONE, 0))
+        # Terms that pass the exponent are noticed by the largest.
+        limbs = add_limbs(limbs, term * up * further, shifts, LIMBS)
+        n_added += BLOCK
+    found = ()
+    for limb in tl.static_range(LIMBS):
+        bits_of_shift = shifts[limb].to(tl.int64, bitcast=True)
+        found = found + (tl.sum(limbs[limb], 0) - n_added * bits_of_shift,)
+    return found, tl.max(top, 0), tl.max(tiny, 0)
+
+
+@triton.jit
+def see_rest(labels, n, seen, k):
+    """Note which labels occur, if the first programs have not seen all: every program its own."""
+    if n_missing(seen, k) > 0:
+        for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+            rows = block * BLOCK + tl.arange(0, BLOCK)
+            see(labels, rows, rows < n, seen)
+
+
+@triton.jit
+def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
+    """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur.
+
+    The exponent is guessed from the first rows.  If no term passes it and all are whole numbers of
+    the last place, the sum is exact, and the same on the grid of the largest term.
+
+    Return whether this program is the last to be done.
+    """
+    n_programs = tl.num_programs(0)
+    some = tl.arange(0, BLOCK)
+    sample = terms(X, some, some < n, labels, centers, weights, d)
+    exponent = exponent_of(tl.max(sample, 0)) + MARGIN
+    limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d)
+    tl.atomic_max(out + 4, top, sem="relaxed")
+    tl.atomic_max(out + 6, tiny.to(tl.int64), sem="relaxed")
+    wait_for_all(arrivals, n_programs, 0)
+    if seen is not None:
+        see_rest(labels, n, seen, k)
+    largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
+    # Of the exponent of the smallest, or a smaller one.
+    upper = tl.load(out + 6, volatile=True) ^ NONE
+    least = ((upper << HALF) | 1).to(tl.float64, bitcast=True)
+    if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
+        exponent = exponent_of(largest)
+        limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, None, d)
+    for limb in tl.static_range(LIMBS):
+        tl.atomic_add(out + limb, limbs[limb], sem="relaxed")
+    if tl.program_id(0) == 0:
+        tl.store(out + 3, exponent.to(tl.int64))
+        tl.store(out + DONE, tl.full((), 1, tl.int64))
+    return leave(arrivals, n_programs)
+
+
+@triton.jit
+def converged(report, flow, k, n_slots):
+    """Return whether the run is at an iteration that changed nothing and left no cluster empty."""
+    iteration = tl.load(flow + ITERATION)
+    said = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
+    return (iteration > 0) & (tl.load(said + CHANGED) == 0) & (tl.load(said + EMPTY) == 0)
+
+
+@triton.jit
+def tell(told, n_told, host):
+    """Write what is told to the host's memory."""
+    for first in range(0, n_told, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        # Past the first cache: others wrote it.
+        value = tl.load(told + at, mask=at < n_told, volatile=True)
+        tl.store(host + at, value, mask=at < n_told)
+
+
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "n_told"])
+def end_kernel(
+    X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
+    told, n_told, host, d: tl.constexpr,
+):  # fmt: skip
+    """Add up the inertia of the end of a run, if it is there: it is assigned, converged, or `ends`.
+
+    Once: the host may have queued this for later iterations as well.  In any case write what is
+    told to the host's memory, if there is such.
+    """
+    halt = tl.load(flow + HALT)
+    ended = ((ends != 0) & (halt == 0)) | (halt == ASSIGNED)
+    last = tl.program_id(0) == 0
+    if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
+        last = add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
+    if host is not None:
+        tell(told, tl.where(last, n_told, 0), host)
+
+
+@triton.jit(do_not_specialize=["n", "bits"])
+def low_cost_kernel(X, n, labels, centers, weights, out, bits, arrivals, d: tl.constexpr):
+    add_cost(X, n, 0, labels, centers, weights, out, bits, None, arrivals, d)
+
+
+def cost_programs(n: int, device: torch.device) -> int:
+    """Return how many programs add up the cost of n rows."""
+    return 1 if INTERPRETED else min(ceil_div(n, BLOCK.value), RESIDENT * processors(device))
+
+
+def queue_low_cost(
+    X: torch.Tensor,
+    labels: torch.Tensor | None,
+    centers: torch.Tensor,
+    weights: torch.Tensor | None,
+    out: torch.Tensor,
+) -> None:
+    """Queue the sum of weight times D to the centres of these labels, for few features.
+
+    Without labels it is to the first centre.  `out` are COST + 1 zeros, int64.
+    """
+    n, d = X.shape
+    launch(
+        low_cost_kernel, (cost_programs(n, X.device),),
+        X, n, labels, centers, weights, out, exact.bits_a_limb(n), out[COST:].view(torch.int32),
+        d=d, **EXACT, **resident(RESIDENT),
+    )  # fmt: skip
+
+
+def low_cost(
+    rows: Placed, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
+) -> Cost:
+    """Return the weighted sum of D to the centres of these labels, for few features."""
+    out = torch.zeros(COST + 1, dtype=torch.int64, device=rows.device)
+    queue_low_cost(rows.X, labels, centers, weights, out)
+    return Cost(out, rows.n_samples)

@@ -1,0 +1,209 @@
+"""Sums of weight times D as integers, on a grid that the device finds: nobody waits for a scalar.
+
+The grid of :func:`lloydia.exact.sums.total` follows from the number of values and the largest.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
+from lloydia.backends.cuda.rows.distinct import n_missing, see
+from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.exact import sums as exact
+
+__all__ = [
+    "Cost",
+    "cost_limbs",
+    "exponent_of",
+    "join_cost",
+    "largest_term",
+    "power",
+    "raise_to",
+    "rounded",
+    "scaled",
+    "term_of",
+]
+
+BLOCK = tl.constexpr(1024)
+# Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even.
+ROUNDER = tl.constexpr(1.5 * 2.0**52)
+
+
+@triton.jit
+def exponent_of(x):
+    """Return E of a non-negative float64 with ``x = m * 2**E``, m in [1/2, 1); 0 where x is 0."""
+    normal = x >= 2.2250738585072014e-308
+    bits = (x * tl.where(normal, 1.0, 18014398509481984.0)).to(tl.int64, bitcast=True)
+    exponent = ((bits >> 52) - tl.where(normal, 1022, 1076)).to(tl.int32)
+    return tl.where(x > 0, exponent, 0)
+
+
+@triton.jit
+def power(exponent):
+    """Return ``2**exponent`` as float64, for exponents from -1022 to 1023."""
+    return ((exponent + 1023).to(tl.int64) << 52).to(tl.float64, bitcast=True)
+
+
+@triton.jit
+def scaled(x, exponent):
+    """Return ``x * 2**exponent``: two factors, since one power alone may not be a float."""
+    half = exponent >> 1
+    return x * power(half) * power(exponent - half)
+
+
+@triton.jit
+def rounded(x):
+    """Round to an integer, ties to even, for magnitudes up to ``2**51``."""
+    return (x + ROUNDER) - ROUNDER
+
+
+@triton.jit
+def raise_to(at, value):
+    """Make the number at a place the larger of it and a value, neither of which is negative."""
+    # Such floats are in the order of their bits.
+    at = at.to(tl.pointer_type(tl.int64))
+    tl.atomic_max(at, value.to(tl.int64, bitcast=True), sem="relaxed")
+
+
+@triton.jit
+def term_of(D, weights, rows, inside):
+    """Return weight times D of some rows; 0 outside."""
+    term = tl.load(D + rows, mask=inside, other=0.0)
+    if weights is not None:
+        term = tl.load(weights + rows, mask=inside, other=0.0) * term
+    return term
+
+
+@triton.jit(do_not_specialize=["n"])
+def largest_kernel(D, weights, largest, flow, n):
+    if flow is not None and tl.load(flow) != 0:
+        return
+    top = tl.zeros([BLOCK], tl.float64)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        top = tl.maximum(top, term_of(D, weights, first_row(n) + rows, rows < n))
+        rows += tl.num_programs(0) * BLOCK
+    raise_to(largest + tl.program_id(2), tl.max(top, axis=0))
+
+
+@triton.jit(do_not_specialize=["n", "bits", "k"])
+def cost_kernel(D, weights, largest, out, flow, n, bits, labels, seen, k):
+    if flow is not None and tl.load(flow) != 0:
+        return
+    out += tl.program_id(2) * 4
+    exponent = exponent_of(tl.load(largest + tl.program_id(2)))
+    limb0 = tl.zeros([BLOCK], tl.int64)
+    limb1 = tl.zeros([BLOCK], tl.int64)
+    limb2 = tl.zeros([BLOCK], tl.int64)
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        rest = scaled(term_of(D, weights, first_row(n) + rows, rows < n), -exponent) * power(bits)
+        limb = rounded(rest)
+        limb0 += limb.to(tl.int64)
+        rest = (rest - limb) * power(bits)
+        limb = rounded(rest)
+        limb1 += limb.to(tl.int64)
+        limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
+        rows += tl.num_programs(0) * BLOCK
+    tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
+    tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")
+    tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
+    if tl.program_id(0) == 0:
+        tl.store(out + 3, exponent.to(tl.int64))
+    if seen is not None and n_missing(seen, k) > 0:
+        for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+            again = block * BLOCK + tl.arange(0, BLOCK)
+            see(labels, again, again < n, seen)
+
+
+def programs(D: torch.Tensor, members: int) -> tuple[int, int, int]:
+    """Return the grid for D of so many members."""
+    each = programs_each(4 * processors(D.device), members)
+    return min(ceil_div(len(D) // members, BLOCK.value), each), 1, members
+
+
+def largest_term(
+    D: torch.Tensor,
+    weights: torch.Tensor | None,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+    members: int = 1,
+) -> torch.Tensor:
+    """Return the largest weight times D of each member, on the device: shape (members,), float64.
+
+    `out` may hold values that are not negative: the larger ones stay.
+    """
+    if out is None:
+        out = torch.zeros(members, dtype=torch.float64, device=D.device)
+    launch(
+        largest_kernel, programs(D, members),
+        D, weights, out, flow, len(D) // members, num_warps=4, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def cost_limbs(
+    D: torch.Tensor,
+    weights: torch.Tensor | None,
+    largest: torch.Tensor,
+    out: torch.Tensor | None = None,
+    flow: torch.Tensor | None = None,
+    members: int = 1,
+    bits: int | None = None,
+    labels: torch.Tensor | None = None,
+    seen: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the limbs of the sum of weight times D, and their exponent: shape (4,), int64.
+
+    Parameters
+    ----------
+    D, weights : tensor of shape (n,), float64
+        Weights may be None.
+    largest : tensor of shape (members,), float64
+        What :func:`largest_term` returned.
+    out : tensor of shape (4,), int64, optional
+        Zeros, to which the limbs are added.
+    flow : tensor, optional
+        Nothing is written where its first element is not 0.
+    members : int
+        Of a batch, whose D follow one another; they are the first axis of the result.
+    bits : int, optional
+        A limb's; where others add to the sum, those of all values.
+    labels : tensor of shape (n,), int32, optional
+    seen : tensor of shape (k,), int32, optional
+        What :func:`~lloydia.backends.cuda.rows.distances.own_distances` saw; those of `labels` that
+        occur become 1.
+    """
+    if out is None:
+        shape = (4,) if members == 1 else (members, 4)
+        out = torch.zeros(shape, dtype=torch.int64, device=D.device)
+    n = len(D) // members
+    launch(
+        cost_kernel, programs(D, members),
+        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n),
+        labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+class Cost:
+    """A sum of weight times D of n values, on its way to the host: it becomes a float there.
+
+    `limbs` is what :func:`cost_limbs` returned.
+    """
+
+    def __init__(self, limbs: torch.Tensor, n: int) -> None:
+        self.n, self.limbs = n, Fetched(limbs)
+
+    def __float__(self) -> float:
+        return join_cost(self.limbs.numpy().tolist(), self.n)
+
+
+def join_cost(limbs: list[int], n: int) -> float:
+    """Return the sum whose limbs and exponent :func:`cost_limbs` gave, for n values."""
+    return exact.join(limbs[:3], exact.bits_a_limb(n), limbs[3])

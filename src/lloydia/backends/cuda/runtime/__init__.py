@@ -1,0 +1,10 @@
+"""Devices, streams and launches: what every other package of the engine stands on.
+
+* :mod:`devices` finds GPUs and their free memory; :mod:`own_device` makes an engine's GPU the
+  current one; :mod:`driver` calls CUDA's driver.
+* :mod:`launching` launches a kernel of Triton, :mod:`recording` keeps launches and repeats them,
+  :mod:`plans` places launches of one fit in the memory of another, and :mod:`series` queues many
+  launches by one call.
+* :mod:`pieces` cuts one allocation into tensors; :mod:`upload` and :mod:`fetching` copy to the GPU
+  and back; :mod:`kernel_cache` is where compiled kernels are stored.
+"""

@@ -1,0 +1,168 @@
+"""Which GPUs there are, and how much memory they have."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from typing import Any
+
+import torch
+
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, number_of
+from lloydia.spelling import option
+
+__all__ = [
+    "LITTLE",
+    "check_memory",
+    "find",
+    "find_several",
+    "free_bytes",
+]
+
+# Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
+LITTLE = 1 << 24
+
+# An answer holds for so many seconds where so many times what is needed is free.
+HOLDS, PLENTY = 0.1, 4
+
+# What each device had free when it was asked, and when that was.
+_answers: dict[torch.device, tuple[int, float]] = {}
+
+
+def find(device: str, X: Any) -> str:
+    """Return the name, with its number, of the GPU that ``"cuda"`` or ``"cuda:N"`` means.
+
+    ``"cuda"`` is the one that `X` lives on, or torch's current one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such GPU, or `X` lives on another one.
+    RuntimeError
+        While a CUDA graph is captured.
+    """
+    asked = number_of(device)
+    _check_there(device, asked or 0)
+    home = X.device.index if isinstance(X, torch.Tensor) else None
+    if asked is not None and home is not None and asked != home:
+        raise ValueError(
+            f"X lives on cuda:{home} and {option('device', device)} is another GPU: use "
+            f"{option('device', 'auto')}, or "
+            f"copy X with X.to({device!r})."
+        )
+    if asked is None:
+        asked = home
+    if asked is None:
+        asked = 0 if INTERPRETED else torch.cuda.current_device()
+    return f"cuda:{asked}"
+
+
+def find_several(device: str, X: Any) -> list[str]:
+    """Return the names of the GPUs that ``"cuda:all"`` or ``"cuda:N,M"`` means.
+
+    Raises
+    ------
+    ValueError
+        If there is no such GPU, one is named twice, or `X` lives on another one.
+    """
+    listed = device.removeprefix("cuda:")
+    numbers = range(_count()) if listed == "all" else [int(part) for part in listed.split(",")]
+    _check_there(device, max(numbers, default=0))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"{option('device', device)} names a GPU twice: name each once.")
+    home = X.device.index if isinstance(X, torch.Tensor) else None
+    if home is not None and home not in numbers:
+        raise ValueError(
+            f"X lives on cuda:{home} and {option('device', device)} leaves it out: name it too, or "
+            "copy X "
+            f"with X.to('cuda:{numbers[0]}')."
+        )
+    return [f"cuda:{number}" for number in numbers]
+
+
+def _check_there(device: str, number: int) -> None:
+    """Refuse a device that needs the GPU of this number where it is not there, or only records."""
+    count = _count()
+    if count == 0:
+        raise ValueError(
+            f"{option('device', device)} needs a GPU, and PyTorch finds none "
+            f"(torch.cuda.is_available() is False): use {option('device', 'cpu')}."
+        )
+    if number >= count:
+        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise ValueError(
+            f"{option('device', device)} is not there: this machine has {names}; use one of them "
+            "or "
+            f"{option('device', 'cpu')}."
+        )
+    if not INTERPRETED and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            f"{option('device', device)} is waited for, which cannot be captured in a CUDA graph: "
+            "call "
+            "Lloydia outside of the capture."
+        )
+
+
+def check_memory(needed: int, device: torch.device) -> None:
+    """Refuse work that does not fit, before it starts.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes.
+    device : torch.device
+
+    Raises
+    ------
+    MemoryError
+        Names the bytes that are needed and free.
+    """
+    if needed <= LITTLE:
+        return
+    free = free_bytes(device, needed)
+    if needed > free:
+        raise MemoryError(
+            f"{needed:,} bytes of GPU memory are needed and {free:,} are free on {device}: free "
+            f"some, store the rows in half precision, or use {option('device', 'cpu')}."
+        )
+
+
+def free_bytes(device: torch.device, needed: int) -> int:
+    """Return how much memory this process can still get, or at least that `needed` is there.
+
+    Where there was plenty a moment ago, that is still the answer.
+
+    Where the driver has too little, torch's unused reserve is counted, too.  No more than
+    ``torch.cuda.set_per_process_memory_fraction`` leaves to it.
+    """
+    if INTERPRETED:
+        return sys.maxsize
+    share = torch.cuda.get_per_process_memory_fraction(device)
+    free, asked = _answers.get(device, (0, 0.0))
+    if share == 1.0 and free >= PLENTY * needed and time.monotonic() - asked < HOLDS:
+        return free
+    free, whole = torch.cuda.mem_get_info(device)
+    if free >= needed and share == 1.0:
+        _answers[device] = free, time.monotonic()
+        return free
+    _answers.pop(device, None)
+    # Torch is asked only now: it walks through all that it knows of its memory.
+    free = _unused(device, int(share * whole))
+    if free < needed:
+        # What a fit that failed has held may be part of what only the collector frees.
+        gc.collect()
+        free = _unused(device, int(share * whole))
+    return free
+
+
+def _unused(device: torch.device, most: int) -> int:
+    """Return what the driver and torch have left, if this process may take so much."""
+    used = torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - used
+    return min(free, max(most - used, 0))
+
+
+def _count() -> int:
+    # Where kernels are interpreted, the host is the one GPU.
+    return 1 if INTERPRETED else torch.cuda.device_count()

@@ -1,0 +1,253 @@
+"""How kernels are written and launched.
+
+Kernels are Triton's.  With ``TRITON_INTERPRET=1`` they run in Triton's interpreter, on the host and
+on tensors in its memory: the same code, slowly, so that it can be tested where there is no GPU.
+Programs then run one after the other.  One is in Gluon as well (:mod:`matmul.hopper_scan`), which
+has no interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import driver
+
+from lloydia.backends.cuda.runtime.driver import prefer_shared
+from lloydia.backends.cuda.runtime.kernel_cache import make_writable
+
+__all__ = [
+    "COMPILED",
+    "EXACT",
+    "INTERPRETED",
+    "Launch",
+    "ceil_div",
+    "launch",
+    "launch_known",
+    "next_power",
+    "note",
+    "noted",
+    "number_of",
+    "percent_of",
+    "place",
+    "processors",
+    "shared_memory",
+    "stream_of",
+]
+
+INTERPRETED = bool(triton.knobs.runtime.interpret)
+# What kernels ask.
+COMPILED = tl.constexpr(not INTERPRETED)
+
+if not INTERPRETED:
+    make_writable()
+
+# How kernels that compute canonical numbers are launched: no product may be fused with a sum.
+EXACT = {"enable_fp_fusion": False}
+
+
+def place(device: str) -> torch.device:
+    """Return where tensors live for ``"cuda"`` or ``"cuda:N"``; the host where interpreted."""
+    if INTERPRETED:
+        return torch.device("cpu")
+    number = number_of(device)
+    return numbered(torch.cuda.current_device() if number is None else number)
+
+
+@cache
+def number_of(device: str) -> int | None:
+    """Return N of ``"cuda:N"``, None of ``"cuda"``."""
+    return torch.device(device).index
+
+
+@cache
+def numbered(number: int) -> torch.device:
+    """Return the GPU of a number."""
+    return torch.device("cuda", number)
+
+
+@cache
+def processors(device: torch.device) -> int:
+    """Return the number of multiprocessors; programs of a persistent grid are multiples of it."""
+    if device.type == "cpu":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Return the bytes that all programs of a multiprocessor share out."""
+    if device.type == "cpu":
+        return 1 << 20
+    return torch.cuda.get_device_properties(device).shared_memory_per_multiprocessor
+
+
+def percent_of(shared: int, device: torch.device) -> int:
+    """Return bytes of shared memory in percent of what a multiprocessor has, all of it at most."""
+    return min(100, ceil_div(100 * shared, shared_memory(device)))
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return the least number of steps of `b` that reach `a`."""
+    return -(-a // b)
+
+
+def next_power(n: int, least: int = 1) -> int:
+    """Return the least power of two of at least `n` and `least`."""
+    return max(least, 1 << (n - 1).bit_length())
+
+
+_found: dict[Hashable, Any] = {}
+
+_noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
+
+
+class Launch(NamedTuple):
+    """A kernel that was queued, and may be again.
+
+    Attributes
+    ----------
+    compiled : triton.compiler.CompiledKernel
+    grid : tuple of three int
+    places : sequence
+        Its arguments: where a tensor is comes as a number, since of a tensor the driver is asked
+        what it is each time.
+    kept : sequence
+        The tensors among them, so that they stay where they are.
+    """
+
+    compiled: Any
+    grid: tuple[int, int, int]
+    places: Sequence
+    kept: Sequence
+
+    def queue(self, stream: int) -> None:
+        """Queue it on the stream of this handle.
+
+        As Triton does, but for its hooks before and after a launch.
+        """
+        compiled = self.compiled
+        compiled.run(
+            *self.grid, stream, compiled.function, compiled.packed_metadata, None, None, None,
+            *self.places,
+        )  # fmt: skip
+
+
+# What kernels are compiled for of integers beside the type: whether they are 1, or multiples of 16.
+ALONE, SIXTEENS, PLAIN = 1, 2, 3
+MOST = 2**31
+
+
+def launch(
+    kernel: Any, grid: tuple[int, ...], *args: Any, shared: int | None = None, **options: Any
+) -> None:
+    """Queue a kernel whose compiled form is known by the kinds of its arguments.
+
+    Triton finds it, too, in twice the time.
+
+    Parameters
+    ----------
+    kernel : triton kernel
+    grid : tuple of int
+    args, options
+        The first is a tensor on the current device.  Arguments known at compile time come by name,
+        as launch options do.
+    shared : int, optional
+        About the bytes of shared memory that suffice on a multiprocessor, so that the rest is a
+        cache; known by the kernel and the options.  Else the driver decides, and may leave next to
+        nothing for a kernel that lives by its cache.
+
+    Raises
+    ------
+    RuntimeError
+        Where the current device is another.
+    """
+    if INTERPRETED:
+        kernel[grid](*args, **options)
+        return
+    # Done here, in one loop: functions that did the parts would take as long as queueing.
+    places, kinds = [], [*options.values()]
+    for argument in args:
+        place, kind = argument, type(argument)
+        if isinstance(argument, torch.Tensor):
+            place, kind = argument.data_ptr(), argument.dtype
+            if place % 16:
+                # Another kind, for less is known of it.
+                kind = str(kind)
+        elif kind is int:
+            kind = ALONE if argument == 1 else PLAIN if argument % 16 else SIXTEENS
+            if not -MOST <= argument < MOST:
+                # It takes 64 bits.
+                kind = -kind
+        places.append(place)
+        kinds.append(kind)
+    _queue_known(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options, shared)
+
+
+def launch_known(
+    kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
+) -> None:
+    """Queue a kernel whose compiled form is known by a key; else as :func:`launch`.
+
+    `key` is all that the compiled form depends on, which it does on what is known of addresses too:
+    those that the key says nothing of are multiples of 16 bytes.
+    """
+    if INTERPRETED:
+        kernel[grid](*args, **options)
+        return
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
+    _queue_known(kernel, key, grid, places, args, options)
+
+
+def _queue_known(
+    kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict,
+    shared: int | None = None,
+) -> None:  # fmt: skip
+    device = torch.cuda.current_device()
+    if args[0].device.index != device:
+        # The kernel would reach them there, but not wait for those that write them.
+        raise RuntimeError(
+            f"A kernel was to run on cuda:{device}, and its arguments are on {args[0].device}: "
+            "make that the current device first."
+        )
+    # By its identity: kernels stay, and to hash one takes longer.
+    known = id(kernel), key, device
+    compiled = _found.get(known)
+    queued = compiled is None
+    if compiled is None:
+        compiled = _found[known] = kernel[grid](*args, **options)
+        if shared is not None:
+            prefer_shared(compiled.function, percent_of(shared, args[0].device))
+    constants = [options[name] for name in kernel.arg_names[len(args) :]]
+    one = Launch(compiled, grid, (*places, *constants), args)
+    if not queued:
+        one.queue(stream_of(device))
+    note([one])
+
+
+def noted(work: Callable[[], None]) -> list[Launch]:
+    """Do work; return what it has launched, nothing where kernels are interpreted."""
+    launches: list[Launch] = []
+    token = _noted.set(launches)
+    try:
+        work()
+    finally:
+        _noted.reset(token)
+    return launches
+
+
+def note(launches: list[Launch]) -> None:
+    """Add what was launched to what :func:`noted` returns, where that is waiting."""
+    so_far = _noted.get()
+    if so_far is not None:
+        so_far += launches
+
+
+def stream_of(device: int) -> int:
+    """Return the handle of the current stream of the GPU of this number."""
+    return driver.active.get_current_stream(device)

@@ -1,0 +1,73 @@
+"""The current device: kernels are launched on it, so an engine makes it its own while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from inspect import isfunction
+from typing import Any, TypeVar
+
+import torch
+from torch.cuda import current_device
+
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
+
+__all__ = ["anywhere", "current", "on", "on_own_device"]
+
+T = TypeVar("T", bound=type)
+M = TypeVar("M", bound=Callable)
+
+_anywhere: set[Callable] = set()
+
+
+def current(device: torch.device) -> AbstractContextManager:
+    """Return the context in which a device is the current one; that it mostly is already."""
+    if device.type == "cpu" or current_device() == device.index:
+        return nullcontext()
+    return torch.cuda.device(device)
+
+
+def on(name: str) -> AbstractContextManager:
+    """Return the context in which a device of this name is the current one."""
+    return current(place(name))
+
+
+def on_own_device(engine: T) -> T:
+    """Have the constructor and the public methods of an engine run on its device.
+
+    The constructor's arguments are X, the weights and the name of the device.  Methods that are
+    marked by :func:`anywhere` run where they are called.
+    """
+    own: Any = engine
+    construct = own.__init__
+
+    @wraps(construct)
+    def constructor(self: Any, X: Any, weights: Any, device: str) -> None:
+        with current(place(device)):
+            construct(self, X, weights, device)
+
+    own.__init__ = constructor
+    for name in dir(own):
+        method = getattr(own, name)
+        if isfunction(method) and not name.startswith("_") and method not in _anywhere:
+            setattr(own, name, _guarded(method))
+    return engine
+
+
+def anywhere(method: M) -> M:
+    """Mark a method that itself launches nothing."""
+    _anywhere.add(method)
+    return method
+
+
+def _guarded(method: Callable) -> Callable:
+    @wraps(method)
+    def on_its_device(self: Any, *args: Any, **options: Any) -> Any:
+        # Mostly there is nothing to change, and methods are called in every iteration.
+        if INTERPRETED or current_device() == self.device.index:
+            return method(self, *args, **options)
+        with torch.cuda.device(self.device):
+            return method(self, *args, **options)
+
+    return on_its_device

@@ -1,0 +1,236 @@
+"""What the seedings ask of rows on a GPU."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.rows.distances import closest
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.rows.totals import largest_term
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.own_device import anywhere
+from lloydia.backends.cuda.seeding import oversampling, weighing
+from lloydia.exact import sums as exact
+from lloydia.progress.stages import steps
+from lloydia.seeding.plusplus import greedy
+
+__all__ = ["Picks"]
+
+# Candidates that are weighed at a time.
+MOST = 16
+
+
+class Picks(Placed):
+    """Rows, and each one's D to the nearest seed.
+
+    Attributes
+    ----------
+    nearest : tensor of shape (n,), float64
+        The D; 1 before the first seed.
+    largest : tensor of shape (1,), float64
+        The largest weight times D, from which the grid of the integers follows.
+    columns : tensor of shape (d, n)
+        The rows, feature by feature: neighbours in memory, where there was room for a copy.
+    lowered : tensor of shape (n,), int32
+        Which of the candidates weighed last are nearer than `nearest`, a bit each.
+    table : tensor of shape (d, count), float64
+        Those candidates; `potentials` are the totals with each of them.
+    owners : tensor of shape (n,), int32
+        Each row's nearest seed, where several were added at once.
+    """
+
+    owners: torch.Tensor
+
+    def seed_start(self) -> object:
+        self.extent()  # refuses NaN, of which no seed could be drawn
+        n, new = self.n_samples, {"device": self.device}
+        self.columns = self._columns()
+        self.nearest = torch.ones(n, dtype=torch.float64, **new)
+        self.largest = largest_term(self.nearest, self.weights)
+        self.lowered = torch.empty(n, dtype=torch.int32, **new)
+        self.totals = torch.empty(ceil_div(n, weighing.TILE.value), dtype=torch.int64, **new)
+        self.bits = exact.bits_a_limb(n)
+        self.n_seeds = 0
+        self._moved()
+        return self.largest
+
+    @anywhere
+    def forget_seeds(self) -> None:
+        """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
+        for name in ("columns", "nearest", "lowered", "totals", "table", "potentials", "owners"):
+            self.__dict__.pop(name, None)
+
+    def _columns(self) -> torch.Tensor:
+        size = self.X.numel() * self.X.element_size()
+        # Half of what is free is left to the rest.
+        if self.X.is_cuda and 2 * size > torch.cuda.mem_get_info(self.device)[0]:
+            return self.X.T
+        return self.X.T.contiguous()
+
+    def _moved(self) -> None:
+        """Note that `nearest` has changed: the tiles' totals are stale, and so are potentials."""
+        self.summed = False
+        self.weighed: list[int] = []
+
+    # -- k-means++ ---------------------------------------------------------------------------
+
+    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        # The candidates of k-means++ are weighed before the host knows which they are: it waits
+        # once for both.
+        count = len(fractions)
+        answer = torch.zeros((2, count), dtype=torch.int64, device=self.device)
+        self._draw(torch.as_tensor(fractions, device=self.device), answer[0])
+        if self.n_seeds and count <= MOST:
+            self._weigh(answer[0], answer[1])
+            rows, self.foreseen = answer.tolist()
+            self.weighed = rows
+        else:
+            rows = answer[0].tolist()
+        return np.array(rows, dtype=np.int64)
+
+    def _draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
+        n, n_tiles = self.n_samples, len(self.totals)
+        terms = self.nearest, self.weights, self.largest
+        if not self.summed:
+            weighing.sum_tiles[(n_tiles,)](*terms, self.totals, n, self.bits, num_warps=4, **EXACT)
+            self.summed = True
+        weighing.draw[(len(rows),)](
+            fractions, self.totals, *terms, rows, n, n_tiles, self.bits, num_warps=4, **EXACT
+        )
+
+    def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
+        wanted = candidates.tolist()
+        if wanted != self.weighed:
+            self.foreseen = []
+            for first in range(0, len(wanted), MOST):
+                self.weighed = wanted[first : first + MOST]
+                rows = torch.tensor(self.weighed, device=self.device)
+                self._weigh(rows, torch.zeros_like(rows))
+                self.foreseen += self.potentials.tolist()
+        return self.foreseen
+
+    def _weigh(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
+        """Compute the totals with each of some rows, at most MOST, as a seed."""
+        self._fetch(rows)
+        self._weigh_table(potentials)
+
+    def _weigh_table(self, potentials: torch.Tensor) -> None:
+        self.potentials = potentials
+        weighing.weigh[self._programs()](
+            *self._squares(), self.lowered, potentials, *self.columns.shape[::-1], self.bits,
+            len(potentials), self.table.shape[1], num_warps=4, **EXACT,
+        )  # fmt: skip
+
+    def _fetch(self, rows: torch.Tensor) -> None:
+        d, count = self.n_features, next_power(len(rows))
+        self.table = torch.empty((d, count), dtype=torch.float64, device=self.device)
+        weighing.fetch[(count,)](
+            self.X, rows, self.table, len(rows), d, count, min(next_power(d), 1024), num_warps=4
+        )
+
+    def _squares(self) -> tuple:
+        """Return the arguments that kernels of distances have in common."""
+        columns = self.columns
+        return (
+            columns, columns.stride(1), columns.stride(0), self.table, self.nearest, self.weights,
+            self.largest,
+        )  # fmt: skip
+
+    def _programs(self) -> tuple[int]:
+        blocks = ceil_div(self.n_samples, weighing.BLOCK.value)
+        return (min(blocks, 8 * processors(self.device)),)
+
+    def seed_add(self, row: int) -> None:
+        if self.n_seeds == 0:
+            self.nearest.fill_(float("inf"))
+        best = self.foreseen.index(min(self.foreseen)) if self.weighed else -1
+        known = best >= 0 and len(self.foreseen) == len(self.weighed) and self.weighed[best] == row
+        if not known:
+            self._fetch(torch.tensor([row], device=self.device))
+        self._adopt(self.potentials if known else None)
+        self.n_seeds += 1
+
+    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end."""
+        count = fractions.shape[1]
+        if count > MOST:
+            return greedy(self, fractions)
+        answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
+        draws = torch.as_tensor(fractions, device=self.device)
+        for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
+            self._draw(draw, rows)
+            self._weigh(rows, potentials)
+            self._adopt(potentials)
+        candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
+        chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
+        # Once every D is 0 nothing more is drawn, and nothing has changed.
+        chosen = chosen[chosen >= 0]
+        self.n_seeds += len(chosen)
+        return chosen
+
+    def _adopt(self, potentials: torch.Tensor | None) -> None:
+        """Make the candidate of the least potential, or without them the only one, a seed."""
+        self.largest.zero_()
+        count = 1 if potentials is None else len(potentials)
+        weighing.adopt[self._programs()](
+            *self._squares(), self.lowered, potentials, *self.columns.shape[::-1], count,
+            self.table.shape[1], num_warps=4, **EXACT,
+        )  # fmt: skip
+        self._moved()
+
+    # -- farthest-first ------------------------------------------------------------------------
+
+    def seed_farthest(self) -> int:
+        return self.seed_top()[0]
+
+    def seed_top(self) -> tuple[int, float]:
+        """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""
+        D = self.nearest if self.weights is None else self.nearest * (self.weights > 0)
+        top = D.amax()
+        row = torch.where(top == D, self._numbers(), self.n_samples).amin()
+        row = torch.where(top > 0, row, -1)
+        return int(row), float(top)
+
+    def _numbers(self) -> torch.Tensor:
+        return torch.arange(self.n_samples, device=self.device)
+
+    # -- k-means|| -----------------------------------------------------------------------------
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        grid = exact.total_grid(self.n_samples, self.largest.item())
+        terms = oversampling.integers(self.nearest, self.weights, grid)
+        total = int(terms.to(torch.int64).sum())
+        return oversampling.chosen(terms, key, factor, total, 0).cpu().numpy()
+
+    def seed_extend(self, rows: NDArray[np.int64]) -> None:
+        self._spread(self.X[torch.as_tensor(rows, device=self.device)])
+
+    def _spread(self, centers: torch.Tensor) -> None:
+        """Make several centres seeds."""
+        labels, D = self.closest(centers)
+        if self.n_seeds == 0:
+            self.nearest, self.owners = D, labels
+        else:
+            self.owners = torch.where(D < self.nearest, self.n_seeds + labels, self.owners)
+            self.nearest = torch.minimum(self.nearest, D)
+        self.n_seeds += len(centers)
+        self.largest = largest_term(self.nearest, self.weights)
+        self._moved()
+
+    def closest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the label and the D of every row, for any centres."""
+        return closest(self.columns, centers)
+
+    def seed_loads(self) -> NDArray[np.int64]:
+        whole = self.extent()
+        grid = exact.total_grid(whole.n_samples, whole.largest_weight)
+        terms = oversampling.integers(torch.ones_like(self.nearest), self.weights, grid)
+        return oversampling.loads(terms, self.owners, self.n_seeds).cpu().numpy()
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Self:
+        chosen = self.X[torch.as_tensor(rows, device=self.device)]
+        return type(self)(chosen, weights, self.name)

@@ -1,0 +1,297 @@
+"""Entries of the rows that changed, sorted by cluster.
+
+A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
+counting sort brings the entries of a cluster together.  A program counts its own entries first, so
+that it asks where they go once a cluster: an atomic operation an entry would take longer than all
+the rest.  It sorts a block of entries at a time, by two bits of the cluster after two (radix sort,
+least significant digit first); the number of entries before one, with each of the four digits, is
+a quarter of the bits of one running sum.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_CHANGED,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.runtime.launching import ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
+from lloydia.backends.cuda.runtime.recording import launch
+
+__all__ = ["MOST_BINS", "Entries", "entry_at"]
+
+# Entries and counters that a program looks at together; clusters that it counts by itself, and the
+# least that a histogram has.
+LOG_ROWS = tl.constexpr(10)
+ROWS = tl.constexpr(1 << 10)
+COUNTERS = tl.constexpr(4096)
+SIDE = tl.constexpr(8)
+MOST_BINS, LEAST_BINS = 1024, 128
+# Of a program that sorts.
+WARPS = 4
+
+
+@triton.jit
+def entry_at(entries, place, count):
+    """Return the sign, the row and the cluster of entries; past the end the last, times 0."""
+    entry = tl.load(entries + tl.minimum(place, count - 1))
+    row = entry.to(tl.int32)
+    sign = tl.where(place < count, tl.where(row < 0, -1, 1), 0)
+    return sign, tl.where(row < 0, ~row, row).to(tl.int64), (entry >> 32).to(tl.int32)
+
+
+@triton.jit
+def block_of(block, labels, changed_rows, changed_old, n_changed):
+    """Return the clusters of a block of entries, and which are there.
+
+    Rows join clusters in even blocks, and leave them in odd ones.
+    """
+    at = block // 2 * ROWS + tl.arange(0, ROWS)
+    mask = at < n_changed
+    if block % 2 == 0:
+        rows = tl.load(changed_rows + at, mask=mask, other=0)
+        cluster = tl.load(labels + rows, mask=mask, other=0)
+    else:
+        cluster = tl.load(changed_old + at, mask=mask, other=-1)
+    return cluster, mask & (cluster >= 0)
+
+
+@triton.jit
+def as_pairs(counters):
+    """Return the place of 32-bit counters as that of integers of two of them."""
+    return counters.to(tl.pointer_type(tl.int64))
+
+
+@triton.jit(do_not_specialize=["n", "pitch"])
+def count_kernel(
+    labels, n, changed_rows, changed_old, counts, pitch, befores, flow, BINS: tl.constexpr
+):
+    """Count the entries of each cluster, and for each program those that others counted before.
+
+    BINS is 0 where there are too many clusters for a program to count by itself.
+    """
+    flow = own_flow(flow)
+    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    n_blocks = 2 * tl.cdiv(n_changed, ROWS)
+    if (halted != 0) | (program >= n_blocks):
+        return
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    counts += tl.program_id(2).to(tl.int64) * pitch
+    befores += (tl.program_id(2).to(tl.int64) * n_programs + program) * BINS
+    own = tl.zeros((BINS if BINS > 0 else 1,), tl.int32)
+    for block in range(program, n_blocks, n_programs):
+        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
+        if BINS > 0:
+            own += tl.histogram(cluster, BINS, there)
+        else:
+            tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
+    if BINS > 0:
+        # Two counters at a time, as the halves of an integer.
+        even, odd = tl.split(tl.reshape(own, (BINS // 2, 2)))
+        both = even.to(tl.int64) + (odd.to(tl.int64) << 32)
+        two = tl.arange(0, BINS // 2)
+        counts, befores = as_pairs(counts), as_pairs(befores)
+        before = tl.atomic_add(counts + two, both, mask=both != 0, sem="relaxed")
+        tl.store(befores + two, before, mask=both != 0)
+
+
+@triton.jit(do_not_specialize=["k", "pitch"])
+def place_kernel(counts, pitch, begins, totals, k, flow):
+    """Turn counts into where the entries of each cluster begin, and into how many there are."""
+    if tl.load(own_flow(flow) + HALT) != 0:
+        return
+    counts += tl.program_id(2).to(tl.int64) * pitch
+    begins += tl.program_id(2).to(tl.int64) * k
+    before = 0
+    for first in range(0, k, COUNTERS):
+        j = first + tl.arange(0, COUNTERS)
+        count = tl.load(counts + j, mask=j < k, other=0)
+        tl.store(begins + j, before + tl.cumsum(count, 0) - count, mask=j < k)
+        tl.store(counts + j, tl.zeros((COUNTERS,), tl.int32), mask=j < k)
+        before += tl.sum(count, 0)
+    tl.store(totals + tl.program_id(2), before)
+
+
+@triton.jit
+def running_sum(x):
+    """Return the sums up to each of a block of integers, and the sum of all."""
+    # What lies side by side is mostly in one thread, which adds it by itself.
+    x = tl.reshape(x, (ROWS // SIDE, SIDE))
+    every = tl.sum(x, 1)
+    upto = tl.cumsum(every, 0)
+    return tl.reshape(tl.cumsum(x, 1) + (upto - every)[:, None], (ROWS,)), tl.sum(every, 0)
+
+
+@triton.jit
+def by_digit(keys, there, n_there, low: tl.constexpr, out):
+    """Write the keys that are there to `out` by two bits of them, in their order otherwise.
+
+    Return all of `out`, and which are there: the first `n_there`.
+    """
+    place = tl.arange(0, ROWS)
+    field = (((keys >> low) & 3) * 16).to(tl.int64)
+    one = tl.where(there, tl.full((ROWS,), 1, tl.int64) << field, 0)
+    upto, every = running_sum(one)
+    # In each field the entries with a lower digit, and those before with the same one.
+    before = (every << 16) + (every << 32) + (every << 48) + (upto - one)
+    tl.store(out + ((before >> field) & 0xFFFF), keys, mask=there)
+    # What other threads have stored is read.
+    tl.debug_barrier()
+    there = place < n_there
+    return tl.load(out + place, mask=there, other=0), there
+
+
+@triton.jit
+def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
+    """Return a block's entries by cluster: clusters, places in the block, which are there, starts.
+
+    A start is where the entries of the same cluster begin.
+    """
+    place = tl.arange(0, ROWS)
+    n_there = tl.sum(there.to(tl.int32), 0)
+    keys = cluster.to(scratch.dtype.element_ty) * ROWS + place
+    for i in tl.static_range(PASSES):
+        keys, there = by_digit(keys, there, n_there, LOG_ROWS + 2 * i, scratch + i % 2 * ROWS)
+    cluster = (keys // ROWS).to(tl.int32)
+    ordered = scratch + (PASSES + 1) % 2 * ROWS
+    starts = scratch + PASSES % 2 * ROWS
+    before = tl.load(ordered + place - 1, mask=there & (place > 0), other=-1)
+    begins = there & ((place == 0) | (before // ROWS != cluster))
+    number, _ = running_sum(begins.to(tl.int32))
+    tl.store(starts + number - 1, place, mask=begins)
+    tl.debug_barrier()
+    start = tl.load(starts + number - 1, mask=there, other=0)
+    after = tl.load(ordered + place + 1, mask=place + 1 < n_there, other=-1)
+    ends = there & ((place == n_there - 1) | (after // ROWS != cluster))
+    return cluster, keys % ROWS, there, start, ends
+
+
+@triton.jit(do_not_specialize=["n", "k"])
+def sort_kernel(
+    labels, n, changed_rows, changed_old, begins, befores, k, entries, scratch, flow,
+    BINS: tl.constexpr, PASSES: tl.constexpr,
+):  # fmt: skip
+    """Put each entry in its place: the row, or for a cluster that it leaves its complement.
+
+    The grid is that of :func:`count_kernel`: programs have the same entries.
+    """
+    flow = own_flow(flow)
+    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    n_blocks = 2 * tl.cdiv(n_changed, ROWS)
+    if (halted != 0) | (program >= n_blocks):
+        return
+    own = tl.program_id(2).to(tl.int64) * n_programs + program
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    entries += first_row(2 * n)
+    begins += tl.program_id(2).to(tl.int64) * k
+    befores += own * BINS
+    scratch += own * 2 * ROWS
+    place = tl.arange(0, ROWS)
+    for block in range(program, n_blocks, n_programs):
+        cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
+        if tl.max(there.to(tl.int32), 0) > 0:
+            cluster, own_place, there, start, ends = sorted_block(cluster, there, scratch, PASSES)
+            rows = tl.load(changed_rows + block // 2 * ROWS + own_place, mask=there, other=0)
+            if BINS > 0:
+                before = tl.load(befores + cluster, mask=there, other=0)
+                first = tl.load(begins + cluster, mask=there, other=0) + before
+                # Others have read it.
+                tl.debug_barrier()
+                tl.store(befores + cluster, before + (place - start + 1), mask=ends)
+            else:
+                many = place - start + 1
+                first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
+                starts = scratch + PASSES % 2 * ROWS
+                # Where blocks' entries start has been read.
+                tl.debug_barrier()
+                tl.store(starts + start, first, mask=ends)
+                tl.debug_barrier()
+                first = tl.load(starts + start, mask=there, other=0)
+            low = tl.where(block % 2 == 0, rows, ~rows).to(tl.int64) & 0xFFFFFFFF
+            at = first + (place - start)
+            tl.store(entries + at, (cluster.to(tl.int64) << 32) | low, mask=there)
+            # What is in scratch has been read.
+            tl.debug_barrier()
+
+
+class Entries:
+    """The sorted entries of a run's iterations.
+
+    Parameters
+    ----------
+    n, k : int
+    device : torch.device
+    members : int
+        Of a batch.
+
+    Attributes
+    ----------
+    sorted : int64 (2 members n,)
+        A cluster in the high half, in the low one a row, or its complement where it leaves.
+    totals : int32 (members,)
+        How many there are.
+    """
+
+    def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
+        self.n, self.k, self.members = n, k, members
+        self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
+        self.passes = ceil_div(max(1, (k - 1).bit_length()), 2)
+        programs = programs_each(8 * processors(device), members)
+        self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
+        every = members * self.programs
+        # Between iterations all are zero.
+        self.pitch = self.bins or k
+        self.counts = torch.zeros(members * self.pitch, dtype=torch.int32, device=device)
+        self.begins = torch.empty(members * k, dtype=torch.int32, device=device)
+        self.totals = torch.empty(members, dtype=torch.int32, device=device)
+        self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
+        # A cluster and a place in a block: of more clusters than anybody has, in 64 bits.
+        key = torch.int32 if k <= 2**31 // ROWS.value else torch.int64
+        self.scratch = torch.empty(every * 2 * ROWS.value, dtype=key, device=device)
+        self.sorted = torch.empty(2 * members * n, dtype=torch.int64, device=device)
+
+    @property
+    def memory(self) -> Scratch:
+        """All that it needs, and what of it begins with zeros."""
+        return tensors_of(self), [self.counts]
+
+    def sort(
+        self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
+        flow: torch.Tensor,
+    ) -> None:  # fmt: skip
+        """Queue it for the listed rows.
+
+        Parameters
+        ----------
+        labels : int32 tensor of shape (members n,)
+        changed_rows, changed_old : int32 tensors of shape (members n,)
+            As many rows, and their old labels, as ``flow[N_CHANGED]`` says.
+        flow : int32 tensor
+        """
+        n, k, members, bins = self.n, self.k, self.members, self.bins
+        grid = self.programs, 1, members
+        launch(
+            count_kernel, grid,
+            labels, n, changed_rows, changed_old, self.counts, self.pitch, self.befores, flow,
+            BINS=bins,
+        )  # fmt: skip
+        launch(
+            place_kernel, (1, 1, members),
+            self.counts, self.pitch, self.begins, self.totals, k, flow, num_warps=8,
+        )  # fmt: skip
+        launch(
+            sort_kernel, grid,
+            labels, n, changed_rows, changed_old, self.begins, self.befores, k, self.sorted,
+            self.scratch, flow, BINS=bins, PASSES=self.passes, num_warps=WARPS,
+        )  # fmt: skip

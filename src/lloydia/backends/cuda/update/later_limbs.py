@@ -1,0 +1,96 @@
+"""What numbers leave beyond the limbs that tables hold: it goes directly to global memory.
+
+That is mostly 0, of float32 rows, so it costs a comparison.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
+from lloydia.backends.cuda.runtime.launching import COMPILED
+
+__all__ = ["move_later", "moving_later", "operands_later"]
+
+
+def moving_later(limbs: int, each: int) -> str:
+    """Return the PTX that moves so many later limbs of so many numbers of a thread.
+
+    Only where some number leaves anything are its address and its limbs computed.
+    """
+    # Number i of each operand; the dummies of the result come first.
+    sums, limb_size, to, off, m, column, left, shift, bits = (
+        [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(9)
+    )
+    any_left = [f"mov.b64 any, {left[0]};"]
+    for i in range(1, each):
+        any_left += [f"mov.b64 v, {left[i]};", "or.b64 any, any, v;"]
+    steps = []
+    for i in range(each):
+        steps += [
+            f"setp.eq.f64 none, {left[i]}, 0d0000000000000000;", f"@none bra AFTER{i};",
+            f"mad.lo.s32 number, {to[i]}, {m[i]}, {column[i]};",
+            f"mad.wide.s32 to, number, 8, {sums[i]};",
+            f"mad.lo.s32 number, {off[i]}, {m[i]}, {column[i]};",
+            f"mad.wide.s32 off, number, 8, {sums[i]};",
+            f"setp.ge.s32 there, {off[i]}, 0;",
+            f"mov.f64 left, {left[i]};", f"mov.f64 shift, {shift[i]};",
+            # Two to the power of minus bits.
+            f"sub.s32 number, 1023, {bits[i]};", "shl.b32 number, number, 20;",
+            "mov.b64 finer, {0, number};",
+        ]  # fmt: skip
+        for limb in range(limbs):
+            if limb:
+                steps += [
+                    "sub.rn.f64 sum, sum, shift;", "sub.rn.f64 left, left, sum;",
+                    f"add.s64 to, to, {limb_size[i]};", f"add.s64 off, off, {limb_size[i]};",
+                ]  # fmt: skip
+            steps += [
+                "mul.rn.f64 shift, shift, finer;", "add.rn.f64 sum, left, shift;",
+                "mov.b64 v, sum;", "mov.b64 number64, shift;", "sub.s64 v, v, number64;",
+                "red.relaxed.gpu.global.add.u64 [to], v;", "neg.s64 v, v;",
+                "@there red.relaxed.gpu.global.add.u64 [off], v;",
+            ]  # fmt: skip
+        steps.append(f"AFTER{i}:")
+    return "\n".join([
+        "{", ".reg .pred none, there;", ".reg .b32 number;",
+        ".reg .b64 to, off, v, any, number64;", ".reg .f64 left, sum, shift, finer;",
+        # -0.0 is nothing, too.
+        *any_left, "and.b64 any, any, 0x7FFFFFFFFFFFFFFF;", "setp.eq.s64 none, any, 0;",
+        "@none bra DONE;", *steps, "DONE:", *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
+    ])  # fmt: skip
+
+
+def operands_later(each: int) -> str:
+    """Return the constraints of what :func:`moving_later` takes of so many numbers of a thread."""
+    return ",".join(["=r"] * each + [kind for kind in "llrrrrddr" for _ in range(each)])
+
+
+@triton.jit
+def move_later(
+    p, to, off, f, shift, bits, sums, m, limb_size,
+    LIMBS: tl.constexpr, NUMBERS: tl.constexpr, LATER: tl.constexpr, OPERANDS: tl.constexpr,
+):  # fmt: skip
+    """Move the limbs of what is left of numbers, mostly 0, from and to sums in global memory.
+
+    Those of columns f, of which clusters have m; `off` is negative where there is none to take
+    from, and `to` is beyond the last where there is no row: what is left is 0 there.  `shift` is
+    that of the limb before.  NUMBERS of a thread's are looked at together, by what
+    :func:`moving_later` and :func:`operands_later` give.
+    """
+    if COMPILED:
+        tl.inline_asm_elementwise(
+            LATER, OPERANDS,
+            [sums.to(tl.int64), 8 * limb_size, to, off, m, f, p, shift, bits],
+            dtype=tl.int32, is_pure=False, pack=NUMBERS,
+        )  # fmt: skip
+    else:
+        for limb in tl.static_range(LIMBS):
+            shift *= power_of_two(-bits.to(tl.int64))
+            shifted = p + shift
+            v = shifted.to(tl.int64, bitcast=True) - shift.to(tl.int64, bitcast=True)
+            tl.atomic_add(sums + limb * limb_size + (to * m + f), v, mask=v != 0)
+            there = (off >= 0) & (v != 0)
+            tl.atomic_add(sums + limb * limb_size + (off * m + f), -v, mask=there)
+            p = p - (shifted - shift)

@@ -1,0 +1,293 @@
+"""The end of an iteration: centres from integer sums, and the report.
+
+Centres are those of :func:`lloydia.exact.means.means`, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.exact_numbers import divide, ldexp
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    ITERATION,
+    N_CHANGED,
+    N_EMPTY,
+    N_RECHECKED,
+    N_SPARED,
+    SHIFT,
+    TICKETS,
+    own_flow,
+)
+from lloydia.backends.cuda.device_functions.iteration_report import (
+    CHANGED,
+    EMPTY,
+    HALTED,
+    HEAD,
+    MOVE,
+    RECHECKED,
+    SPARED,
+)
+from lloydia.backends.cuda.device_functions.significands import significand
+from lloydia.backends.cuda.rows.distances import add_in_order
+from lloydia.backends.cuda.rows.half_frame import RADIUS
+from lloydia.backends.cuda.rows.packing import add_halves, begin_scores, of_frame, store_bounds
+from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
+from lloydia.backends.cuda.runtime.recording import launch
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.run import BatchRun
+    from lloydia.backends.cuda.low_dim.run import LowRun
+    from lloydia.backends.cuda.matmul.run import TensorRun
+    from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+    from lloydia.backends.cuda.update.spread import Spread
+
+__all__ = [
+    "MOST_LIMITED",
+    "NOT_PACKED",
+    "conclude",
+    "finish_kernel",
+    "mean_of",
+    "queue_finish",
+    "within",
+]
+
+# Programs a multiprocessor; each looks at 2**MOST_LEVELS features of a cluster together, or fewer.
+RESIDENT, MOST_LEVELS = 16, 7
+# Centres whose movements may halt a run.
+MOST_LIMITED = 1_000_000
+# What finish_kernel packs centres by where it does not.
+NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
+
+
+@triton.jit
+def mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old):
+    """Return the new centre, and whether its cluster is empty, so that it is the old one.
+
+    Of significands of sums and weights (:mod:`device_functions.significands`), and the exponents of
+    the sums.
+    """
+    empty = b == 0.0
+    b = tl.where(empty, 1.0, b)
+    if old.dtype == tl.float64:
+        q = divide(a, a_low, b, b_low)
+    else:
+        q = a / b
+    mean = ldexp(q, e - bits * (a_place - b_place))
+    return tl.where(empty, old, mean.to(old.dtype)), empty
+
+
+@triton.jit
+def within(shift, limit):
+    """Return whether a sum of squares of movements is at most a limit, in whatever order it adds.
+
+    Of at most a million: no order changes their sum by as much as the margin.  Where products may
+    have underflowed, or overflowed, only what is 0 is.
+    """
+    most = tl.load(limit)
+    ordinary = (most > 1e-290) & (most < 1e290)
+    return (shift == 0.0) | (ordinary & (shift <= most * (1.0 - 2.0**-30)))
+
+
+@triton.jit
+def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit):
+    """Write the report, in the last program to come here, and begin the next iteration.
+
+    Returns whether this program is that one: it reads what all have stored, past the cache.
+    """
+    tl.debug_barrier()
+    ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
+    if ticket == n_programs - 1:
+        # What is read is on its way together: nothing is stored in between.
+        n_changed, n_rechecked = tl.load(flow + N_CHANGED), tl.load(flow + N_RECHECKED)
+        n_spared = tl.load(flow + N_SPARED)
+        # Volatile: other programs of this launch have counted there.
+        n_empty = tl.load(flow + N_EMPTY, volatile=True)
+        halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+        if limit is not None:
+            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
+            halts = halts | within(tl.load(moved, volatile=True), limit)
+            tl.store(moved, 0.0)
+        tl.store(said + CHANGED, n_changed.to(tl.int64))
+        tl.store(said + EMPTY, n_empty.to(tl.int64))
+        tl.store(said + RECHECKED, n_rechecked.to(tl.int64))
+        tl.store(said + HALTED, halts.to(tl.int64))
+        tl.store(said + SPARED, n_spared.to(tl.int64))
+        # The next iteration's maximum starts at 0.
+        following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
+        tl.store(report + following + MOVE, tl.zeros((), tl.int64))
+        tl.store(flow + HALT, halts.to(tl.int32))
+        tl.store(flow + ITERATION, iteration + 1)
+        for counter in tl.static_range(N_CHANGED, N_SPARED + 1):
+            tl.store(flow + counter, 0)
+    return ticket == n_programs - 1
+
+
+@triton.jit
+def finish(
+    program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
+    current, history, iteration, n_slots, report, flow, settles, limit,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+    LEVELS: tl.constexpr,
+):  # fmt: skip
+    """Turn the sums of this program's clusters into centres; the last program writes the report.
+
+    Returns whether this program is that one.
+
+    Parameters
+    ----------
+    sums : int64 (n_limbs, k, d + 1)
+    exponents : int64 (d + 1,)
+    current : (k, d)
+        The centres of the assignment; overwritten by the new ones, but for empty clusters.
+    history : (n_slots, k, d)
+        The centres after iteration i are in slot i modulo n_slots.
+    iteration : int
+        Those that are complete.
+    report : int64 (n_slots, HEAD + k)
+    settles : int
+        Whether empty clusters end what is queued.
+    limit : float64 (1,), or None
+        So do movements whose squares have at most this sum; k is at most MOST_LIMITED.
+    origin : (d,), or None
+        Of the frame that the centres are packed in, too: what follows says where, `width` is a
+        multiple of 2**LEVELS less than d + 2**LEVELS, and a feature of `columns` takes `pitch`
+        numbers.
+    """
+    COLUMNS: tl.constexpr = 2**LEVELS
+    PACKS: tl.constexpr = origin is not None
+    if PACKS:
+        scale, radius = tl.load(numbers), tl.load(numbers + RADIUS)
+    # 64 bits: n_slots k d may pass 2**31.
+    size = k.to(tl.int64) * d * tl.num_programs(2)
+    new_slot = ((iteration + 1) % n_slots) * size
+    said = report + ((iteration + 1) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
+    limb_size = k.to(tl.int64) * (d + 1)
+    for cluster in range(program, k, n_programs):
+        # One, as what is done for several wants it.
+        j = (cluster + tl.arange(0, 1)).to(tl.int64)
+        one = j < k
+        row = j[:, None] * (d + 1)
+        empty = tl.zeros((1, 1), tl.int1)
+        move = tl.zeros((1,), tl.float64)
+        square = tl.zeros((1,), tl.float64)
+        reach = tl.zeros((1,), tl.float64)
+        squares = tl.zeros((1,), tl.float64)
+        errors = tl.zeros((1,), tl.float64)
+        for first in range(0, d, COLUMNS):
+            f = first + tl.arange(0, COLUMNS)
+            mask = one[:, None] & (f < d)[None, :]
+            at = j[:, None] * d + f[None, :]
+            # All that is read is on its way together, the weight anew for each of several tiles: no
+            # load is moved over a division, which branches.
+            e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
+            old = tl.load(current + at, mask=mask, other=0.0)
+            if PACKS:
+                m = tl.load(origin + f, mask=f < d, other=0.0)
+            # Threads that hold the same old centre have all read it before one overwrites it.
+            tl.debug_barrier()
+            a, a_low, a_place = significand(
+                sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
+            )
+            b, b_low, b_place = significand(
+                sums, row + d, one[:, None], n_limbs, bits, limb_size, 0, 1
+            )
+            new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
+            tl.store(current + at, new, mask=mask)
+            tl.store(history + new_slot + at, new, mask=mask)
+            gap = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)
+            move = tl.maximum(move, tl.max(tl.abs(gap), 1))
+            square = add_in_order(square, gap * gap, LEVELS)
+            if PACKS:
+                tl.store(columns + f[None, :] * pitch + j[:, None], new, mask=mask)
+                high_at = high_ptr + j[:, None] * width + f[None, :]
+                reach, squares, errors = add_halves(
+                    new, m, scale, mask, high_at, reach, squares, errors
+                )
+        if PACKS:
+            store_bounds(
+                j, one, reach, squares, errors, radius, high_ptr, width,
+                square_ptr, norm_ptr, rest_ptr, COLUMNS,
+            )  # fmt: skip
+        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
+        tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
+        if limit is not None:
+            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
+            tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
+        n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
+        tl.atomic_add(flow + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
+    return conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit)
+
+
+@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
+def finish_kernel(
+    sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles, limit,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+    usual, summed, lowered_ptr, start_ptr, single_ptr, terms_ptr,
+    LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
+):  # fmt: skip
+    """Run :func:`finish` as a kernel of its own, for each member of a batch.
+
+    With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
+    scan finds all that :meth:`~lloydia.backends.cuda.matmul.half_centers.HalfCenters.pack` writes.
+    """
+    flow = own_flow(flow)
+    halted, iteration = tl.load(flow + HALT), tl.load(flow + ITERATION)
+    if halted == 0:
+        member = tl.program_id(2).to(tl.int64)
+        if origin is not None:
+            # Read here, it is not waited for by the last program.
+            frame = of_frame(numbers)
+        last = finish(
+            tl.program_id(0), tl.num_programs(0),
+            sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
+            current + member * k * d, history + member * k * d, iteration, n_slots,
+            report + member * (HEAD + k), flow, settles, limit,
+            origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+            LEVELS,
+        )  # fmt: skip
+        if origin is not None and last:
+            begin_scores(
+                k, frame, square_ptr, norm_ptr, rest_ptr, usual, summed,
+                lowered_ptr, start_ptr, single_ptr, terms_ptr, ALL,
+            )  # fmt: skip
+
+
+def queue_finish(
+    sums: torch.Tensor,
+    lattice: Lattice,
+    run: LowRun | TensorRun | BatchRun | Spread,
+    members: int,
+    packing: tuple = NOT_PACKED,
+    limit: torch.Tensor | None = None,
+) -> None:
+    """Queue the end of an iteration: centres from sums.
+
+    Parameters
+    ----------
+    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    lattice : Lattice
+    run : LowRun, TensorRun, BatchRun or Spread
+        Where the centres and the report go.
+    members : int
+        Of a batch.
+    packing : tuple, optional
+        Of one data set whose centres are packed: what `HalfCenters.arguments` returns.
+    limit : float64 tensor of shape (1,), optional
+        Of one data set: it halts where the squares of its movements have at most this sum.
+    """
+    _, n_limbs, k, m = sums.shape
+    # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
+    # threads do the same where squares are added in order.
+    launch(
+        finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
+        sums, lattice.grid.bits, lattice.exponents, k, m - 1,
+        run.current, run.history, len(run.history), run.report, run.flow, run.settles, limit,
+        *packing,
+        LIMBS=n_limbs, LEVELS=min(MOST_LEVELS, next_power(m - 1).bit_length() - 1),
+        ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
+    )  # fmt: skip

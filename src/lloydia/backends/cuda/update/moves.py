@@ -1,0 +1,219 @@
+"""Rows that changed move from cluster to cluster: their sums.
+
+The list of sorted entries (:mod:`entries`) is cut into as many equal runs as there are *lanes* of
+threads; a lane adds its run in registers, and needs one atomic operation a column where the cluster
+changes; rows in their own order would need one each.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
+from lloydia.backends.cuda.device_functions.lane_sums import (
+    add_products,
+    add_whole,
+    at_limb,
+    flush,
+    flush_together,
+    flush_weights,
+    shifts_of,
+    zeros,
+)
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.update.entries import Entries, entry_at
+
+__all__ = ["queue_moves"]
+
+# Entries of a lane that are on their way at a time.
+AHEAD = tl.constexpr(8)
+# Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
+LANE_COLUMNS = 128
+# Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
+# as many: mostly, and for what takes more, weights or float64 in several lanes.
+MANY, FEWER = (16, 128), (8, 255)
+# Limbs that are added in one pass.
+MOST_LIMBS = 4
+
+
+@triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip"])
+def add_kernel(
+    X, n, d, weights, lattice, entries, totals, flow,
+    sums, bits, n_limbs, skip, limb_size,
+    LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
+    LANES: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Add the entries to the sums; programs of the first column block also add the weights."""
+    member = tl.program_id(2).to(tl.int64)
+    # Asked for together: nothing else is waited for before the entries.
+    halted, count = tl.load(own_flow(flow) + HALT), tl.load(totals + member)
+    run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
+    first = tl.program_id(0) * LANES * run
+    if (halted != 0) | (first >= count):
+        return
+    lattice += member * 3 * (d + 1)
+    entries += first_row(2 * n)
+    sums += member * n_limbs * limb_size
+    # What the weights' error adds up to is one more addition a limb.
+    TERMS: tl.constexpr = 2 if RECOVER else 1
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    # No float32 number is so small that its limbs would underflow.
+    SCALED: tl.constexpr = double or WEIGHTED
+    LIGHT: tl.constexpr = (not SCALED) and (not SKIPS)
+    m = d + 1
+    f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    column = (f < d)[None, :]
+    scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
+    quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
+    if not SCALED:
+        quantum = quantum / scale
+        scale = tl.full(scale.shape, 1.0, tl.float64)
+    shifts = shifts_of(at_limb(quantum, bits, skip), bits, LIMBS)
+    weight_scale = tl.load(lattice + d)
+    weight_quantum = tl.load(lattice + m + d)
+    weight_shifts = shifts_of(at_limb(weight_quantum, bits, skip), bits, LIMBS)
+    if LIGHT:
+        # Numbers of this magnitude are multiples of the quantum: they have 24 bits.
+        least = (quantum * 8388608.0).to(tl.float32)
+    first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
+    sums += skip * limb_size
+    begin = first + tl.arange(0, LANES) * run
+    _, _, current = entry_at(entries, begin, count)
+    own = zeros((LANES, COLUMNS), LIMBS)
+    own_weight = zeros((LANES,), LIMBS)
+    ones = tl.zeros((LANES,), tl.int32)
+    added = tl.zeros((LANES,), tl.int32)
+    for ahead in range(0, tl.minimum(run, count - first), AHEAD):
+        signs = ()
+        values = ()
+        factors = ()
+        cluster = current
+        for i in tl.static_range(AHEAD):
+            sign, row, cluster = entry_at(entries, begin + (ahead + i), count)
+            value = tl.load(X + row[:, None] * d + f[None, :], mask=column, other=0.0).to(kind)
+            signs = signs + (sign,)
+            values = values + (value,)
+            factors = factors + (tl.load(weights + row) if WEIGHTED else sign,)
+        # Entries are sorted: if the last is of the current cluster, so are those before.
+        busy = (cluster != current)[:, None] | tl.zeros((LANES, COLUMNS), tl.int1)
+        if LIGHT and LIMBS > 1:
+            for i in tl.static_range(AHEAD):
+                busy |= (tl.abs(values[i]) < least) & (values[i] != 0.0)
+        if tl.max(tl.max(busy.to(tl.int32), 1), 0) == 0:
+            for i in tl.static_range(AHEAD):
+                x = values[i] * signs[i].to(kind)[:, None]
+                if LIGHT:
+                    own = add_whole(own, x, shifts, LIMBS)
+                else:
+                    own = add_products(
+                        own, x, factors[i][:, None], scale, quantum, shifts, bits, skip,
+                        LIMBS, SKIPS, WEIGHTED, RECOVER,
+                    )  # fmt: skip
+                if WEIGHTED:
+                    own_weight = add_products(
+                        own_weight, signs[i].to(tl.float64), factors[i],
+                        weight_scale, weight_quantum, weight_shifts, bits, skip,
+                        LIMBS, SKIPS, WEIGHTED, RECOVER,
+                    )  # fmt: skip
+                else:
+                    ones += signs[i]
+            added += AHEAD * TERMS
+        else:
+            for further in range(AHEAD):
+                its_sign, its_row, its_cluster = entry_at(
+                    entries, begin + (ahead + further), count
+                )  # fmt: skip
+                its_x = tl.load(X + its_row[:, None] * d + f[None, :], mask=column, other=0.0)
+                factor = tl.load(weights + its_row) if WEIGHTED else its_sign
+                leaves = its_cluster != current
+                if tl.max(leaves.to(tl.int32), 0) > 0:
+                    at = sums + current.to(tl.int64) * m
+                    own = flush(
+                        own, added[:, None], shifts, at[:, None] + f[None, :], limb_size,
+                        n_limbs - skip, leaves[:, None] & column, LIMBS,
+                    )  # fmt: skip
+                    own_weight, ones = flush_weights(
+                        own_weight, ones, added, weight_shifts, at + d, limb_size, n_limbs - skip,
+                        leaves & first_block, bits, skip, LIMBS, WEIGHTED,
+                    )  # fmt: skip
+                    added = tl.where(leaves, 0, added)
+                    current = its_cluster
+                own = add_products(
+                    own, its_x.to(kind) * its_sign.to(kind)[:, None], factor[:, None],
+                    scale, quantum, shifts, bits, skip, LIMBS, SKIPS, WEIGHTED, RECOVER,
+                )  # fmt: skip
+                if WEIGHTED:
+                    own_weight = add_products(
+                        own_weight, its_sign.to(tl.float64), factor,
+                        weight_scale, weight_quantum, weight_shifts, bits, skip,
+                        LIMBS, SKIPS, WEIGHTED, RECOVER,
+                    )  # fmt: skip
+                else:
+                    ones += its_sign
+                added += TERMS
+    # Mostly all lanes have come to the same cluster: past the end are entries times 0.
+    only = tl.max(current, 0)
+    if (LANES > 1) & (tl.min(current, 0) == only):
+        to = sums + only.to(tl.int64) * m
+        first_one = tl.program_id(1) == 0
+        flush_together(own, added[:, None], shifts, to + f, limb_size, n_limbs - skip, f < d, LIMBS)
+        if WEIGHTED:
+            flush_together(
+                own_weight,
+                added,
+                weight_shifts,
+                to + d,
+                limb_size,
+                n_limbs - skip,
+                first_one,
+                LIMBS,
+            )
+        else:
+            total = tl.sum(ones, 0).to(tl.int64) << bits
+            tl.atomic_add(to + d, total, mask=first_one & (skip == 0), sem="relaxed")
+    else:
+        at = sums + current.to(tl.int64) * m
+        there = begin < count
+        flush(
+            own, added[:, None], shifts, at[:, None] + f[None, :], limb_size, n_limbs - skip,
+            there[:, None] & column, LIMBS,
+        )  # fmt: skip
+        flush_weights(
+            own_weight, ones, added, weight_shifts, at + d, limb_size, n_limbs - skip,
+            there & first_block, bits, skip, LIMBS, WEIGHTED,
+        )  # fmt: skip
+
+
+def queue_moves(
+    X: torch.Tensor, lattice: Lattice, entries: Entries, flow: torch.Tensor, sums: torch.Tensor
+) -> None:
+    """Queue the moves that sorted entries tell of.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d), or (members, n, d) of a batch
+    lattice : Lattice
+    entries : Entries
+    flow : int32 tensor
+    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    """
+    members, n_limbs, k, m = sums.shape
+    columns = min(LANE_COLUMNS, next_power(m - 1))
+    limbs = min(n_limbs, MOST_LIMBS)
+    light = lattice.weights is None and X.dtype != torch.float64 and limbs <= 2
+    resident, registers = MANY if light or columns == LANE_COLUMNS else FEWER
+    lanes = programs_each(resident * processors(X.device), members)
+    for skip in range(0, n_limbs, limbs):
+        launch(
+            add_kernel, (lanes, ceil_div(m - 1, columns), members),
+            X, entries.n, m - 1, lattice.weights, lattice.columns, entries.sorted, entries.totals,
+            flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
+            LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
+            RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+            num_warps=1, maxnreg=registers, **EXACT,
+        )  # fmt: skip

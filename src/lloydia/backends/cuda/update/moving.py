@@ -1,0 +1,75 @@
+"""The sums of clusters follow rows that changed: by tables in shared memory, or sorted.
+
+Of more features, and of batches; which of the two, :func:`table_sums.has_table` says.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from lloydia.backends.cuda.runtime.plans import Scratch
+from lloydia.backends.cuda.update.entries import Entries
+from lloydia.backends.cuda.update.moves import queue_moves
+from lloydia.backends.cuda.update.table_sums import has_table, queue_table, table_memory
+
+if TYPE_CHECKING:
+    from lloydia.backends.cuda.batched.rows import BatchRows
+    from lloydia.backends.cuda.gridded import Gridded
+
+__all__ = ["Moving"]
+
+
+class Moving:
+    """What moves rows between the sums of k clusters; an instance is used by one queue at a time.
+
+    Parameters
+    ----------
+    rows : Gridded or BatchRows
+        Others of their features and members, at most as many, may be moved as well.
+    k : int
+    """
+
+    def __init__(self, rows: Gridded | BatchRows, k: int) -> None:
+        self.n, self.members, self.device = rows.n_samples, rows.members, rows.device
+        self.k = k
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of the rows that changed, where they are sorted."""
+        return Entries(self.n, self.k, self.device, self.members)
+
+    @cached_property
+    def table(self) -> torch.Tensor | None:
+        """The interpreter's table; None on a GPU."""
+        return table_memory(self.device)
+
+    def by_table(self, rows: Gridded | BatchRows) -> bool:
+        """Return whether tables in shared memory add what changed."""
+        return has_table(rows.X, self.k, rows.weights)
+
+    def memory(self, rows: Gridded | BatchRows) -> Scratch:
+        """Return all that is needed beside the rows, and what of it begins with zeros."""
+        if self.by_table(rows):
+            return [] if self.table is None else [self.table], ()
+        return self.entries.memory
+
+    def queue(
+        self,
+        rows: Gridded | BatchRows,
+        labels: torch.Tensor,
+        changed_rows: torch.Tensor,
+        changed_old: torch.Tensor,
+        flow: torch.Tensor,
+        sums: torch.Tensor,
+    ) -> None:
+        """Queue the moves of listed rows; other parameters are those of :func:`queue_table`."""
+        lists = labels, changed_rows, changed_old
+        if self.by_table(rows):
+            queue_table(rows.X, rows.lattice, *lists, flow, sums, self.table)
+            return
+        self.entries.sort(*lists, flow)
+        # The grid may be waited for: the device sorts meanwhile.
+        queue_moves(rows.X, rows.lattice, self.entries, flow, sums)

@@ -1,0 +1,231 @@
+"""A table of 32-bit integers that a program has to itself: shared memory, added to atomically.
+
+All threads of a program reach it, and no other.  Vectors of places have an entry for each thread at
+least: of shorter ones several threads have copies, and each would be added.  The interpreter, which
+knows no shared memory, takes memory that it is given.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.runtime.launching import COMPILED
+
+__all__ = [
+    "add",
+    "add_all",
+    "entry",
+    "move_long",
+    "moving",
+    "operands",
+    "own_table",
+    "read",
+    "read_long",
+    "reserve",
+    "write",
+]
+
+
+def moving(each: int, size: int) -> str:
+    """Return the PTX of :func:`move_long` for so many integers of a thread, and that `size`.
+
+    All lower words are added to before any carry is asked for, so that they are waited for
+    together: a carry may come late, since no upper word is read before the end.  Where some number
+    leaves a cluster, all are then subtracted in the same way: others from a place that is spare.
+    """
+    # Number i of each operand; the dummies of the result come first.
+    to, off, lower, upper, takes = (
+        [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(5)
+    )
+    some, begin, end, take, end_taking = [], [], [], [], []
+    for i in range(each):
+        some.append(f"setp.ge.or.s32 some, {takes[i]}, 0, some;")
+        begin.append(f"atom.shared.add.u32 before{i}, [{to[i]}], {lower[i]};")
+        end += [
+            f"add.cc.u32 word, before{i}, {lower[i]};", f"addc.u32 word, {upper[i]}, 0;",
+            f"red.shared.add.u32 [{to[i]}+{4 * size}], word;",
+        ]  # fmt: skip
+        take += [
+            f"neg.s32 word, {lower[i]};", f"atom.shared.add.u32 before{i}, [{off[i]}], word;",
+        ]  # fmt: skip
+        end_taking += [
+            f"sub.cc.u32 word, before{i}, {lower[i]};", f"subc.u32 word, 0, {upper[i]};",
+            f"red.shared.add.u32 [{off[i]}+{4 * size}], word;",
+        ]  # fmt: skip
+    words = ", ".join(f"before{i}" for i in range(each))
+    return "\n".join([
+        "{", ".reg .pred some;", f".reg .u32 word, {words};", "setp.ne.s32 some, 0, 0;",
+        *some, *begin, *end, "@!some bra DONE;", *take, *end_taking, "DONE:",
+        *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
+    ])  # fmt: skip
+
+
+@triton.constexpr_function
+def operands(count: int, each: int) -> str:
+    """Return the constraints of `count` operands, of `each` integers of a thread.
+
+    They follow a dummy result for each integer.
+    """
+    return ",".join(["=r"] * each + ["r"] * (count * each))
+
+
+def reserve(words: int) -> str:
+    """Return the PTX that declares a table of so many words: of at most 48 KiB."""
+    return f"""{{
+    .shared .align 16 .b32 table[{words}];
+    mov.u32 $0, table;
+    }}"""
+
+
+# Where a mask, the last operand, is not 0.
+ADD = tl.constexpr(
+    """{
+    .reg .pred there;
+    setp.ne.s32 there, $3, 0;
+    @there red.shared.add.u32 [$1], $2;
+    mov.b32 $0, 0;
+    }"""
+)
+READ = tl.constexpr("ld.shared.b32 $0, [$1];")
+WRITE = tl.constexpr("{ st.shared.b32 [$1], $2; mov.b32 $0, 0; }")
+
+
+@triton.jit
+def own_table(memory, RESERVE: tl.constexpr):
+    """Return where this program's table is, by what :func:`reserve` gives; a kernel has one."""
+    if COMPILED:
+        table = tl.inline_asm_elementwise(
+            RESERVE, "=r,r", [tl.program_id(0)], dtype=tl.int32, is_pure=False, pack=1
+        )
+    else:
+        table = memory
+    return table
+
+
+@triton.jit
+def entry(table, at):
+    """Return an entry of the table, from which others are counted as from its beginning."""
+    return table + 4 * at if COMPILED else table + at
+
+
+@triton.jit
+def add(table, at, values, mask):
+    """Add values, one or several a thread, to entries of the table."""
+    if COMPILED:
+        tl.inline_asm_elementwise(
+            ADD, "=r,r,r,r", [table + 4 * at, values, mask.to(tl.int32)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.atomic_add(table + at, values, mask=mask)
+
+
+@triton.constexpr_function
+def all_asm(count, apart, takes):
+    """Return the PTX of :func:`add_all` for so many values.
+
+    What is added has no condition, so compilers may mix it with what is around it; what is taken
+    has one for all values.
+    """
+    first = 4 if takes else 2
+    each = [(4 * apart * i, f"${first + i}") for i in range(count)]
+    lines = [f"red.shared.add.u32 [$1+{at}], {value};" for at, value in each]
+    if takes:
+        lines += ["setp.eq.s32 none, $3, 0;", "@none bra DONE;"]
+        for at, value in each:
+            lines += [f"neg.s32 less, {value};", f"red.shared.add.u32 [$2+{at}], less;"]
+        lines += ["DONE:"]
+    return "\n".join(["{", ".reg .pred none;", ".reg .s32 less;", *lines, "mov.b32 $0, 0;", "}"])
+
+
+@triton.constexpr_function
+def all_operands(count, takes):
+    """Return the constraints of the operands of :func:`all_asm`."""
+    return operands(count + (3 if takes else 1), 1)
+
+
+@triton.jit
+def add_all(table, to, off, values, takes, APART: tl.constexpr):
+    """Add each thread's values to entries that are APART from each other, from `to` on.
+
+    Where it `takes` them, they are taken from the entries from `off` on as well; elsewhere `off`
+    may be anything, as where `takes` is None.
+    """
+    count: tl.constexpr = len(values)
+    if COMPILED:
+        places = (table + 4 * to,)
+        if takes is not None:
+            places = places + (table + 4 * off, takes.to(tl.int32))
+        tl.inline_asm_elementwise(
+            all_asm(count, APART, takes is not None), all_operands(count, takes is not None),
+            places + values, dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        for i in tl.static_range(count):
+            tl.atomic_add(table + to + i * APART, values[i])
+            if takes is not None:
+                tl.atomic_add(table + off + i * APART, -values[i], mask=takes)
+
+
+@triton.jit
+def move_long(
+    base, to, off, values, takes,
+    SIZE: tl.constexpr, NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+):  # fmt: skip
+    """Add integers of 64 bits to sums of as many, and take them from others.
+
+    Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.
+    Places are counted from `base`: the table, or an :func:`entry` for each integer.  A sum's lower
+    word is the entry at its place, its upper word is SIZE entries later.  NUMBERS of a thread's are
+    moved together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
+    """
+    lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
+    if COMPILED:
+        tl.inline_asm_elementwise(
+            MOVING, OPERANDS,
+            [base + 4 * to, base + 4 * off, lower, upper, takes],
+            dtype=tl.int32, is_pure=False, pack=NUMBERS,
+        )  # fmt: skip
+    else:
+        add_long(base, to, SIZE, values)
+        add_long(base, off, SIZE, -values)
+
+
+@triton.jit
+def add_long(table, at, size, values):
+    """Add integers as :func:`move_long` does, where kernels are interpreted."""
+    lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
+    before = tl.atomic_add(table + at, lower)
+    over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
+    tl.atomic_add(table + at + size, upper + over.to(tl.int32))
+
+
+@triton.jit
+def read_long(table, at, size):
+    """Return what :func:`move_long` has added up."""
+    lower = read(table, at).to(tl.uint32, bitcast=True).to(tl.int64)
+    return lower + (read(table, at + size).to(tl.int64) << 32)
+
+
+@triton.jit
+def read(table, at):
+    """Return entries of the table."""
+    if COMPILED:
+        values = tl.inline_asm_elementwise(
+            READ, "=r,r", [table + 4 * at], dtype=tl.int32, is_pure=False, pack=1
+        )
+    else:
+        values = tl.load(table + at)
+    return values
+
+
+@triton.jit
+def write(table, at, values):
+    """Write entries of the table."""
+    if COMPILED:
+        tl.inline_asm_elementwise(
+            WRITE, "=r,r,r", [table + 4 * at, values], dtype=tl.int32, is_pure=False, pack=1
+        )
+    else:
+        tl.store(table + at, values)

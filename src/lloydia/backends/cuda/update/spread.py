@@ -1,0 +1,211 @@
+"""The mean of the weighted variances of the features, and how far centres move where runs may end.
+
+scikit-learn's rule ends a run where the sum of the centres' squared movements is at most `tol`
+times that mean.  A device that has found it halts there by itself, where it is certain: what the
+loop has queued beyond changes nothing, and takes no time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES, SIZE
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.rows.distances import own_distances
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, queue_gather
+from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
+from lloydia.backends.cuda.rows.placed import Placed
+from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
+from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.launching import EXACT
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.update.means import queue_finish
+from lloydia.exact import sums as exact
+
+__all__ = ["TOTAL", "Spread", "room_for"]
+
+# The limbs of a sum and their exponent.
+TOTAL = 4
+
+
+@triton.jit(do_not_specialize=["bits", "tol", "count"])
+def limit_kernel(found, bits, tol, count, limit):
+    """Write a factor times a sum over `count`, but for a few roundings.
+
+    `tol` and `count` are the bits of float64 numbers, which would come as float32 themselves.
+    """
+    factor = tol.to(tl.int64).to(tl.float64, bitcast=True)
+    divisor = count.to(tl.int64).to(tl.float64, bitcast=True)
+    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    total = tl.load(found + 2).to(tl.float64) * small
+    total = (total + tl.load(found + 1).to(tl.float64)) * small
+    total = (total + tl.load(found).to(tl.float64)) * small
+    total = scaled(total, tl.load(found + 3).to(tl.int32))
+    tl.store(limit, total / divisor * factor)
+
+
+@lru_cache
+def edges(d: int, n_limbs: int) -> tuple[int, ...]:
+    """Return where each part begins, in integers of 64 bits, as a vector may; and the end."""
+    wanted = COST + 1, 2 * (HEAD.value + 1), SIZE // 2, 1, d, 2 * d, n_limbs * (d + 1)
+    return tuple(accumulate((size + size % 2 for size in wanted), initial=0))
+
+
+def room_for(d: int, n_limbs: int) -> int:
+    """Return how many integers of 64 bits hold the spread of d features, by so many limbs."""
+    return edges(d, n_limbs)[-1]
+
+
+class Spread:
+    """What it is found by: all rows are one cluster, whose inertia over d times its weight it is.
+
+    Parameters
+    ----------
+    rows : Placed
+    lattice : Lattice
+        Of the rows; or one that will be known to the device when this is queued.
+    tol : float
+    bounds : int64 tensor of shape (2 d + 1,), optional
+        How many limbs the sums have, in its last place, if the lattice has room for more.
+    memory : int64 tensor of :func:`room_for` zeros, optional
+
+    Attributes
+    ----------
+    limit : float64 (1,)
+        `tol` times the spread.
+    limbs : list of int
+        Of the inertia, and their exponent: once they are on the host.
+    """
+
+    # Of the cluster: one that is empty is no reason to halt.
+    settles = 0
+
+    def __init__(
+        self,
+        rows: Placed,
+        lattice: Lattice,
+        tol: float,
+        bounds: torch.Tensor | None = None,
+        memory: torch.Tensor | None = None,
+    ) -> None:
+        self.n, self.d, self.weights = rows.n_samples, rows.n_features, rows.weights
+        self.divisor = rows.total_weight * rows.n_features
+        self.wide, self.n_limbs, self.bounds = rows.wide, lattice.grid.n_limbs, bounds
+        # Whoever gives memory reads it with the rest.
+        self.apart = memory is None
+        if memory is None:
+            size = room_for(self.d, self.n_limbs)
+            memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
+        self.memory = memory
+        self._begin(lattice, tol)
+
+    def _begin(self, lattice: Lattice, tol: float) -> None:
+        self.lattice: Lattice | None = lattice
+        self.tol, self.D = tol, None
+        self.queued = False
+        self.coming: Fetched | None = None
+        self.limbs: list[int] = []
+
+    def renew(self, lattice: Lattice) -> None:
+        """Begin again with other rows, whose sums have as many limbs, in the same memory."""
+        self.memory.zero_()
+        self._begin(lattice, self.tol)
+
+    def part_with(self) -> None:
+        """Let go of memory that is part of another's."""
+        if not self.apart:
+            self.memory, self.apart = self.memory.clone(), True
+
+    def aim(self, tol: float) -> None:
+        """Have the limit be that of another factor, once it was queued."""
+        if tol != self.tol:
+            self.tol = tol
+            self._queue_limit(exact.bits_a_limb(self.n))
+
+    def _part(self, i: int) -> torch.Tensor:
+        begin, end = edges(self.d, self.n_limbs)[i : i + 2]
+        return self.memory[begin:end]
+
+    # What :func:`lloydia.backends.cuda.update.means.queue_finish` wants of a run.
+
+    @property
+    def report(self) -> torch.Tensor:
+        return self._part(1).view(2, -1)
+
+    @property
+    def flow(self) -> torch.Tensor:
+        return self._part(2).view(torch.int32)
+
+    @property
+    def current(self) -> torch.Tensor:
+        return self._part(4).view(self.wide)[: self.d].view(1, self.d)
+
+    @property
+    def history(self) -> torch.Tensor:
+        return self._part(5).view(self.wide)[: 2 * self.d].view(2, 1, self.d)
+
+    @property
+    def found(self) -> torch.Tensor:
+        return self._part(0)
+
+    @property
+    def limit(self) -> torch.Tensor:
+        return self._part(3)[:1].view(torch.float64)
+
+    @property
+    def key(self) -> tuple:
+        """What queueing it depends on, beside its memory and the rows."""
+        if self.lattice is None:
+            return ()
+        return *self.lattice.key, self.bounds is None, self.tol, self.divisor
+
+    @property
+    def pieces(self) -> list[torch.Tensor]:
+        """All memory that it is found in."""
+        # Few features need no room for the D of each row.
+        if not self.queued and self.D is None and self.d > MOST_FEATURES:
+            self.D = self.memory.new_empty(self.n, dtype=torch.float64)
+        given = [] if self.lattice is None else self.lattice.pieces
+        more = self.D, self.bounds, self.weights
+        return [self.memory, *given, *(x for x in more if x is not None)]
+
+    def queue(self, rows: Placed) -> None:
+        """Queue what finds it, and the limit."""
+        assert self.lattice is not None
+        found, bits = self.found, self.lattice.grid.bits
+        size = self.n_limbs * (self.d + 1)
+        sums = self._part(6)[:size].view(1, self.n_limbs, 1, self.d + 1)
+        queue_gather(rows.X, self.lattice, sums, self.bounds)
+        queue_finish(sums, self.lattice, self, members=1)
+        if self.D is None:
+            queue_low_cost(rows.X, None, self.current, self.weights, found)
+        else:
+            largest = found[TOTAL : TOTAL + 1].view(torch.float64)
+            own_distances(rows, None, self.current, out=self.D)
+            largest_term(self.D, self.weights, largest)
+            cost_limbs(self.D, self.weights, largest, found[:TOTAL])
+        self._queue_limit(bits)
+
+    def _queue_limit(self, bits: int) -> None:
+        tol, count = np.array([self.tol, self.divisor], dtype=np.float64).view(np.int64).tolist()
+        launch(
+            limit_kernel, (1,), self.found, bits, tol, count, self.limit, num_warps=1, **EXACT
+        )  # fmt: skip
+
+    def done(self) -> None:
+        """Know that it is queued, and give back what was needed for that."""
+        if self.apart and not self.queued:
+            self.coming = Fetched(self.found)
+        self.queued, self.D, self.bounds, self.lattice = True, None, None, None
+
+    def __float__(self) -> float:
+        if not self.limbs:
+            found = self.found if self.coming is None else self.coming.numpy()
+            self.limbs = found[:TOTAL].tolist()
+        return join_cost(self.limbs, self.n) / self.divisor

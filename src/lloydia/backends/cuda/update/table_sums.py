@@ -1,0 +1,326 @@
+r"""Rows that changed move from cluster to cluster: their sums, by tables in shared memory.
+
+Where a table of all clusters' sums of some columns has room in a multiprocessor, rows need not be
+sorted: a program adds those of its share up in a table of its own, and then the table to memory.  A
+sum takes two words, of which the lower one's carry goes to the upper one, so a table holds what
+memory would, modulo :math:`2^{64}`, whatever the order.  What later limbs hold, which is seldom
+anything of float32 rows, is added directly to global memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.flow import (
+    HALT,
+    N_CHANGED,
+    first_row,
+    own_flow,
+    programs_each,
+)
+from lloydia.backends.cuda.device_functions.lane_sums import shifts_of
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, processors
+from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.update.later_limbs import move_later, moving_later, operands_later
+from lloydia.backends.cuda.update.shared_table import (
+    add,
+    entry,
+    move_long,
+    moving,
+    operands,
+    own_table,
+    read,
+    read_long,
+    reserve,
+    write,
+)
+from lloydia.backends.cuda.update.table_banks import exchanged, places_of
+from lloydia.backends.cuda.update.table_layout import WORDS, Table, Tiling
+
+__all__ = ["has_table", "queue_table", "table_memory"]
+
+# Changed rows for which one more program pays.
+WORTH = tl.constexpr(256)
+# Features, at most: of more, sorting is little beside adding.
+TABLE_FEATURES = 256
+
+
+def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
+    """Return whether rows, without weights, are added up by tables of k clusters."""
+    few = X.shape[-1] <= TABLE_FEATURES and weights is None
+    return few and Table.of(k, X.element_size(), has_vectors(X)) is not None
+
+
+def has_vectors(X: torch.Tensor) -> bool:
+    """Return whether Triton knows that rows begin at multiples of 16 bytes."""
+    return X.shape[-1] % 16 == 0 and X.data_ptr() % 16 == 0
+
+
+def table_memory(device: torch.device) -> torch.Tensor | None:
+    """Return what any table is in where there is no shared memory: that is in the interpreter."""
+    return torch.empty(WORDS, dtype=torch.int32, device=device) if INTERPRETED else None
+
+
+@triton.jit
+def empty_table(table, words, THREADS: tl.constexpr):
+    """Empty the table."""
+    for first in range(0, words, THREADS):
+        at = first + tl.arange(0, THREADS)
+        write(table, tl.minimum(at, words - 1), tl.zeros((THREADS,), tl.int32))
+    tl.debug_barrier()
+
+
+@triton.jit
+def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
+    """Return a tile's rows, 0 where none is.
+
+    Tiles up to three turns of the loop past the last are within 32 bits: placed.MOST_ROWS leaves
+    room.
+    """
+    at = tile * ROWS + tl.arange(0, ROWS)
+    return tl.load(changed_rows + at, mask=at < n_changed, other=0)
+
+
+@triton.jit
+def load_tile(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.constexpr):
+    """Return what the rows of a tile join, k where none is, what they leave, and features of them.
+
+    They leave -1 if they were nowhere.
+    """
+    at = tile * ROWS + tl.arange(0, ROWS)
+    there = at < n_changed
+    off = tl.load(changed_old + at, mask=there, other=-1)
+    to = tl.load(labels + row, mask=there, other=k)
+    at = row.to(tl.int64)[:, None] * d + f[None, :]
+    return to, off, tl.load(X + at, mask=there[:, None] & (f < d)[None, :], other=0.0)
+
+
+@triton.jit
+def move(
+    p, to, off, f, shifts, bits, places, k, sums, m, limb_size,
+    APART: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
+    NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
+    LATER_OPERANDS: tl.constexpr,
+):  # fmt: skip
+    """Add numbers to sums of the clusters that rows join, and take them from those they leave.
+
+    Numbers p, and their columns f, are of shape (rows, columns).  The table has SIZE sums of a
+    limb, APART for each cluster, and `places` are the entries of cluster 0 that numbers would be
+    added to; `sums` are those in global memory, of limb 0, m for each cluster.
+    """
+    # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
+    left = tl.where(off < 0, k, off)[:, None]
+    to, off = to[:, None], off[:, None]
+    for limb in tl.static_range(HELD):
+        # See :mod:`lloydia.backends.cuda.device_functions.lane_sums`.
+        shifted = p + shifts[limb]
+        v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
+        p = p - (shifted - shifts[limb])
+        at = 2 * limb * SIZE
+        move_long(
+            places, to * APART + at, left * APART + at, v, off, SIZE, NUMBERS, MOVING, OPERANDS
+        )  # fmt: skip
+    if HELD < LIMBS:
+        move_later(
+            p, to, off, f, shifts[HELD - 1], bits, sums + HELD * limb_size, m, limb_size,
+            LIMBS - HELD, NUMBERS, LATER, LATER_OPERANDS,
+        )  # fmt: skip
+
+
+@triton.jit
+def count(
+    table, counts, labels, changed_rows, changed_old, n_changed, program, programs,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """Count the rows that clusters gain and lose: of a share among programs of all columns.
+
+    A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
+    """
+    lane = tl.arange(0, TOGETHER)
+    one = tl.full((TOGETHER,), 1, tl.int32)
+    for first in range(program * TOGETHER, n_changed, programs * TOGETHER):
+        at = first + lane
+        there = at < n_changed
+        row = tl.load(changed_rows + at, mask=there, other=0)
+        old = tl.load(changed_old + at, mask=there, other=-1)
+        new = tl.load(labels + row, mask=there, other=-1)
+        add(table, counts + new, one, new >= 0)
+        add(table, counts + old, -one, old >= 0)
+
+
+@triton.jit
+def flush(
+    table, sums, k, d, first, bits, limb_size,
+    COLUMNS: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr,
+    THREADS: tl.constexpr,
+):  # fmt: skip
+    """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
+    tl.debug_barrier()
+    for begin in range(0, k * COLUMNS, THREADS):
+        cell = begin + tl.arange(0, THREADS)
+        j, column = cell // COLUMNS, cell % COLUMNS
+        f = first + column
+        real = (cell < k * COLUMNS) & (f < d)
+        at = tl.where(real, j * (COLUMNS * COPIES) + column, 0)
+        to = sums + j.to(tl.int64) * (d + 1) + f
+        for limb in tl.static_range(HELD):
+            total = tl.zeros((THREADS,), tl.int64)
+            for copy in tl.static_range(COPIES):
+                total += read_long(table, at + (2 * limb * SIZE + copy * COLUMNS), SIZE)
+            tl.atomic_add(to + limb * limb_size, total, mask=real & (total != 0), sem="relaxed")
+    for begin in range(0, k, THREADS):
+        j = begin + tl.arange(0, THREADS)
+        weight = read(table, 2 * HELD * SIZE + tl.where(j < k, j, 0)).to(tl.int64) << bits
+        to = sums + j.to(tl.int64) * (d + 1) + d
+        tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n", "k", "bits"])
+def table_kernel(
+    X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
+    THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
+    HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
+    SIZE: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    LATER: tl.constexpr, LATER_OPERANDS: tl.constexpr,
+):  # fmt: skip
+    """Move the listed rows; programs that no rows are left for have nothing to do.
+
+    `memory` is what the table is in where there is no shared memory.
+    """
+    ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
+    table = own_table(memory, RESERVE)
+    # Shared memory is this program's own: the launch before this one, which own_flow waits for, may
+    # be running still.
+    empty_table(table, 2 * HELD * SIZE + k, THREADS)
+    flow = own_flow(flow)
+    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    program = tl.program_id(0)
+    programs = tl.minimum(tl.num_programs(0), tl.cdiv(n_changed, WORTH))
+    if (halted != 0) | (program >= programs):
+        return
+    member = tl.program_id(2).to(tl.int64)
+    # The listed numbers count the rows of all members.
+    changed_rows += first_row(n)
+    changed_old += first_row(n)
+    m = d + 1
+    lattice += member * 3 * m
+    sums += member * LIMBS * k * m
+    limb_size = k.to(tl.int64) * m
+    first = tl.program_id(1) * COLUMNS
+    column = tl.arange(0, COLUMNS)
+    f = first + column
+    in_tile = tl.arange(0, ROWS)[:, None]
+    added, place = places_of(in_tile, COLUMNS, EACH, COPIES)
+    places = entry(table, place)
+    scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
+    quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
+    double: tl.constexpr = X.dtype.element_ty == tl.float64
+    kind: tl.constexpr = tl.float64 if double else tl.float32
+    if not double:
+        # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
+        quantum = quantum / scale
+    else:
+        scale = exchanged(tl.broadcast_to(scale, (ROWS, COLUMNS)), in_tile, EACH)
+    quantum = exchanged(tl.broadcast_to(quantum, (ROWS, COLUMNS)), in_tile, EACH)
+    shifts = shifts_of(quantum, bits, HELD)
+    # Numbers of rows are loaded two turns of the loop ahead, what is at them one turn.  A turn adds
+    # AHEAD tiles, and what is loaded after each has the registers that it had: to move it there
+    # from others would be to wait for it.
+    first_rows = ()
+    next_rows = ()
+    for i in tl.static_range(AHEAD):
+        tile = program + i * programs
+        first_rows = first_rows + (rows_of(tile, changed_rows, n_changed, ROWS),)
+        after = tile + AHEAD * programs
+        next_rows = next_rows + (rows_of(after, changed_rows, n_changed, ROWS),)
+    loaded = ()
+    for i in tl.static_range(AHEAD):
+        tile = program + i * programs
+        loaded = loaded + (
+            load_tile(X, labels, first_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
+        )
+    # Programs of all columns share this out, while their first rows are on their way.  Two rows a
+    # thread are waited for together.
+    count(
+        table, 2 * HELD * SIZE, labels, changed_rows, changed_old, n_changed,
+        tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
+    )  # fmt: skip
+    for first_tile in tl.range(program, tl.cdiv(n_changed, ROWS), AHEAD * programs, num_stages=1):
+        coming_rows = ()
+        coming = ()
+        for i in tl.static_range(AHEAD):
+            tile = first_tile + i * programs
+            to, off, x = loaded[i]
+            p = exchanged(x, in_tile, EACH).to(kind).to(tl.float64)
+            if double:
+                p *= scale
+            if tile * ROWS < n_changed:
+                move(
+                    p, to, off, first + added, shifts, bits, places, k, sums, m, limb_size,
+                    COLUMNS * COPIES, SIZE, HELD, LIMBS, NUMBERS, MOVING, OPERANDS,
+                    LATER, LATER_OPERANDS,
+                )  # fmt: skip
+            # In the registers that are free now.
+            after = tile + AHEAD * programs
+            coming = coming + (
+                load_tile(X, labels, next_rows[i], after, changed_old, n_changed, d, f, k, ROWS),
+            )
+            coming_rows = coming_rows + (
+                rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
+            )
+        next_rows, loaded = coming_rows, coming
+    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, COPIES, SIZE, HELD, THREADS)
+
+
+def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
+    """Return what the kernel is compiled for."""
+    held = min(table.held, n_limbs)
+    return {
+        "THREADS": cut.threads, "NUMBERS": cut.numbers, "AHEAD": cut.ahead, "LIMBS": n_limbs,
+        "HELD": held, "COLUMNS": table.columns, "EACH": table.each, "COPIES": table.copies,
+        "SIZE": table.size, "RESERVE": reserve(table.words),
+        "MOVING": moving(cut.numbers, table.size), "OPERANDS": operands(5, cut.numbers),
+        "LATER": moving_later(n_limbs - held, cut.numbers),
+        "LATER_OPERANDS": operands_later(cut.numbers), "num_warps": cut.threads // 32,
+        "maxnreg": cut.registers, **EXACT,
+    }  # fmt: skip
+
+
+def queue_table(
+    X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
+    changed_old: torch.Tensor, flow: torch.Tensor, sums: torch.Tensor,
+    memory: torch.Tensor | None,
+) -> None:  # fmt: skip
+    """Queue the moves of listed rows, where :func:`has_table` allows it.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d), or (members, n, d) of a batch
+    lattice : Lattice
+    labels : int32 tensor of shape (members n,)
+    changed_rows, changed_old : int32 tensors of shape (members n,)
+        As many rows, and their old labels, as ``flow[N_CHANGED]`` says.
+    flow : int32 tensor
+    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    memory : int32 tensor, or None
+        What :func:`table_memory` returned.
+    """
+    members, n_limbs, k, m = sums.shape
+    n, d, itemsize = X.shape[-2], m - 1, X.element_size()
+    vectors = has_vectors(X)
+    table, cut = Table.of(k, itemsize, vectors), Tiling.choose(itemsize, vectors)
+    assert table is not None
+    blocks = ceil_div(d, table.columns)
+    # Of a data set by itself no more than have room: others would begin when these have ended.
+    most = programs_each(max(1, cut.resident * processors(X.device) // blocks), members)
+    launch(
+        table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
+        X, n, d, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
+        lattice.grid.bits, memory, shared=table.shared(cut.resident),
+        **options_of(table, cut, n_limbs),
+    )  # fmt: skip
