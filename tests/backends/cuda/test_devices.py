@@ -11,7 +11,7 @@ import torch
 import lloydia.backends
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda.out_of_core.listed import Gathered
+from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.rows import memory as row_memory
 from lloydia.backends.cuda.runtime import devices, own_device, upload
 

@@ -13,7 +13,7 @@ HERE = Path(cuda.__file__).parent
 # From the top.  The engine's own modules are apart: a package of one of these names, or "engine".
 LAYERS = (
     "batched", "out_of_core", "multi_gpu", "engine", "seeding", "matmul", "low_dim", "update",
-    "rows", "device_functions", "runtime",
+    "rows", "device_functions", "runtime", "protocols",
 )  # fmt: skip
 PACKAGES = [path.parent for path in sorted(HERE.rglob("__init__.py"))]
 
@@ -24,9 +24,9 @@ def layer(parts):
 
 
 def imported(path):
-    """Return what a module imports of the engine, but for what its annotations alone need."""
-    found, body = [], list(ast.parse(path.read_text(encoding="utf-8")).body)
-    for node in body:
+    """Return what a module imports of the engine, for its annotations as well."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             parts = (node.module or "").split(".")
             if parts[:3] == ["lloydia", "backends", "cuda"]:

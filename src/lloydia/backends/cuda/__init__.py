@@ -12,7 +12,8 @@ modules are.
 * :mod:`matmul`: runs over more than 8 features; :mod:`low_dim`: runs over at most 8.
 * :mod:`update`: sums of what changed, centres, reports.
 * :mod:`rows`: the rows in their place, and what is measured of them.
-* :mod:`device_functions`: what kernels call; :mod:`runtime`: devices, streams and launches.
+* :mod:`device_functions`: what kernels call; :mod:`runtime`: devices, streams and launches;
+  :mod:`protocols`: what packages want of each other.
 
 Words:
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -11,10 +10,8 @@ from lloydia.backends.cuda.device_functions.flow import SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.low_dim.cells import cell_type
 from lloydia.backends.cuda.low_dim.shape import LowShape
+from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.gridded import Gridded
 
 __all__ = ["LowMemory"]
 
@@ -60,7 +57,7 @@ class LowMemory:
         The centres after iteration i in slot i modulo n_slots.
     """
 
-    rows: Gridded
+    rows: RunRows
     lattice: Lattice | None
     shape: LowShape
     k: int

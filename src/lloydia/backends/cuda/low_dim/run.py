@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 from weakref import proxy
 
 import torch
@@ -17,6 +16,7 @@ from lloydia.backends.cuda.low_dim.kernel import low_kernel
 from lloydia.backends.cuda.low_dim.shape import LIMBS, shape_of
 from lloydia.backends.cuda.low_dim.told import LowEnding, LowTold
 from lloydia.backends.cuda.low_dim.whole import whole_kernel
+from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.low_cost import RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.runtime.fetching import Fetched
@@ -32,9 +32,6 @@ from lloydia.backends.cuda.runtime.plans import Layout, planned
 from lloydia.backends.cuda.update.all_reduce import queue_tell
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.gridded import Gridded
 
 __all__ = ["LIMBS", "SPARE", "LowRun"]
 
@@ -52,7 +49,7 @@ class LowRun(LowTold):
 
     Parameters
     ----------
-    rows : Gridded
+    rows : RunRows
     lattice : Lattice or None
         None: the run begins with finding it.
     centers : ndarray of shape (k, d), or a tensor on the device
@@ -78,7 +75,7 @@ class LowRun(LowTold):
 
     def __init__(
         self,
-        rows: Gridded,
+        rows: RunRows,
         lattice: Lattice | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,

@@ -12,8 +12,6 @@ time: they are rare.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
@@ -26,16 +24,12 @@ from lloydia.backends.cuda.device_functions.flow import (
     own_flow,
     programs_each,
 )
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.row_lists import change
+from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.rows import BatchRows
-    from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-    from lloydia.backends.cuda.out_of_core.listed import Picked
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = ["canonical_nearest", "columns_for", "contest", "is_few", "is_small"]
 
@@ -168,7 +162,7 @@ def contest_kernel(
 
 
 def contest(
-    rows: Placed | BatchRows | Picked,
+    rows: Rows,
     centers: HalfCenters,
     doubts: torch.Tensor,
     labels: torch.Tensor,

@@ -11,8 +11,6 @@ through; canonical D is off by far less.  So if one of them is above another by 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
@@ -29,16 +27,12 @@ from lloydia.backends.cuda.device_functions.flow import (
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
 from lloydia.backends.cuda.matmul.contest import canonical_nearest, columns_for
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.row_lists import relabel
+from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.rows import BatchRows
-    from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-    from lloydia.backends.cuda.out_of_core.listed import Picked
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = ["duel"]
 
@@ -184,7 +178,7 @@ def duel_kernel(
 
 
 def duel(
-    rows: Placed | BatchRows | Picked,
+    rows: Rows,
     centers: torch.Tensor,
     doubts: torch.Tensor,
     candidates: torch.Tensor,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
@@ -14,14 +12,12 @@ from lloydia.backends.cuda.matmul.candidates import COUNT
 from lloydia.backends.cuda.matmul.grid_least import slots_of, told
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import divide
+from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.half_rows import SHIFT
 from lloydia.backends.cuda.runtime.launching import ceil_div
 from lloydia.backends.cuda.runtime.recording import launch
 from lloydia.exact.half_certificate import canonical_error
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.matmul.scan import TensorScan
 
 __all__ = ["judge"]
 
@@ -77,7 +73,7 @@ def judge_kernel(
 
 
 def judge(
-    scan: TensorScan,
+    scan: ScanBuffers,
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,

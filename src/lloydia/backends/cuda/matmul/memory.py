@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
 from lloydia.backends.cuda.device_functions.flow import SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
-from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.matmul.scan import HalvedRows, TensorScan
+from lloydia.backends.cuda.protocols import RunRows
+from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import CLEAN
-from lloydia.backends.cuda.update.moving import Moving
+from lloydia.backends.cuda.update.moving import Moving, SummedRows
 
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.engine import CUDA
-
-__all__ = ["TensorMemory"]
+__all__ = ["TensorMemory", "TensorRows"]
 
 
 @lru_cache
@@ -30,6 +29,38 @@ def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtyp
         sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape), rows=(whole, (n,)),
         old=(whole, (n,)),
     )  # fmt: skip
+
+
+class TensorRows(SummedRows, HalvedRows, RunRows, Protocol):
+    """Rows that a run iterates over; what is known of them may be a guess until the host looks.
+
+    Attributes
+    ----------
+    expected : int or None
+        How many limbs their sums will probably have.
+    knows_grid : bool
+        Whether the grid, or a guess of it, is there without waiting for the device.
+    unchecked : bool
+        Whether what the device found of them was not looked at.
+    measured : int64 tensor, or None
+        The bounds of their magnitudes, on the device.
+    """
+
+    unchecked: bool
+    measured: torch.Tensor | None
+
+    @property
+    def expected(self) -> int | None: ...
+    @property
+    def knows_grid(self) -> bool: ...
+    def guess(self) -> bool:
+        """Return whether a guess is taken for the grid."""
+
+    def limit(self) -> torch.Tensor | None:
+        """Return the sum of squares of movements that a run ends at, on its way."""
+
+    def ask(self) -> Fetched:
+        """Queue the copy of the bounds to the host."""
 
 
 class TensorMemory:
@@ -61,7 +92,7 @@ class TensorMemory:
         Up to the history it begins with zeros.
     """
 
-    rows: CUDA
+    rows: TensorRows
     shape: tuple[int, int, int]
     n_limbs: int
     settles: int

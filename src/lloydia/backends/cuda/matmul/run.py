@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 from weakref import proxy
 
 import torch
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION
 from lloydia.backends.cuda.matmul.half_centers import packs_ahead
-from lloydia.backends.cuda.matmul.memory import TensorMemory
+from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import FEW, Pruning, may_pay
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.rows.ending import Ending
@@ -22,9 +21,6 @@ from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_tell
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.update.reports import Passed, Reports, Told
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.engine import CUDA
 
 __all__ = ["TensorRun"]
 
@@ -38,7 +34,7 @@ class TensorRun(TensorMemory):
 
     Parameters
     ----------
-    rows : CUDA
+    rows : TensorRows
         Its grid is asked for when rows are first added up: the device assigns them while the host
         waits for their extent.
     centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
@@ -73,7 +69,7 @@ class TensorRun(TensorMemory):
 
     def __init__(
         self,
-        rows: CUDA,
+        rows: TensorRows,
         centers: NDArray | torch.Tensor,
         lag: int,
         settles: bool,

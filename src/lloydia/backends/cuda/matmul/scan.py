@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 import triton
@@ -23,18 +22,16 @@ from lloydia.backends.cuda.matmul.duel import duel
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.judge import judge
 from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
+from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.settle import Settle
 from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
+from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.half_frame import NUMBERS
 from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import ceil_div
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.out_of_core.listed import Picked
 
 __all__ = ["TensorScan", "tiled_least"]
 
@@ -99,25 +96,10 @@ def scan_kernel(
     tl.store(found + at, label, mask=mask)
 
 
-@dataclass(frozen=True)
-class Tiling:
-    """How the first stage is cut; `registers` lets several programs share a multiprocessor."""
+class HalvedRows(WholeRows, Protocol):
+    """Rows, and their half-precision copy once there is one."""
 
-    rows: int
-    columns: int
-    slots: int
-    warps: int
-    stages: int
-    registers: int | None = None
-
-    @staticmethod
-    def choose(width: int) -> Tiling:
-        """Return the fastest measured on an H200 for a width of rows."""
-        if width <= 64:
-            return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
-        if width <= WIDEST_KEPT:
-            return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
-        return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
+    halves: HalfRows | None
 
 
 class TensorScan:
@@ -125,7 +107,7 @@ class TensorScan:
 
     Parameters
     ----------
-    rows : Placed
+    rows : HalvedRows
     k : int
 
     Attributes
@@ -146,7 +128,7 @@ class TensorScan:
     candidates: torch.Tensor
     settle: Settle
 
-    def __init__(self, rows: Placed, k: int) -> None:
+    def __init__(self, rows: HalvedRows, k: int) -> None:
         if rows.halves is None:
             rows.halves = HalfRows(rows)
         # The rows may know of this, or of what it is part of: that of the halves is no reference.
@@ -248,7 +230,7 @@ class TensorScan:
 
     def decide(
         self,
-        rows: Placed | Picked,
+        rows: Rows,
         centers: torch.Tensor,
         doubts: torch.Tensor,
         doubts2: torch.Tensor,

@@ -2,5 +2,6 @@
 
 :mod:`group` is all blocks of a GPU, :mod:`room` divides its memory, :mod:`blocks` is a block as a
 part.  :mod:`sending` brings its rows, in the type that :mod:`narrow` finds; :mod:`counted` is what
-they count, and :mod:`listed` an iteration over rows that are there in half precision only.
+they count.  :mod:`listed` is an iteration over rows that are there in half precision only: the
+others are :mod:`gathered`.
 """

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,17 +19,15 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
 from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
 from lloydia.backends.cuda.matmul.contest import contest
+from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.counted import queue_tally
+from lloydia.backends.cuda.out_of_core.gathered import Gathered
+from lloydia.backends.cuda.out_of_core.sending import Sender
 from lloydia.backends.cuda.runtime.fetching import Fetched
-from lloydia.backends.cuda.runtime.upload import lent
 from lloydia.backends.cuda.update.moves import queue_moves
 
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.matmul.run import TensorRun
-    from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
-    from lloydia.backends.cuda.out_of_core.sending import Sender
-
-__all__ = ["Gathered", "Listed", "Picked", "step_listed"]
+__all__ = ["Listed", "Picked", "step_listed"]
 
 
 @dataclass(frozen=True)
@@ -52,22 +49,6 @@ class Picked:
     def device(self) -> torch.device:
         """Where they are."""
         return self.X.device
-
-
-class Gathered:
-    """Some rows of an array on the host, gathered where they are wanted, by whoever sends them."""
-
-    def __init__(self, X: NDArray, rows: NDArray[np.integer]) -> None:
-        self.X, self.rows = X, rows
-        self.shape = len(rows), X.shape[1]
-
-    def fill(self, out: torch.Tensor) -> None:
-        """Write them to a tensor, in its type."""
-        X, rows = lent(self.X), torch.from_numpy(self.rows)
-        if out.dtype == X.dtype:
-            torch.index_select(X, 0, rows, out=out)
-        else:
-            out.copy_(X.index_select(0, rows))
 
 
 class Listed:

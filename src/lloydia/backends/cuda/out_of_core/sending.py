@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.out_of_core.listed import Gathered
+from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.out_of_core.room import AT_ONCE
 from lloydia.backends.cuda.runtime.upload import lent
 from lloydia.backends.passes import Host

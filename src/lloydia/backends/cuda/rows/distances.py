@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.flow import first_row
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import FEW, see
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power
 from lloydia.backends.cuda.runtime.recording import launch
@@ -144,7 +144,7 @@ def own_kernel(
 
 
 def own_distances(
-    rows: Placed,
+    rows: WholeRows,
     labels: torch.Tensor | None,
     centers: torch.Tensor,
     out: torch.Tensor | None = None,
@@ -156,7 +156,7 @@ def own_distances(
 
     Parameters
     ----------
-    rows : Placed
+    rows : WholeRows
     labels : tensor of shape (n,), int32, or None
         None: all rows have the first centre's.
     centers : tensor of shape (k, d), or (members, k, d), contiguous
@@ -201,7 +201,7 @@ def distances_kernel(X, centers, out, n, k, pitch, d):
     tl.store(at, tl.sqrt(D).to(out.dtype.element_ty), mask=inside[None, :] & (j < k)[:, None])
 
 
-def distances(rows: Placed, centers: torch.Tensor) -> torch.Tensor:
+def distances(rows: WholeRows, centers: torch.Tensor) -> torch.Tensor:
     """Return the distance (not squared) of every row to every centre: shape (n, k), `rows.wide`."""
     (n, d), k = rows.X.shape, len(centers)
     out = torch.empty((n, k), dtype=rows.wide, device=rows.device)

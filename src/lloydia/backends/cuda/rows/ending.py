@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import torch
 
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import ceil_div
@@ -25,13 +25,13 @@ class Ending:
 
     Parameters
     ----------
-    rows : Placed
+    rows : WholeRows
     labels : torch.Tensor of shape (n,), int32
     centers : torch.Tensor of shape (k, d)
         The rows were assigned to.
     """
 
-    def __init__(self, rows: Placed, labels: torch.Tensor, centers: torch.Tensor) -> None:
+    def __init__(self, rows: WholeRows, labels: torch.Tensor, centers: torch.Tensor) -> None:
         self.n, self.k = rows.n_samples, len(centers)
         found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
         D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
@@ -50,7 +50,11 @@ class Ending:
 
 
 def queue_ending(
-    rows: Placed, labels: torch.Tensor, centers: torch.Tensor, found: torch.Tensor, D: torch.Tensor
+    rows: WholeRows,
+    labels: torch.Tensor,
+    centers: torch.Tensor,
+    found: torch.Tensor,
+    D: torch.Tensor,
 ) -> None:
     """Queue what :class:`Ending` asks for; `found` are zeros, D has room for that of each row."""
     largest = found[LIMBS : LIMBS + 1].view(torch.float64)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,13 +17,11 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import product_error, whole
 from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.protocols import DataSetRows
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.backends.cuda.runtime.recording import launch
 from lloydia.exact import sums as exact
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = ["Lattice", "gather", "queue_gather", "replicas"]
 
@@ -80,7 +77,7 @@ class Lattice:
         return [memory] if self.weights is None else [memory, self.weights]
 
     @classmethod
-    def of(cls, rows: Placed, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
+    def of(cls, rows: DataSetRows, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
         """Put a grid on the device, in one copy."""
         m = len(grid.exponents)
         # More features have no float32 scores.
@@ -92,7 +89,7 @@ class Lattice:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
         return cls(grid, there, scaled)
 
-    def renewed(self, rows: Placed, grid: exact.Grid) -> Lattice:
+    def renewed(self, rows: DataSetRows, grid: exact.Grid) -> Lattice:
         """Return the lattice of another grid, without weights, in the memory of this one."""
         self.numbers.copy_(Lattice.of(rows, grid, None).numbers)
         return replace(self, grid=grid)

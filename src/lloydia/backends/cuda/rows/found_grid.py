@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,15 +16,13 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.totals import exponent_of
 from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.backends.cuda.runtime.recording import launch
 from lloydia.exact import sums as exact
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = ["HEADROOM", "found_lattice", "limbs_before", "queue_grid", "remember_limbs"]
 
@@ -79,12 +76,12 @@ def grid_kernel(bounds, d, bits, numbers, DOUBLE: tl.constexpr, COLUMNS: tl.cons
     tl.store(numbers + 4 * m + f, exponent, mask=column)
 
 
-def queue_grid(rows: Placed, bounds: torch.Tensor, numbers: torch.Tensor) -> None:
+def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> None:
     """Queue the writing of the grid of rows whose bounds are known by then.
 
     Parameters
     ----------
-    rows : Placed
+    rows : WholeRows
     bounds : torch.Tensor
         See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.
     numbers : int64 tensor of shape (5 (d + 1),)

@@ -11,20 +11,15 @@ are not 0.  R, beyond which rows are never certified, is some norms of the 90th 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.ranks import ranked, ranked_of
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.totals import exponent_of, power
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.rows import BatchRows
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 
@@ -106,12 +101,12 @@ def frame_kernel(
 Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def queue_frame(rows: Placed | BatchRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
+def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
     """Queue the choice of a frame of each member.
 
     Parameters
     ----------
-    rows : Placed or BatchRows
+    rows : WholeRows
     frame : tuple of three tensors
         Room for s and R (all other numbers are 0), float64 of shape (members, NUMBERS), and for m
         and ``m s``, float64 of shape (members, d).

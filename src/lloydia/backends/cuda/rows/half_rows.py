@@ -7,7 +7,6 @@ bounds of ``|y|`` and ``|x' - y|``.
 from __future__ import annotations
 
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING
 from weakref import proxy
 
 import torch
@@ -16,12 +15,14 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
 from lloydia.backends.cuda.device_functions.half_scores import CHUNK, WIDEST_KEPT
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import (
     add_magnitudes,
     bounds_of_columns,
     no_magnitudes,
     raise_bounds,
 )
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.found_grid import found_lattice, queue_grid
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
@@ -29,11 +30,6 @@ from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power,
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.rows import BatchRows
-    from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-    from lloydia.backends.cuda.rows.placed import Placed
 
 __all__ = [
     "GROW",
@@ -200,7 +196,7 @@ class HalfRows:
 
     Parameters
     ----------
-    rows : Placed or BatchRows
+    rows : WholeRows
     memory : tuple of three tensors, optional
         `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
     bounds : torch.Tensor, optional
@@ -225,7 +221,7 @@ class HalfRows:
 
     def __init__(
         self,
-        rows: Placed | BatchRows,
+        rows: WholeRows,
         memory: tuple[torch.Tensor, ...] | None = None,
         bounds: torch.Tensor | None = None,
     ) -> None:
@@ -320,7 +316,7 @@ class HalfRows:
             BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,
         )  # fmt: skip
 
-    def renew(self, rows: Placed) -> None:
+    def renew(self, rows: WholeRows) -> None:
         """Store the rows again, which have changed, in the same memory."""
         fresh = HalfRows(rows)
         for name in PARTS:

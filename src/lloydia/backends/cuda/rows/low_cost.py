@@ -17,8 +17,8 @@ from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATIO
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.device_functions.lane_sums import add_limbs, shifts_of, zeros
 from lloydia.backends.cuda.device_functions.prefetch import prefetch
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.runtime.recording import launch
@@ -217,7 +217,7 @@ def queue_low_cost(
 
 
 def low_cost(
-    rows: Placed, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
+    rows: WholeRows, labels: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor | None
 ) -> Cost:
     """Return the weighted sum of D to the centres of these labels, for few features."""
     out = torch.zeros(COST + 1, dtype=torch.int64, device=rows.device)

@@ -5,8 +5,6 @@ Centres are those of :func:`lloydia.exact.means.means`, bit for bit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
@@ -33,18 +31,13 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     SPARED,
 )
 from lloydia.backends.cuda.device_functions.significands import significand
+from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.distances import add_in_order
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.half_frame import RADIUS
 from lloydia.backends.cuda.rows.packing import add_halves, begin_scores, of_frame, store_bounds
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
 from lloydia.backends.cuda.runtime.recording import launch
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.run import BatchRun
-    from lloydia.backends.cuda.low_dim.run import LowRun
-    from lloydia.backends.cuda.matmul.run import TensorRun
-    from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-    from lloydia.backends.cuda.update.spread import Spread
 
 __all__ = [
     "MOST_LIMITED",
@@ -260,7 +253,7 @@ def finish_kernel(
 def queue_finish(
     sums: torch.Tensor,
     lattice: Lattice,
-    run: LowRun | TensorRun | BatchRun | Spread,
+    run: IterationState,
     members: int,
     packing: tuple = NOT_PACKED,
     limit: torch.Tensor | None = None,
@@ -271,7 +264,7 @@ def queue_finish(
     ----------
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     lattice : Lattice
-    run : LowRun, TensorRun, BatchRun or Spread
+    run : IterationState
         Where the centres and the report go.
     members : int
         Of a batch.

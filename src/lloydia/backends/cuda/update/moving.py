@@ -6,20 +6,26 @@ Of more features, and of batches; which of the two, :func:`table_sums.has_table`
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
+from lloydia.backends.cuda.protocols import WholeRows
+from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.runtime.plans import Scratch
 from lloydia.backends.cuda.update.entries import Entries
 from lloydia.backends.cuda.update.moves import queue_moves
 from lloydia.backends.cuda.update.table_sums import has_table, queue_table, table_memory
 
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.batched.rows import BatchRows
-    from lloydia.backends.cuda.gridded import Gridded
+__all__ = ["Moving", "SummedRows"]
 
-__all__ = ["Moving"]
+
+class SummedRows(WholeRows, Protocol):
+    """Rows whose sums have a grid on the device."""
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid; the host may wait for it."""
 
 
 class Moving:
@@ -27,12 +33,12 @@ class Moving:
 
     Parameters
     ----------
-    rows : Gridded or BatchRows
+    rows : SummedRows
         Others of their features and members, at most as many, may be moved as well.
     k : int
     """
 
-    def __init__(self, rows: Gridded | BatchRows, k: int) -> None:
+    def __init__(self, rows: SummedRows, k: int) -> None:
         self.n, self.members, self.device = rows.n_samples, rows.members, rows.device
         self.k = k
 
@@ -46,11 +52,11 @@ class Moving:
         """The interpreter's table; None on a GPU."""
         return table_memory(self.device)
 
-    def by_table(self, rows: Gridded | BatchRows) -> bool:
+    def by_table(self, rows: SummedRows) -> bool:
         """Return whether tables in shared memory add what changed."""
         return has_table(rows.X, self.k, rows.weights)
 
-    def memory(self, rows: Gridded | BatchRows) -> Scratch:
+    def memory(self, rows: SummedRows) -> Scratch:
         """Return all that is needed beside the rows, and what of it begins with zeros."""
         if self.by_table(rows):
             return [] if self.table is None else [self.table], ()
@@ -58,7 +64,7 @@ class Moving:
 
     def queue(
         self,
-        rows: Gridded | BatchRows,
+        rows: SummedRows,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,

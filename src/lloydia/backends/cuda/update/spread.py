@@ -17,10 +17,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, queue_gather
 from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
 from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import EXACT
@@ -67,7 +67,7 @@ class Spread:
 
     Parameters
     ----------
-    rows : Placed
+    rows : DataSetRows
     lattice : Lattice
         Of the rows; or one that will be known to the device when this is queued.
     tol : float
@@ -88,7 +88,7 @@ class Spread:
 
     def __init__(
         self,
-        rows: Placed,
+        rows: DataSetRows,
         lattice: Lattice,
         tol: float,
         bounds: torch.Tensor | None = None,
@@ -175,7 +175,7 @@ class Spread:
         more = self.D, self.bounds, self.weights
         return [self.memory, *given, *(x for x in more if x is not None)]
 
-    def queue(self, rows: Placed) -> None:
+    def queue(self, rows: WholeRows) -> None:
         """Queue what finds it, and the limit."""
         assert self.lattice is not None
         found, bits = self.found, self.lattice.grid.bits

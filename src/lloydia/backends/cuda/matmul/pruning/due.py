@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
@@ -20,15 +18,13 @@ from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.pruning.bounds import above, below, shortfall
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan import tiled_least
+from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.matmul.wide_scan import wide_least
 from lloydia.backends.cuda.rows.half_frame import RADIUS
 from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, processors
 from lloydia.backends.cuda.runtime.recording import launch
 from lloydia.exact.half_certificate import canonical_error
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.matmul.scan import TensorScan
 
 __all__ = ["judge_due", "scan_due"]
 
@@ -116,7 +112,7 @@ def judge_due_kernel(
         )  # fmt: skip
 
 
-def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
+def scan_due(scan: ScanBuffers, due: torch.Tensor, flow: torch.Tensor) -> None:
     """Queue the scores of the rows in `due`, as many as ``flow[N_DUE]`` says."""
     halves, packed, cut = scan.halves, scan.centers, scan.tiling
     wide, n = halves.width > WIDEST_KEPT, scan.rows.n_samples
@@ -131,7 +127,7 @@ def scan_due(scan: TensorScan, due: torch.Tensor, flow: torch.Tensor) -> None:
 
 
 def judge_due(
-    scan: TensorScan, bounds: torch.Tensor, due: torch.Tensor, labels: torch.Tensor,
+    scan: ScanBuffers, bounds: torch.Tensor, due: torch.Tensor, labels: torch.Tensor,
     changed_rows: torch.Tensor, changed_old: torch.Tensor, flow: torch.Tensor,
 ) -> None:  # fmt: skip
     """Queue the verdict on them: labels and new bounds, or a place among the rows in doubt."""

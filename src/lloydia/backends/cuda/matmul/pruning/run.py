@@ -10,7 +10,7 @@ label is certain to be its own.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
@@ -20,12 +20,12 @@ from lloydia.backends.cuda.matmul.half_centers import packs_ahead
 from lloydia.backends.cuda.matmul.pruning.due import judge_due, scan_due
 from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST, MOST_CENTERS, queue_fastest
 from lloydia.backends.cuda.matmul.pruning.spared import queue_spared
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.half_rows import padded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
-
-if TYPE_CHECKING:
-    from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.update.moving import Moving, SummedRows
 
 __all__ = ["Pruning", "may_pay"]
 
@@ -41,7 +41,27 @@ FEW = 128
 TRIED, WORTH = 32, 16
 
 
-def may_pay(run: TensorRun) -> bool:
+class PrunedRun(IterationState, Protocol):
+    """What is asked of a run; see :class:`matmul.run.TensorRun`."""
+
+    shape: tuple[int, int, int]
+
+    @property
+    def rows(self) -> SummedRows: ...
+    @property
+    def scan(self) -> TensorScan: ...
+    @property
+    def moving(self) -> Moving: ...
+    @property
+    def labels(self) -> torch.Tensor: ...
+    @property
+    def changed_rows(self) -> torch.Tensor: ...
+    @property
+    def changed_old(self) -> torch.Tensor: ...
+    def update(self) -> None: ...
+
+
+def may_pay(run: PrunedRun) -> bool:
     """Return whether bounds may pay, late in a run of this shape.
 
     They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
@@ -81,7 +101,7 @@ class Pruning:
         self.iterating, self.renewed = Recording(), 0
 
     @classmethod
-    def of(cls, run: TensorRun) -> Pruning | None:
+    def of(cls, run: PrunedRun) -> Pruning | None:
         """Return that of a run from here on; None where there is no memory for it."""
         rows, (_, k, d) = run.rows, run.shape
         center = 2 * padded(d) + 2 * START_WIDTH.value + 2 * d * run.current.itemsize
@@ -101,7 +121,7 @@ class Pruning:
         every = count * self.due.numel()
         return self.iterating.times < self.renewed + TRIED or n_spared * WORTH >= every
 
-    def iterate(self, run: TensorRun, times: int) -> None:
+    def iterate(self, run: PrunedRun, times: int) -> None:
         """Queue so many iterations; their centres are not packed."""
         if not self.known:
             # So that every row is due.
@@ -110,7 +130,7 @@ class Pruning:
             self.known, self.renewed = True, self.iterating.times
         self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
 
-    def _iterate(self, run: TensorRun) -> None:
+    def _iterate(self, run: PrunedRun) -> None:
         scan, flow = run.scan, run.flow
         halves, centers = scan.halves, scan.centers
         lists = run.labels, run.changed_rows, run.changed_old

@@ -1,0 +1,58 @@
+"""What the stages of a scan hand each other: scores, and the rows that are in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from lloydia.backends.cuda.device_functions.half_scores import WIDEST_KEPT, group_of
+from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.protocols import WholeRows
+from lloydia.backends.cuda.rows.half_rows import HalfRows
+
+__all__ = ["ScanBuffers", "Tiling"]
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the first stage is cut; `registers` lets several programs share a multiprocessor."""
+
+    rows: int
+    columns: int
+    slots: int
+    warps: int
+    stages: int
+    registers: int | None = None
+
+    @staticmethod
+    def choose(width: int) -> Tiling:
+        """Return the fastest measured on an H200 for a width of rows."""
+        if width <= 64:
+            return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
+        if width <= WIDEST_KEPT:
+            return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
+        return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
+
+
+class ScanBuffers(Protocol):
+    """What :class:`matmul.scan.TensorScan` is to the kernels after its first stage; see there."""
+
+    doubts: torch.Tensor
+    candidates: torch.Tensor
+    found: torch.Tensor
+    halves: HalfRows
+    centers: HalfCenters
+    tiling: Tiling
+    small: bool
+    resident: bool
+
+    @property
+    def rows(self) -> WholeRows: ...
+    @property
+    def least(self) -> torch.Tensor: ...
+    @property
+    def rival(self) -> torch.Tensor: ...
+    @property
+    def told(self) -> torch.Tensor: ...
