@@ -7,7 +7,7 @@ import os
 import pytest
 
 from lloydia import control_groups
-from lloydia.backends.cpu import pool
+from lloydia.backends.cpu.runtime import pool
 
 GB = 10**9
 

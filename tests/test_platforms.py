@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu import kernel_cache, pool
+from lloydia.backends.cpu.runtime import kernel_cache, pool
 from lloydia.bench import machine
 from lloydia.cli import main
 from lloydia.data import files

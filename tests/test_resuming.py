@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
-from lloydia.backends.cpu import CPU
+from lloydia.backends.cpu.engine import CPU
 from lloydia.data.columns import DataError
 from table import answer, blobs, weights_of
 

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import RandomState
@@ -25,9 +25,6 @@ from lloydia.data.arrays import on_host
 from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
 from lloydia.seeding.generator import generator
 from lloydia.stopping import Rule, parse, spell
-
-if TYPE_CHECKING:
-    from lloydia.callbacks import Checkpoint
 
 __all__ = [
     "OtherParameterError",
@@ -198,6 +195,16 @@ def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
     return parameters
 
 
+class Keeper(Protocol):
+    """What keeps where a fit stands; :class:`lloydia.callbacks.Checkpoint` keeps it in a file."""
+
+    def due(self) -> bool:
+        """Count an iteration; return whether it is time to keep it."""
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Keep it."""
+
+
 class Progress:
     """Where a fit stands.
 
@@ -207,7 +214,7 @@ class Progress:
     engine : Engine
     init : str, ndarray of shape (k, d) or callable
         As it was checked.
-    checkpoints : sequence of Checkpoint
+    checkpoints : sequence of Keeper
         To be written.
     snapshot : Snapshot or None
         Where to go on from.
@@ -233,7 +240,7 @@ class Progress:
         estimator: Any,
         engine: Engine,
         init: Any,
-        checkpoints: Sequence[Checkpoint],
+        checkpoints: Sequence[Keeper],
         snapshot: Snapshot | None,
     ) -> None:
         self.estimator, self.engine, self.init = estimator, engine, init

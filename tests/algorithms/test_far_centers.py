@@ -7,7 +7,7 @@ import pytest
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cpu.grouped import arrange
+from lloydia.backends.cpu.scan.grouped import arrange
 from lloydia.exact.distance import squared_distances
 
 BOTH = pytest.mark.parametrize("algorithm", ["elkan", "yinyang"])

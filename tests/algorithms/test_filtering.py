@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, stopping
 from lloydia.algorithms.filtering import FAN, MIXED, MOST_ROOTS, TILE, sizes
 from lloydia.backends import choose
-from lloydia.backends.cpu.placed import Placed
+from lloydia.backends.cpu.rows.placed import Placed
 from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 
 pytestmark = pytest.mark.filterwarnings(

@@ -18,7 +18,7 @@ from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
 from lloydia.backends import choose
-from lloydia.backends.cpu import tile_scores
+from lloydia.backends.cpu.scan import tile_scores
 from lloydia.data.chunks import memory
 from nasty import FLAVOURS, nasty_rows, rows_of
 

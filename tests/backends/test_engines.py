@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu import scanners, tile_scores
-from lloydia.backends.cpu.placed import Placed
+from lloydia.backends.cpu.rows.placed import Placed
+from lloydia.backends.cpu.scan import scanners, tile_scores
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 from table import INITS, answer, blobs, start_of, weights_of
@@ -169,7 +169,7 @@ def test_nasty_data_give_the_bits_of_the_oracle(X, data):
 
 
 def test_threads_do_share_the_work(monkeypatch):
-    from lloydia.backends.cpu import pool
+    from lloydia.backends.cpu.runtime import pool
 
     used = set()
     run = pool.run

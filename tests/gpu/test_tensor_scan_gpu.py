@@ -11,8 +11,8 @@ if not torch.cuda.is_available():
 
 import triton.language as tl  # noqa: E402
 
-from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
 from lloydia.backends.cuda.device_functions import flow as state  # noqa: E402
+from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
 from lloydia.backends.cuda.matmul.grid_least import slots_of, told  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
 from lloydia.backends.cuda.rows.placed import Placed  # noqa: E402

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lloydia import ladder
-from lloydia.backends.cpu.pool import available_threads
+from lloydia.backends.cpu.runtime.pool import available_threads
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
     a,

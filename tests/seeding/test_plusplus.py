@@ -13,7 +13,7 @@ from numba import njit
 
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.cpu.placed import Placed
+from lloydia.backends.cpu.rows.placed import Placed
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.seeding.plusplus import plusplus
@@ -27,7 +27,7 @@ def small_blocks():
     tests/backends/cpu/test_greedy.py looks at what is done with small data otherwise.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lloydia.backends.cpu.picks.FEW", 0)
+        patch.setattr("lloydia.backends.cpu.seeding.picks.FEW", 0)
         patch.setattr(Placed, "block", lambda self, cost, n=None: 1 if n else 41)
         yield
 
@@ -124,8 +124,8 @@ def test_candidates_that_are_nearer_by_a_hair_are_found(dtype):
 
 
 def test_the_screen_leaves_few_rows_to_evaluate():
-    from lloydia.backends.cpu import screen as screens
-    from lloydia.backends.cpu.seeding import TILE
+    from lloydia.backends.cpu.seeding import screen as screens
+    from lloydia.backends.cpu.seeding.weights import TILE
 
     @njit
     def doubtful(X, panel, starts, test, nearest, norms, limits, bits, copies, hits):

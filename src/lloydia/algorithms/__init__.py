@@ -1,7 +1,7 @@
 """Which distances need not be evaluated, and why that is safe.
 
 Each algorithm is a class that holds its bounds, with the inequalities in its docstring; the engines
-apply them (for the CPU: :mod:`lloydia.backends.cpu.bounds`).  All give the same labels.
+apply them (for the CPU: :mod:`lloydia.backends.cpu.scan.bounds`).  All give the same labels.
 """
 
 from __future__ import annotations

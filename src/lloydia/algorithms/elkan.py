@@ -90,7 +90,7 @@ class Elkan:
 
 def width_of(k: int) -> int:
     """Return k in whole vectors: as wide as the panels that distances are found with."""
-    lanes = load("lloydia.backends.cpu.micro").LANES
+    lanes = load("lloydia.backends.cpu.simd.micro").LANES
     return -(-k // lanes) * lanes
 
 

@@ -93,7 +93,7 @@ def groups_of(k: int, width: int, row_bytes: float) -> tuple[int, int]:
 
 def bytes_of_row(k: int, row_bytes: float) -> int:
     """Return what the bounds take of each row of so many bytes, with k centres."""
-    grouped = load("lloydia.backends.cpu.grouped")
+    grouped = load("lloydia.backends.cpu.scan.grouped")
     _, n_groups = groups_of(k, grouped.vectors(k) * grouped.LANES, row_bytes)
     return 4 * (1 + n_groups)
 

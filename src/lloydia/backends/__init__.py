@@ -70,7 +70,7 @@ def choose(
         return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if device in ("auto", "cpu") and not there:
-        return load("lloydia.backends.cpu").CPU(X, weights, n_threads, spare)
+        return load("lloydia.backends.cpu.engine").CPU(X, weights, n_threads, spare)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights, there)
     if several_gpus(device):

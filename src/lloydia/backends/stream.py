@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.centers import Packed
 from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.cpu.scan.centers import Packed
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
 from lloydia.backends.passes import Passes

@@ -25,7 +25,7 @@ products with fused or separate rounding, in any order.
 
 6. Leading parts alone, ``y = h + r`` and ``b = h' + r'``: what is left out is at most
    ``|r| |h'| + |y| |r'|``, which is added to the score as a pair of products that are not less
-   (:mod:`lloydia.backends.cpu.coarse_scan`); the terms have magnitudes that sum to less than
+   (:mod:`lloydia.backends.cpu.scan.coarse_scan`); the terms have magnitudes that sum to less than
    ``(1 + 2**-5)`` times the above, for ``|r| <= 2**-8 |y|`` and a bfloat16 rounded up is less than
    ``1 + 2**-7`` times the norm (:func:`leading_line`).
 

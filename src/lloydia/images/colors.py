@@ -108,7 +108,7 @@ class Colors:
                 self.places, found, palette, labels, image, start, stop
             )
 
-        load("lloydia.backends.cpu.pool").run(paint, len(pixels), BLOCK, n_threads)
+        load("lloydia.backends.cpu.runtime.pool").run(paint, len(pixels), BLOCK, n_threads)
         return labels, image
 
 
@@ -158,7 +158,7 @@ def _seen(pixels: NDArray) -> NDArray[np.bool_]:
 
 
 def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
-    cube, pool = load("lloydia.images.cube"), load("lloydia.backends.cpu.pool")
+    cube, pool = load("lloydia.images.cube"), load("lloydia.backends.cpu.runtime.pool")
     table, touched = np.zeros(cube.COLORS, dtype=np.uint32), np.zeros(cube.SHELVES, dtype=np.bool_)
     cube.count(pixels, table, touched)
     most = min(len(pixels), cube.COLORS)

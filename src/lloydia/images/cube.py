@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
 
 __all__ = ["COLORS", "SHELVES", "count", "gather", "locate", "paint"]
 

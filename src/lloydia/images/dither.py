@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel, subroutine
+from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
 from lloydia.images.blue_noise import texture
 
 __all__ = ["blue_noise", "floyd_steinberg"]

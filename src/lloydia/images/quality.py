@@ -19,8 +19,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.pool import run, threads_of
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.pool import run, threads_of
 
 __all__ = ["TAPS", "decibels", "psnr", "shown", "squared_error", "ssim"]
 

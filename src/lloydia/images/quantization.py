@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.pool import threads_of
+from lloydia.backends.cpu.runtime.pool import threads_of
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.functions import assign

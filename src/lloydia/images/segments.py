@@ -230,7 +230,7 @@ def segment_by(
     chosen, home = color.space(space), home_of(pixels)
     pixels, flat = _flat(pixels)
     load("lloydia.images.cube")  # no part of the time
-    threads = load("lloydia.backends.cpu.pool").threads_of(n_threads)
+    threads = load("lloydia.backends.cpu.runtime.pool").threads_of(n_threads)
 
     began = time.perf_counter()
     colors = distinct(flat, threads)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lloydia.backends.cpu import compiled
-from lloydia.backends.cpu.compiled import subroutine
+from lloydia.backends.cpu.runtime import compiled
+from lloydia.backends.cpu.runtime.compiled import subroutine
 
 __all__ = ["kernel", "subroutine"]
 

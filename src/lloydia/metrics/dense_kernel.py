@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import kernel
 
 __all__ = ["LANES", "TILE", "silhouette_tile"]
 

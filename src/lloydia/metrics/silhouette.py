@@ -133,7 +133,7 @@ def silhouette_score(
 
 def _sorted_silhouettes(groups: Partition, n_threads: int) -> np.ndarray:
     """Return the silhouettes in the order of the groups, shape (n,)."""
-    from lloydia.backends.cpu import pool
+    from lloydia.backends.cpu.runtime import pool
     from lloydia.metrics.dense_kernel import TILE, silhouette_tile
 
     tiles = _tiles(groups)
@@ -173,7 +173,7 @@ def _check_metric(metric: str) -> None:
 
 
 def _threads(n_threads: int | None) -> int:
-    from lloydia.backends.cpu.pool import threads_of
+    from lloydia.backends.cpu.runtime.pool import threads_of
 
     check_threads(n_threads)
     return threads_of(n_threads)

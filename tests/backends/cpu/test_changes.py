@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lloydia.backends.cpu import changes
+from lloydia.backends.cpu.update import changes
 
 
 @njit

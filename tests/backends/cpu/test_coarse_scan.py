@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cpu import coarse_scan, scanners, tile_scores
-from lloydia.backends.cpu.centers import pack
-from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.scan import coarse_scan, scanners, tile_scores
+from lloydia.backends.cpu.scan.centers import pack
 from lloydia.exact.distance import squared_distances
 from lloydia.functions import assign
 from nasty import FLAVOURS, rows_of

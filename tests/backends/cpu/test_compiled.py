@@ -9,7 +9,7 @@ import sys
 PROGRAM = """
 import sys
 import numpy as np
-from lloydia.backends.cpu.means import summarise
+from lloydia.backends.cpu.update.means import summarise
 print(summarise(np.zeros(3, dtype=bool), np.ones(3), np.ones(3)), "numba.np.linalg" in sys.modules)
 """
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu.curve import curve_order, frame, positions
-from lloydia.backends.cpu.placed import Placed
+from lloydia.backends.cpu.rows.curve import curve_order, frame, positions
+from lloydia.backends.cpu.rows.placed import Placed
 from nasty import FLAVOURS, rows_of
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lloydia.backends.cpu import dot_pairs, tile_scores
-from lloydia.backends.cpu.centers import aligned
-from lloydia.backends.cpu.pairs import ABREAST, KIB, TILE
+from lloydia.backends.cpu.scan import tile_scores
+from lloydia.backends.cpu.scan.centers import aligned
+from lloydia.backends.cpu.simd import dot_pairs
+from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE
 
 
 @njit

@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lloydia.backends import choose
-from lloydia.backends.cpu import greedy
-from lloydia.backends.cpu.greedy import FEW, fraction_of
-from lloydia.backends.cpu.seeding import TILE
+from lloydia.backends.cpu.seeding import greedy
+from lloydia.backends.cpu.seeding.greedy import FEW, fraction_of
+from lloydia.backends.cpu.seeding.weights import TILE
 from lloydia.exact import sums as exact
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
@@ -48,7 +48,8 @@ def test_nasty_rows_give_those_of_the_oracle(X, data):
 def test_few_rows_of_few_features_take_one_call_and_others_do_not(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "lloydia.backends.cpu.picks.greedy_of", lambda d: calls.append(d) or greedy.greedy_of(d)
+        "lloydia.backends.cpu.seeding.picks.greedy_of",
+        lambda d: calls.append(d) or greedy.greedy_of(d),
     )
     for n, d in ((FEW, 2), (FEW + 1, 2), (300, 9)):
         picks("cpu", np.random.default_rng(0).random((n, d)), None, 3, 0)

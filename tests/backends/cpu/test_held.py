@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu import CPU
-from lloydia.backends.cpu.points import GROUP
+from lloydia.backends.cpu.engine import CPU
+from lloydia.backends.cpu.simd.points import GROUP
 from lloydia.backends.reference import Reference
 
 D, K = 20, 11

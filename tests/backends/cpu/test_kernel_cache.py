@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from lloydia.backends.cpu import kernel_cache
-from lloydia.backends.cpu.compiled import kernel
+from lloydia.backends.cpu.runtime import kernel_cache
+from lloydia.backends.cpu.runtime.compiled import kernel
 
 resource = pytest.importorskip("resource", reason="no limit of the length of files")
 

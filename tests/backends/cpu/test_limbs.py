@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu import CPU
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.sums import accumulate
+from lloydia.backends.cpu.engine import CPU
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.update.sums import accumulate
 from lloydia.exact import sums as exact
 
 N, K = 150, 4

@@ -8,14 +8,14 @@ from numba import njit
 
 from lloydia import KMeans
 from lloydia.algorithms import ALGORITHMS
-from lloydia.backends.cpu import scan
-from lloydia.backends.cpu.centers import pack
-from lloydia.backends.cpu.held import NOT_HELD
-from lloydia.backends.cpu.low_points import FEW, LOW
-from lloydia.backends.cpu.panel_scan import panel_scan, room_for
-from lloydia.backends.cpu.points import DEEP, LANES
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scanners import whole_scanner
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.scan import nearest as scan
+from lloydia.backends.cpu.scan.centers import pack
+from lloydia.backends.cpu.scan.held import NOT_HELD
+from lloydia.backends.cpu.scan.panel_scan import panel_scan, room_for
+from lloydia.backends.cpu.scan.scanners import whole_scanner
+from lloydia.backends.cpu.simd.low_points import FEW, LOW
+from lloydia.backends.cpu.simd.points import DEEP, LANES
 from lloydia.exact.distance import squared_distances
 from lloydia.functions import assign
 

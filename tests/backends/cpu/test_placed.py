@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu import CPU, sums
-from lloydia.backends.cpu.placed import ABREAST
+from lloydia.backends.cpu.engine import CPU
+from lloydia.backends.cpu.rows.placed import ABREAST
+from lloydia.backends.cpu.update import sums
 from lloydia.exact.sums import Extent, join, total, total_grid
 
 

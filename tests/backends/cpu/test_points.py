@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lloydia.backends.cpu import group_scores, pairs, points, scan, tile_scores
-from lloydia.backends.cpu.centers import aligned, pack
-from lloydia.backends.cpu.low_points import LOW
-from lloydia.backends.cpu.rivals import list_rivals
+from lloydia.backends.cpu.scan import group_scores, tile_scores
+from lloydia.backends.cpu.scan import nearest as scan
+from lloydia.backends.cpu.scan.centers import aligned, pack
+from lloydia.backends.cpu.scan.rivals import list_rivals
+from lloydia.backends.cpu.simd import pairs, points
+from lloydia.backends.cpu.simd.low_points import LOW
 from lloydia.exact import certificate
 
 

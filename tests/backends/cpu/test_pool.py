@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cpu import pool
+from lloydia.backends.cpu.runtime import pool
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu.centers import aligned, pack
-from lloydia.backends.cpu.compiled import kernel
-from lloydia.backends.cpu.points import DEEP, GROUP
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scan import frame_rows
-from lloydia.backends.cpu.scanners import whole_scanner
-from lloydia.backends.cpu.tile_scan import rescore
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.scan.centers import aligned, pack
+from lloydia.backends.cpu.scan.nearest import frame_rows
+from lloydia.backends.cpu.scan.scanners import whole_scanner
+from lloydia.backends.cpu.scan.tile_scan import rescore
+from lloydia.backends.cpu.simd.points import DEEP, GROUP
 from lloydia.exact.distance import squared_distances
 from nasty import rows_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu.distances import own_distances
-from lloydia.backends.cpu.row_lanes import LANES
+from lloydia.backends.cpu.rows.distances import own_distances
+from lloydia.backends.cpu.simd.row_lanes import LANES
 from lloydia.exact.distance import squared_distances
 
 K = 5

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from lloydia import KMeans
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.sparse_scan import near_error, sparse_scan
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.scan.sparse_scan import near_error, sparse_scan
 from lloydia.exact.distance import squared_distances
 
 

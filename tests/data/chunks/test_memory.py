@@ -10,7 +10,7 @@ from lloydia import KMeans
 from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
 from lloydia.algorithms.yinyang import Yinyang
-from lloydia.backends.cpu import grouped
+from lloydia.backends.cpu.scan import grouped
 from lloydia.data.chunks import memory
 
 GB = 10**9
@@ -110,8 +110,8 @@ def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more
 )
 @pytest.mark.parametrize("n", [1_000, 3_000])
 def test_filtering_keeps_what_plans_count(n, d, dtype):
-    from lloydia.backends.cpu import CPU
-    from lloydia.backends.cpu.tiles import Tiles
+    from lloydia.backends.cpu.accelerated.tiles import Tiles
+    from lloydia.backends.cpu.engine import CPU
 
     X = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
     engine = CPU(X, None, 1)

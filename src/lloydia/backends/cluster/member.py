@@ -163,7 +163,7 @@ def _threads_of_worker() -> int:
     Not ``OMP_NUM_THREADS``, which Dask sets to 1 in its workers.
     """
     own = load("distributed").get_worker().state.nthreads
-    return min(own, load("lloydia.backends.cpu.pool").available_threads())
+    return min(own, load("lloydia.backends.cpu.runtime.pool").available_threads())
 
 
 def answer(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu import sums
-from lloydia.backends.cpu.centers import aligned
-from lloydia.backends.cpu.limbs import padded
-from lloydia.backends.cpu.means import finish, summarise
-from lloydia.backends.cpu.picks import Picks
-from lloydia.backends.cpu.placed import NONE
-from lloydia.backends.cpu.rows import EVERY
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.rows.placed import NONE
+from lloydia.backends.cpu.scan.centers import aligned
+from lloydia.backends.cpu.seeding.picks import Picks
+from lloydia.backends.cpu.simd.limbs import padded
+from lloydia.backends.cpu.update import sums
+from lloydia.backends.cpu.update.means import finish, summarise
 from lloydia.exact import sums as exact
 from lloydia.exact.means import means
 
@@ -60,7 +60,7 @@ class Clusters(Picks):
 
     @cached_property
     def lattice(self) -> tuple[Any, ...]:
-        """The grid as the kernels of :mod:`sums` want it."""
+        """The grid as the kernels of :mod:`update.sums` want it."""
         grid, m = self.grid, self.n_features + 1
         columns = np.zeros((3, m if self.sparse else padded(m)))
         columns[:, :m] = grid.scale, grid.quantum, 1.0 / grid.quantum

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu import CPU
-from lloydia.backends.cpu.placed import NONE
+from lloydia.backends.cpu.engine import CPU
+from lloydia.backends.cpu.rows.placed import NONE
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums
 

@@ -8,14 +8,13 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import numpy as np
 
 from lloydia import control_groups
 from lloydia.imports import load
 from lloydia.spelling import option
-
-if TYPE_CHECKING:
-    from lloydia.data.chunks.source import Chunks
 
 __all__ = ["Plan", "Purpose", "available", "parse_bytes", "spell"]
 
@@ -106,6 +105,24 @@ class Purpose:
         return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates) + 300 * candidates
 
 
+class Planned(Protocol):
+    """What a plan is made for; see :class:`lloydia.data.chunks.Chunks`."""
+
+    where: str
+    raw: np.dtype
+    dtype: np.dtype
+    memory: int
+    block: int | None
+    spill: Path | None
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def at_once(self) -> int: ...
+    @property
+    def overhead(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class Plan:
     """How rows are held; :meth:`of` makes it.
@@ -145,7 +162,7 @@ class Plan:
     partial: bool = False
 
     @classmethod
-    def of(cls, source: Chunks, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
+    def of(cls, source: Planned, purpose: Purpose, weighted: bool, n_threads: int) -> Plan:
         """Make the plan of a source; see :meth:`lloydia.data.chunks.Chunks.plan`."""
         (n, d), size = source.shape, source.dtype.itemsize
         clusters = purpose.n_clusters * purpose.of_cluster(d, n_threads)

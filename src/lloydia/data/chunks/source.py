@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,6 @@ from lloydia.spelling import option
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
-
-    from lloydia.data.chunks.reader import Reader
 
 __all__ = ["Chunks"]
 
@@ -175,7 +173,7 @@ class Chunks(ABC):
         MemoryError
             `memory` is too small; the sentence names what is needed.
         """
-        n_threads = load("lloydia.backends.cpu.pool").threads_of(n_threads)
+        n_threads = load("lloydia.backends.cpu.runtime.pool").threads_of(n_threads)
         return Plan.of(self, self.purpose, weighted, n_threads)
 
     def rows_from(self, start: int) -> Iterator[NDArray[Any]]:
@@ -301,17 +299,21 @@ class Chunks(ABC):
         """
         from lloydia.data.chunks.reader import Reader
 
-        return _made(Reader(self, self.block_by_block().plan(False, 1).rows), function)
+        reader = Reader(self, self.block_by_block().plan(False, 1).rows)
+        blocks = (rows for _, rows in reader.blocks(range(len(reader.lengths))))
+        return _made(blocks, reader.block_bytes, function)
 
 
-def _made(reader: Reader, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
-    """Give what a function makes of the blocks, in portions that take no more than a block does."""
+def _made(
+    blocks: Iterable[NDArray], block_bytes: int, function: Callable[[NDArray], NDArray]
+) -> Iterator[NDArray]:
+    """Give what a function makes of blocks, in portions that take no more bytes than a block."""
     step = FEW
-    for _, rows in reader.blocks(range(len(reader.lengths))):
+    for rows in blocks:
         start = 0
         while start < len(rows):
             found = function(rows[start : start + step])
             start += step
             # How much it makes of a row is known once it has made something.
-            step = max(reader.block_bytes * len(found) // max(found.nbytes, 1), 1)
+            step = max(block_bytes * len(found) // max(found.nbytes, 1), 1)
             yield found

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia import ladder
-from lloydia.backends.cpu.pool import available_threads
+from lloydia.backends.cpu.runtime.pool import available_threads
 from lloydia.ladder.experiments.documents import seconds_in
 from lloydia.ladder.experiments.equality import judge, judge_few
 from lloydia.ladder.experiments.measurement import Measurement, typical

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.elkan import bound_rows
-from lloydia.backends.cpu.elkan import elkan as elkan_rows
-from lloydia.backends.cpu.grouped import Grouped, arrange
-from lloydia.backends.cpu.micro import LANES
-from lloydia.backends.cpu.steps import Step, Tally
+from lloydia.backends.cpu.accelerated.elkan import bound_rows
+from lloydia.backends.cpu.accelerated.elkan import elkan as elkan_rows
+from lloydia.backends.cpu.scan.grouped import Grouped, arrange
+from lloydia.backends.cpu.simd.micro import LANES
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 from lloydia.backends.cpu.steps.moves import moves
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
 
 __all__ = ["elkan"]
 
 
-def half_gaps(engine: CPU, centers: Grouped) -> NDArray[np.float32]:
+def half_gaps(engine: AssignedRows, centers: Grouped) -> NDArray[np.float32]:
     """Return lower bounds on half the distances between centres: shape (k, k or more).
 
     Infinite on the diagonal and where there is no centre.
@@ -44,7 +39,7 @@ def half_gaps(engine: CPU, centers: Grouped) -> NDArray[np.float32]:
     return gaps
 
 
-def elkan(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def elkan(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Evaluate the distances that the k bounds of a row do not settle."""
     b, k = engine.bounds, len(engine.used)
     wide = engine.used.astype(np.float64)

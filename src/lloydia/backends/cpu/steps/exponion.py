@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.exponion import REACH, group, scan_balls, worthwhile
-from lloydia.backends.cpu.steps import Step, Tally
+from lloydia.backends.cpu.accelerated.exponion import REACH, group, scan_balls, worthwhile
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 from lloydia.backends.cpu.steps.hamerly import Tests, hamerly_step
 from lloydia.backends.cpu.steps.lloyd import lloyd
 from lloydia.backends.cpu.steps.moves import half_nearest, moves
 from lloydia.exact.certificate import error_terms
 
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
-
 __all__ = ["exponion"]
 
 
-def grouped(engine: CPU, tests: Tests) -> NDArray[np.int64]:
+def grouped(engine: AssignedRows, tests: Tests) -> NDArray[np.int64]:
     """List the failing rows of the whole data by label."""
     n = engine.n_samples
     listed = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
@@ -37,7 +32,7 @@ def grouped(engine: CPU, tests: Tests) -> NDArray[np.int64]:
     return order
 
 
-def exponion(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def exponion(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Scan the rows that fail Hamerly's tests among the centres in a ball."""
     half, b = half_nearest(engine), engine.bounds
     if not b.move(moves(engine, before), half, engine.assigned):

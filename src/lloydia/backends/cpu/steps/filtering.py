@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE
-from lloydia.backends.cpu.filtering import labels_by_place, search
-from lloydia.backends.cpu.steps import Step, Tally
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
+from lloydia.backends.cpu.accelerated.filtering import labels_by_place, search
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 
 __all__ = ["filtering"]
 
 
-def filtering(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def filtering(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Search from the roots whose first row, in the order of the curve, lies in the block."""
     tiles, b = engine.tiles, engine.bounds
     if not b.known:

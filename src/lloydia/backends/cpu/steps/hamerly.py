@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.hamerly import renew, tighten, unsettled
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scanners import scanner
-from lloydia.backends.cpu.steps import Step, Tally
+from lloydia.backends.cpu.accelerated.hamerly import renew, tighten, unsettled
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.scan.scanners import scanner
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 from lloydia.backends.cpu.steps.lloyd import lloyd
 from lloydia.backends.cpu.steps.moves import half_nearest, moves
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
 
 __all__ = ["Tests", "hamerly", "hamerly_step"]
 
@@ -30,7 +25,7 @@ PIECE = 8192
 class Tests:
     """The tests of Hamerly in one assignment, once the centres' move is accounted for."""
 
-    def __init__(self, engine: CPU, half: NDArray, tally: Tally) -> None:
+    def __init__(self, engine: AssignedRows, half: NDArray, tally: Tally) -> None:
         b = engine.bounds
         self.engine, self.tally, self.k = engine, tally, len(engine.used)
         self.tests, self.padding = b.tests(half), b.padding.as_tuple()
@@ -64,7 +59,7 @@ class Tests:
         self.tally.evaluated[t] += (stop - start) * self.k
 
 
-def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def hamerly(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Scan the rows whose two bounds do not settle them."""
     half = half_nearest(engine)
     if not engine.bounds.move(moves(engine, before), half, engine.assigned):
@@ -72,7 +67,7 @@ def hamerly(engine: CPU, before: NDArray, tally: Tally) -> Step:
     return hamerly_step(engine, Tests(engine, half, tally), tally)
 
 
-def hamerly_step(engine: CPU, tests: Tests, tally: Tally) -> Step:
+def hamerly_step(engine: AssignedRows, tests: Tests, tally: Tally) -> Step:
     """Return the step that scans whatever fails."""
     listed = np.empty(tally.fresh.shape, dtype=np.int64)
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.placed import NONE
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scanners import scanner
-from lloydia.backends.cpu.steps import Step, Tally
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.rows.placed import NONE
+from lloydia.backends.cpu.scan.scanners import scanner
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 
 __all__ = ["lloyd"]
 
 
-def lloyd(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def lloyd(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Scan every row."""
     scan_rows, k = scanner(engine), len(engine.used)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.distances import own_distances
-from lloydia.backends.cpu.rows import EVERY
-from lloydia.backends.cpu.scanners import dense_scanner
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
+from lloydia.backends.cpu.rows.distances import own_distances
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.scan.scanners import dense_scanner
+from lloydia.backends.cpu.steps import AssignedRows
 
 __all__ = ["half_nearest", "moves"]
 
 
-def moves(engine: CPU, before: NDArray) -> NDArray[np.float64]:
+def moves(engine: AssignedRows, before: NDArray) -> NDArray[np.float64]:
     """Return upper bounds on how far the centres moved, in the unit of the bounds."""
     k, padding = len(before), engine.bounds.padding
     D = np.empty(k)
@@ -25,7 +21,7 @@ def moves(engine: CPU, before: NDArray) -> NDArray[np.float64]:
     return padding.raised(np.sqrt(D) * padding.unit)
 
 
-def half_nearest(engine: CPU) -> NDArray[np.float64]:
+def half_nearest(engine: AssignedRows) -> NDArray[np.float64]:
     """Return lower bounds on half the distance from each centre to its nearest other.
 
     The scan of the centres themselves: whatever is not the label is a centre's second nearest.

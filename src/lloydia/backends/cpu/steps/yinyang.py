@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.grouped import arrange, vectors
-from lloydia.backends.cpu.micro import LANES
-from lloydia.backends.cpu.steps import Step, Tally
+from lloydia.backends.cpu.accelerated.yinyang import yinyang as yinyang_rows
+from lloydia.backends.cpu.scan.grouped import arrange, vectors
+from lloydia.backends.cpu.simd.micro import LANES
+from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
 from lloydia.backends.cpu.steps.moves import moves
-from lloydia.backends.cpu.yinyang import yinyang as yinyang_rows
-
-if TYPE_CHECKING:
-    from lloydia.backends.cpu import CPU
 
 __all__ = ["yinyang"]
 
 
-def yinyang(engine: CPU, before: NDArray, tally: Tally) -> Step:
+def yinyang(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
     """Evaluate the groups of centres that the bounds of a row do not settle."""
     b, k = engine.bounds, len(engine.used)
     wide = engine.used.astype(np.float64)

@@ -1,0 +1,265 @@
+"""The search of :mod:`lloydia.algorithms.filtering`: from the roots down to tiles of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lloydia.algorithms.filtering import FAN, MIXED, TILE
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.simd.candidates import WIDTH, differing, lowest_bit, narrow, nearest
+from lloydia.backends.cpu.update.sums import accumulate
+
+__all__ = ["labels_by_place", "labels_by_row", "search"]
+
+
+# Rows that are moved together.
+BATCH = 512
+
+
+@kernel
+def move_node(sums, node, old, new, totals):
+    """Move what a node adds from one cluster (-1: none) to another."""
+    for limb in range(sums.shape[1]):
+        for f in range(sums.shape[2]):
+            totals[limb, new, f] += sums[node, limb, f]
+            if old >= 0:
+                totals[limb, old, f] -= sums[node, limb, f]
+
+
+@kernel
+def children(level, node, firsts, levels):
+    """Return the range of the nodes below a node."""
+    start = firsts[level - 1] + (node - firsts[level]) * FAN
+    return start, min(start + FAN, firsts[level - 1] + levels[level - 1])
+
+
+@kernel
+def n_rows(level, node, firsts, n):
+    """Return how many of the n rows a node has."""
+    rows = TILE
+    for _ in range(level):
+        rows *= FAN
+    return min(rows, n - (node - firsts[level]) * rows)
+
+
+@kernel
+def pass_down(owner, level, node, firsts, levels):
+    """Give the children of an owned node their owner."""
+    if owner[node] != MIXED:
+        start, stop = children(level, node, firsts, levels)
+        for child in range(start, stop):
+            owner[child] = owner[node]
+
+
+@kernel
+def take_up(owner, level, node, firsts, levels):
+    """Give a node the owner that its children have in common."""
+    start, stop = children(level, node, firsts, levels)
+    common = owner[start]
+    for child in range(start + 1, stop):
+        common = common if owner[child] == common else MIXED
+    owner[node] = common
+
+
+@kernel
+def labels_by_row(levels, owner, held, order, start, stop, labels):
+    """Write the labels of the rows at places `start` to `stop` of the curve to their rows."""
+    for at in range(start, stop):
+        first, place, label = 0, at // TILE, held[at]
+        for level in range(len(levels)):
+            if owner[first + place] != MIXED:
+                label = owner[first + place]
+            first += levels[level]
+            place //= FAN
+        labels[order[at]] = label
+
+
+@kernel
+def labels_by_place(levels, order, labels, owner, held):
+    """Begin with the labels of another algorithm: what :func:`labels_by_row` undoes."""
+    n = len(order)
+    for tile in range(levels[0]):
+        least = most = labels[order[tile * TILE]]
+        for p in range(TILE):
+            label = labels[order[min(tile * TILE + p, n - 1)]]
+            held[tile * TILE + p] = label
+            least = min(least, label)
+            most = max(most, label)
+        owner[tile] = least if least == most else MIXED
+    firsts = np.cumsum(levels) - levels
+    for level in range(1, len(levels)):
+        for node in range(firsts[level], firsts[level] + levels[level]):
+            take_up(owner, level, node, firsts, levels)
+
+
+@kernel
+def assign_tile(tile, n, fresh, owner, held):
+    """Give the rows of a tile their fresh labels and the tile its owner.
+
+    Returns which of its rows, the n-th being the last, changed their label, a bit each; the old
+    ones are then left in `fresh`.
+    """
+    first = tile * TILE
+    if owner[tile] != MIXED:
+        for p in range(TILE):
+            held[first + p] = owner[tile]
+    changed = differing(held.ctypes.data + 4 * first, fresh.ctypes.data)
+    if changed == 0:
+        return changed
+    least = most = fresh[0]
+    for p in range(TILE):
+        least = min(least, fresh[p])
+        most = max(most, fresh[p])
+        held[first + p], fresh[p] = fresh[p], held[first + p]
+    owner[tile] = least if least == most else MIXED
+    if n - first < TILE:
+        changed &= (np.uint64(1) << np.uint64(n - first)) - np.uint64(1)
+    return changed
+
+
+@kernel
+def list_moves(changed, tile, x, weights, old, held, moves, count):
+    """Append the changed rows of a tile to `moves`; return how many it has then.
+
+    `old` are the labels that its rows had.
+    """
+    rows, row_weights, olds, news = moves
+    while changed != 0:
+        p = lowest_bit(changed)
+        changed &= changed - np.uint64(1)
+        for f in range(x.shape[1]):
+            rows[count, f] = x[tile, f, p]
+        if len(weights):
+            row_weights[count] = weights[tile * TILE + p]
+        olds[count] = old[p]
+        news[count] = held[tile * TILE + p]
+        count += 1
+    return count
+
+
+@kernel
+def move_rows(moves, count, weighted, lattice, totals, touched):
+    """Move the listed rows from their old clusters to the new ones; return how many."""
+    rows, weights, old, new = moves
+    w = weights if weighted else weights[:0]
+    return accumulate(rows, EVERY, 0, count, w, lattice, new, old, totals, touched)
+
+
+@kernel
+def take(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
+    """Give all rows of an owned node to another cluster; return how many."""
+    if not last:
+        move_node(node_sums, node, owner[node], new, totals)
+        touched[new] = True
+        if owner[node] >= 0:
+            touched[owner[node]] = True
+    owner[node] = new
+    return n_rows(level, node, firsts, n)
+
+
+@kernel
+def list_all(centers, columns, names):
+    """Write the list of all centres, feature-major."""
+    for j in range(len(centers)):
+        names[j] = j
+        for f in range(centers.shape[1]):
+            columns[f, j] = centers[j, f]
+
+
+@kernel
+def search(
+    axes, start, stop, levels, firsts, low, high, x, weights, node_sums, n, centers, owner, held,
+    lattice, totals, touched, last,
+):  # fmt: skip
+    """Assign the rows of the roots `start` to `stop`.
+
+    Parameters
+    ----------
+    axes : tuple of d numbers
+        See :mod:`simd.candidates`.
+    levels, firsts, low, high, x, weights, node_sums
+        Those of :class:`lloydia.backends.cpu.accelerated.tiles.Tiles`; n is the number of rows.
+    centers : ndarray (k, d), float64
+    owner, held
+        Those of :class:`lloydia.algorithms.filtering.Filtering`, overwritten.
+    lattice, totals, touched
+        The grid, the sums and the flags of :func:`lloydia.backends.cpu.update.sums.accumulate`.
+    last : bool
+        Whether the sums are left alone.
+
+    Returns
+    -------
+    changed, evaluated : int
+    """
+    (k, d), top = centers.shape, len(levels) - 1
+    pitch = k + WIDTH
+    # One list a level, and above the roots' that of all centres.
+    lists = np.empty((top + 2, d, pitch))
+    names = np.empty((top + 2, pitch), np.int32)
+    list_all(centers, lists[top + 1], names[top + 1])
+    counts = np.zeros(top + 2, np.int64)
+    counts[top + 1] = k
+    distance = np.empty(pitch)
+    # Bytes of a row, of a list, of a list's names: views of them would count references.
+    side, list_size, name_size = d * x.itemsize, d * pitch * 8, pitch * 4
+    fresh = np.empty(TILE, np.int32)
+    # Rows that change, their weights, old and new clusters: moved many at a time.
+    moves = (
+        np.empty((BATCH + TILE, d), x.dtype),
+        np.empty(BATCH + TILE),
+        np.empty(BATCH + TILE, np.int32),
+        np.empty(BATCH + TILE, np.int32),
+    )
+    waiting = 0
+    at = np.zeros(top + 1, np.int64)
+    changed = evaluated = 0
+    level = top
+    at[top] = firsts[top] + start
+    while at[top] < firsts[top] + stop:
+        node, before = at[level], counts[level + 1]
+        left = narrow(
+            axes, x[0, 0, 0], low.ctypes.data + node * side, high.ctypes.data + node * side,
+            lists.ctypes.data + (level + 1) * list_size, pitch * 8,
+            names.ctypes.data + (level + 1) * name_size, before, distance.ctypes.data,
+            lists.ctypes.data + level * list_size, names.ctypes.data + level * name_size,
+        )  # fmt: skip
+        evaluated += before
+        counts[level] = left
+        if left == 1 and owner[node] != MIXED:
+            new = names[level, 0]
+            if owner[node] != new:
+                changed += take(
+                    level, node, new, firsts, n, owner, node_sums, totals, touched, last
+                )
+        elif level > 0:
+            pass_down(owner, level, node, firsts, levels)
+            level -= 1
+            at[level] = children(level + 1, node, firsts, levels)[0]
+            continue
+        else:
+            nearest(
+                axes, x[0, 0, 0], x.ctypes.data + node * TILE * side, lists.ctypes.data,
+                pitch * 8, names.ctypes.data, left, fresh.ctypes.data,
+            )  # fmt: skip
+            evaluated += left * TILE
+            before = waiting
+            joins = owner[node] == -1 and not last
+            if joins:
+                # At first all rows join one cluster, then those of the others leave it.
+                new = fresh[TILE // 2]
+                changed += take(0, node, new, firsts, n, owner, node_sums, totals, touched, last)
+            moved = assign_tile(node, n, fresh, owner, held)
+            if moved != 0 and not last:
+                waiting = list_moves(moved, node, x, weights, fresh, held, moves, waiting)
+                changed -= waiting - before if joins else 0
+            if waiting >= BATCH:
+                changed += move_rows(moves, waiting, len(weights) > 0, lattice, totals, touched)
+                waiting = 0
+        at[level] += 1
+        while level < top and at[level] == children(level + 1, at[level + 1], firsts, levels)[1]:
+            level += 1
+            take_up(owner, level, at[level], firsts, levels)
+            at[level] += 1
+    changed += move_rows(moves, waiting, len(weights) > 0, lattice, totals, touched)
+    return changed, evaluated

@@ -1,0 +1,139 @@
+"""The rows in the order of the curve, in tiles, and what is known of each tile and node above.
+
+Made once for a data set: every run on it uses the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.algorithms.filtering import FAN, TILE, sizes
+from lloydia.backends.cpu.protocols import SummedRows
+from lloydia.backends.cpu.rows.curve import curve_order
+from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.rows.placed import NONE
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.simd.frames import fetch
+from lloydia.backends.cpu.update.sums import accumulate
+
+__all__ = ["Tiles"]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Rows by tile; the nodes are numbered as in :mod:`lloydia.algorithms.filtering`.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n,), int32
+        The number of the row at each place of the curve.
+    x : ndarray of shape (n_tiles, d, TILE), X's type
+        The rows; the last tile is filled up with the last row.
+    weights : ndarray of shape (n,), float64
+        In the order of the curve, scaled as the sums want them; empty where all are 1.
+    levels : ndarray of int64
+        Nodes a level, tiles first.
+    firsts : ndarray of int64
+        The number of each level's first node.
+    low, high : ndarray of shape (n_nodes, d), X's type
+        The boxes.
+    sums : ndarray of shape (n_nodes, n_limbs, d + 1), int64
+        What the rows of a node add to a cluster.
+    """
+
+    order: NDArray[np.int32]
+    x: NDArray
+    weights: NDArray[np.float64]
+    levels: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    low: NDArray
+    high: NDArray
+    sums: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, engine: SummedRows) -> Tiles:
+        """Order the rows of an engine and measure the tiles."""
+        n, d = engine.n_samples, engine.n_features
+        order = curve_order(engine.X, engine.each_block)
+        levels = sizes(n)
+        x = np.empty((levels[0], d, TILE), engine.dtype)
+        weights = engine.scaled if engine.scaled is NONE else np.empty(n)
+        low, high = np.empty((2, levels.sum(), d), engine.dtype)
+        sums = np.zeros((levels.sum(), engine.grid.n_limbs, d + 1), dtype=np.int64)
+
+        def task(thread: int, start: int, stop: int) -> None:
+            fill(
+                engine.X, order, -(-start // TILE), -(-stop // TILE), engine.scaled,
+                engine.lattice, x, weights, low, high, sums,
+            )  # fmt: skip
+
+        engine.each_block(task, 10.0 + 4.0 * d)
+        gather(levels, low, high, sums)
+        return cls(order, x, weights, levels, np.cumsum(levels) - levels, low, high, sums)
+
+
+@kernel
+def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums):
+    """Copy the rows of tiles `start` to `stop`, and write their boxes and sums."""
+    n, d = X.shape
+    # What is asked for of the rows of the next tile.
+    size = d * X.itemsize if X.strides[1] == X.itemsize else 0
+    rows = np.empty((TILE, d), X.dtype)
+    row_weights = np.empty(min(TILE, len(weights_in)))
+    fresh = np.zeros(TILE, np.int32)
+    none = np.empty(TILE, np.int32)
+    total = np.empty((sums.shape[1], 1, len(lattice[0])), np.int64)
+    touched = np.empty(1, np.bool_)
+    for tile in range(start, stop):
+        m = min(TILE, n - tile * TILE)
+        for place in range((tile + 1) * TILE, min((tile + 2) * TILE, n)):
+            fetch(X.ctypes.data + order[place] * X.strides[0], size)
+        for p in range(TILE):
+            i = order[tile * TILE + min(p, m - 1)]
+            for f in range(d):
+                rows[p, f] = X[i, f]
+            if p < len(row_weights) and p < m:
+                row_weights[p] = weights[tile * TILE + p] = weights_in[i]
+        turn(rows, x, tile, low, high)
+        none[:] = -1
+        total[:] = 0
+        accumulate(rows, EVERY, 0, m, row_weights, lattice, fresh, none, total, touched)
+        for limb in range(len(total)):
+            for f in range(d + 1):
+                sums[tile, limb, f] = total[limb, 0, f]
+
+
+@kernel
+def turn(rows, x, tile, low, high):
+    """Write the rows of a tile (TILE, d) feature-major, and their box."""
+    for f in range(rows.shape[1]):
+        least = most = rows[0, f]
+        for p in range(TILE):
+            value = rows[p, f]
+            x[tile, f, p] = value
+            least = value if value < least else least
+            most = value if value > most else most
+        low[tile, f] = least
+        high[tile, f] = most
+
+
+@kernel
+def gather(levels, low, high, sums):
+    """Write the boxes and sums of the nodes above the tiles."""
+    below = 0
+    for level in range(1, len(levels)):
+        first = below + levels[level - 1]
+        for child in range(levels[level - 1]):
+            node = first + child // FAN
+            for f in range(low.shape[1]):
+                a, b = low[below + child, f], high[below + child, f]
+                anew = child % FAN == 0
+                low[node, f] = a if anew else min(a, low[node, f])
+                high[node, f] = b if anew else max(b, high[node, f])
+            for limb in range(sums.shape[1]):
+                for f in range(sums.shape[2]):
+                    sums[node, limb, f] += sums[below + child, limb, f]
+        below = first

@@ -1,0 +1,311 @@
+"""The assignment of :mod:`lloydia.algorithms.yinyang`.
+
+Three passes over a range of rows, each leaving fewer: the bounds as they are, SIMD over rows; u
+replaced by a bound from the row's score with its own centre; then, group by group, the rows whose
+bound fails against the group's panels.  All distances come from scores, see
+:mod:`scan.scores`.
+
+A row's label is certain if its best score exceeds all others of evaluated groups, and that of its
+old label, by 2 E or 2 E'; the centres of the other groups are farther by their bounds.  Rows in
+doubt are settled by canonical D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.rows.features import canonical_row, load
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.scan.bounds import raised
+from lloydia.backends.cpu.scan.nearest import two_nearest
+from lloydia.backends.cpu.scan.panels import best_of_all, best_of_one
+from lloydia.backends.cpu.scan.scores import above, below, certain, frame, kept, limits
+from lloydia.backends.cpu.simd.micro import LANES, LEAST, MR
+
+__all__ = ["yinyang"]
+
+TILE = 1024
+
+
+class Slots(NamedTuple):
+    """Rows that are evaluated together, and what is known of each so far.
+
+    Attributes
+    ----------
+    y : ndarray of shape (block, d), float32
+        The rows, centred and scaled.
+    rows : ndarray of shape (block,), int64
+        Their numbers.
+    least : ndarray of shape (block,), float32; most, errors : the same, float64
+        Bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, and E, as of :func:`limits`.
+    own : ndarray of shape (block,), float32
+        The score of the row's label; LEAST where its group is evaluated.
+    first, runner : ndarray of shape (block,), float32
+        The best score, and the best of all others.
+    which : ndarray of shape (block,), int64
+        The position of the best.
+    within : ndarray of shape (block,), float32
+        The best score of all others in its group, where that is evaluated.
+    """
+
+    y: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    least: NDArray[np.float32]
+    most: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    own: NDArray[np.float32]
+    first: NDArray[np.float32]
+    runner: NDArray[np.float32]
+    which: NDArray[np.int64]
+    within: NDArray[np.float32]
+
+
+@kernel
+def select(start, stop, labels, upper, lower, moved, drift, padding, least, active):
+    """Move u of a tile of rows, and list those with a group that is not farther.
+
+    `least` (TILE,) and `active` (TILE,) receive the least bound of a row's groups, and the row.
+    `moved` (k,) and `drift` (t,) are float32.  Returns how many are listed.
+    """
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    m = stop - start
+    for p in range(m):
+        least[p] = np.inf
+    for g in range(len(lower)):
+        bounds, gone = lower[g, start:stop], drift[g]
+        for p in range(m):
+            bound = bounds[p] - gone
+            least[p] = bound if bound < least[p] else least[p]
+    n_active = 0
+    for p in range(m):
+        u = (upper[start + p] + moved[labels[start + p]]) * grow + tiny
+        upper[start + p] = u
+        bound = least[p]
+        active[n_active] = start + p
+        least[n_active] = bound
+        n_active += not u * grow + tiny < bound
+    return n_active
+
+
+@kernel
+def fill(
+    X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift, size, padding, x
+):
+    """Put listed rows, from entry `q` on, into the slots from `m` on, until either ends.
+
+    u is replaced by a bound from the score of the row's label; a row that this settles takes no
+    slot.  Returns the entry and the slot that are next.
+    """
+    y, rows, least_square, most_square, errors, own, first, runner, which, _ = slots
+    panel, halves, place = centers.rows, centers.halves, centers.place
+    origin, scale = centers.origin, centers.scale
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    factor = centers.errors.factors[1] * padding[0] / scale
+    while q < n_active and m < len(rows):
+        i = active[q]
+        a = labels[i]
+        at = place[a]
+        load(X, i, x)
+        square, score = frame(x, origin, scale, panel, at, y, m)
+        errors[m], least_square[m], most_square[m] = limits(square, centers.errors)
+        rows[m] = i
+        own[m] = first[m] = runner[m] = LEAST
+        which[m] = 0
+        settled = False
+        if a >= 0:
+            score += halves[at]
+            u = np.float32(above(most_square[m], score, factor, padding))
+            u = u if u < upper[i] else upper[i]
+            upper[i] = u
+            reach = u * grow + tiny
+            settled = reach < least[q]
+            if reach < lower[at // size, i] - drift[at // size]:
+                own[m] = first[m] = score
+                which[m] = at
+        m += not settled
+        q += 1
+    return q, m
+
+
+@kernel
+def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
+    """List the slots whose bound of a group fails, and the addresses of their rows.
+
+    The addresses go on, with any row, to a multiple of MR.  Returns how many fail.
+    """
+    grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
+    n = 0
+    for p in range(m):
+        i = np.uint64(rows[p])
+        found[n] = p
+        addresses[n] = base + p * pitch
+        n += not upper[i] * grow + tiny < bounds[i] - gone
+    for q in range(n, n + MR):
+        addresses[q] = base
+    return n
+
+
+@kernel
+def scan_group(panels, halves, group, per_group, n, addresses, best, second, which):
+    """Find the best two of a group, and the position of the best, for `n` rows by address."""
+    d, width = panels.shape[1:]
+    # Every use of ctypes counts a reference, which takes longer than a row.
+    every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
+    firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
+    first = group * per_group
+    for panel in range(first, min(first + per_group, len(panels))):
+        vectors, half = start + panel * d * width * 4, ends + panel * width * 4
+        at, anew = panel * width, panel == first
+        for q in range(0, n, MR):
+            rows = every + q * 8
+            a, b, c = firsts + q * 4, seconds + q * 4, winners + q * 4
+            if width > LANES:
+                best_of_all(rows, d, vectors, half, a, b, c, at, anew)
+            else:
+                best_of_one(rows, d, vectors, half, a, b, c, at, anew)
+
+
+@kernel
+def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding):
+    """Take what the evaluation of a group found into the slots, and set its bounds.
+
+    They are of all centres of the group; :func:`scan.settle` raises that of a new label's group.
+    """
+    _, rows, least, _, _, _, first, runner, which, within = slots
+    for q in range(n):
+        bound[q] = kept(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
+    for q in range(n):
+        p, b, s = np.uint64(found[q]), best[q], second[q]
+        bounds[np.uint64(rows[p])] = bound[q]
+        top = first[p]
+        better = b > top
+        loser = top if better else b
+        rival = s if better else runner[p]
+        runner[p] = loser if loser > rival else rival
+        first[p] = b if better else top
+        which[p] = winner[q] if better else which[p]
+        within[p] = s if better else within[p]
+
+
+@kernel
+def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
+    """Write the labels of `m` slots, and set the bounds that depend on them.
+
+    Returns the number of rows in doubt.
+    """
+    _, rows, least, most, errors, own, first, runner, which, within = slots
+    order, place, columns = centers.order, centers.place, centers.columns
+    near, (low, high) = centers.errors.near, centers.errors.factors
+    low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
+    rechecked = 0
+    for p in range(m):
+        i, a = rows[p], labels[rows[p]]
+        j = order[which[p]]
+        if certain(first[p], runner[p], errors[p], most[p], near):
+            u = np.float32(above(most[p], first[p], high, padding))
+            upper[i] = u if j != a or u < upper[i] else upper[i]
+        else:
+            rechecked += 1
+            load(X, i, x)
+            canonical_row(x, columns, D)
+            nearest, _ = two_nearest(D)
+            j = np.int64(nearest)
+            upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
+        fresh[p] = j
+        skipped = own[p] > np.float32(LEAST)
+        if order[which[p]] == j and not (j == a and skipped):
+            g = which[p] // size
+            lower[g, i] = kept(below(least[p], within[p], low, padding), drift[g], padding)
+        if j != a and skipped:
+            # The old label joins the others of its group, which was not evaluated.
+            g = place[a] // size
+            bound = kept(below(least[p], own[p], low, padding), drift[g], padding)
+            lower[g, i] = min(lower[g, i], bound)
+    return rechecked
+
+
+@kernel
+def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
+    """Evaluate the groups of `m` slots that their bounds do not settle.
+
+    Returns the number of distances.
+    """
+    found, addresses, best, second, winner, bound = lists
+    rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
+    panels, halves, k = centers.panels, centers.halves, len(centers.rows)
+    per_group = size // panels.shape[2]
+    factor = centers.errors.factors[0] * padding[0] / centers.scale
+    evaluated = 0
+    for g in range(len(lower)):
+        bounds, gone = lower[g], drift[g]
+        n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
+        if n:
+            evaluated += n * min(size, k - g * size)
+            scan_group(panels, halves, g, per_group, n, addresses, best, second, winner)
+            fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding)
+    return evaluated
+
+
+@kernel
+def yinyang(
+    X, start, stop, labels, centers, moved, drift, size, upper, lower, padding, rows, fresh
+):
+    """Assign a range of rows.
+
+    Parameters
+    ----------
+    centers : Grouped
+    moved : ndarray (k,), float32; drift : ndarray (t,), float32
+    size : int
+        Centres a group.
+    rows : ndarray (stop - start,), int64; fresh : the same, int32
+        Receive the rows that were evaluated, and their labels.
+
+    Returns
+    -------
+    n_rows, n_distances, n_rechecked : int
+    """
+    k, d = centers.rows.shape
+    block = max(8, min(128, 262144 // d // MR)) * MR
+    slots = Slots(
+        np.empty((block, d), np.float32), np.empty(block, np.int64),
+        np.empty(block, np.float32), np.empty(block), np.empty(block),
+        np.empty(block, np.float32), np.empty(block, np.float32), np.empty(block, np.float32),
+        np.empty(block, np.int64), np.empty(block, np.float32),
+    )  # fmt: skip
+    lists = (
+        np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
+        np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
+        np.empty(block + MR, np.int32), np.empty(block, np.float32),
+    )  # fmt: skip
+    least, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
+    x, D = np.empty(d), np.empty(k)
+    n_rows = evaluated = rechecked = 0
+    at, q, n_active = start, 0, 0
+    while True:
+        m = 0
+        while m < block and (q < n_active or at < stop):
+            if q == n_active:
+                q, end = 0, min(at + TILE, stop)
+                n_active = select(
+                    at, end, labels, upper, lower, moved, drift, padding, least, active
+                )
+                at = end
+            before = q
+            q, m = fill(
+                X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift,
+                size, padding, x,
+            )  # fmt: skip
+            evaluated += q - before
+        if m == 0:
+            return n_rows, evaluated, rechecked
+        evaluated += evaluate(m, slots, centers, upper, lower, drift, size, padding, lists)
+        rechecked += settle(
+            X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
+        )
+        for p in range(m):
+            rows[n_rows + p] = slots.rows[p]
+        n_rows += m

@@ -1,0 +1,5 @@
+"""The rows in this process's memory.
+
+:mod:`placed` holds rows and weights, and hands blocks of them to threads; :mod:`features` reads one
+row, dense or sparse; :mod:`distances` are exact; :mod:`curve` orders rows along a Hilbert curve.
+"""

@@ -1,0 +1,183 @@
+"""The order of rows along a Hilbert curve: neighbours on it are neighbours in space.
+
+A feature is cut into ``2**bits`` steps, of the same width for all features, since distances do not
+know one feature from another.  The steps' numbers become the position on the curve by Skilling's
+transformation ("Programming the Hilbert curve", AIP Conf. Proc. 707, 2004), many rows at a time
+without branches; positions are sorted by their digits from the last to the first, each block of
+rows counting and placing its own.
+
+The order is a matter of speed alone: where features are far apart in scale, or there are more of
+them than bits, it only becomes worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.runtime.compiled import kernel
+
+__all__ = ["curve_order"]
+
+EachBlock = Callable[..., None]
+
+# Rows that are transformed together.
+STRIP = 512
+
+DIGIT = 12
+
+# Digits of a position, for few features and for more: what lies in one step is left as it is.
+FEW, DIGITS = 4, (2, 3)
+
+# Nanoseconds a row, for counting too: both must see the same blocks.
+PLACING = 3.0
+
+# Rows from which the range of the features is taken, and the part beyond it on either side.
+SAMPLE = 4096
+BEYOND = 1 / 256
+
+
+def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
+    """Return the numbers of the rows of X (n, d), in the order of the curve.
+
+    Parameters
+    ----------
+    X : ndarray (n, d), float32 or float64
+    each_block : callable
+        ``each_block(task, cost)`` calls ``task(thread, start, stop)`` for blocks of the rows, of
+        equal size but the last, on its threads.
+    """
+    n, d = X.shape
+    used = min(d, 64)
+    kind = np.uint32 if used <= FEW else np.uint64
+    bits = max(1, min(DIGIT * DIGITS[used > FEW] // used, 16))
+    low, inverse = frame(X[:, :used], bits)
+    keys = np.empty(n, kind)
+    each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * used)
+    return sorted_rows(keys, bits * used, each_block)
+
+
+def frame(X: NDArray, bits: int) -> tuple[NDArray[np.float64], float]:
+    """Return where each feature's first step begins, and the steps in a unit.
+
+    From a sample: a few rows far away must not widen the steps.  They go into the outermost ones.
+    """
+    sample = np.sort(X[:: max(1, len(X) // SAMPLE)].astype(np.float64), axis=0)
+    beyond = int(len(sample) * BEYOND)
+    low, high = sample[beyond], sample[-1 - beyond]
+    width = float((high - low).max())
+    return low, 2.0**bits / width if width > 2.0**-900 else 0.0
+
+
+@kernel
+def positions(X, start, stop, low, inverse, bits, keys):
+    """Write the positions of rows `start` to `stop` on the curve."""
+    d = len(low)
+    q = np.zeros((d, STRIP), np.uint32)
+    gray = np.empty(STRIP, np.uint32)
+    top = np.float64((1 << bits) - 1)
+    for at in range(start, stop, STRIP):
+        m = min(STRIP, stop - at)
+        for p in range(m):
+            for f in range(d):
+                step = (np.float64(X[at + p, f]) - low[f]) * inverse
+                q[f, p] = np.uint32(min(max(step, 0.0), top))
+        transpose(q, bits, gray)
+        key = keys[at : at + m]
+        key[:] = 0
+        for bit in range(bits - 1, -1, -1):
+            for f in range(d):
+                for p in range(m):
+                    key[p] = (key[p] << 1) | ((q[f, p] >> np.uint32(bit)) & np.uint32(1))
+
+
+@kernel
+def transpose(q, bits, gray):
+    """Turn coordinates (d, STRIP) into the bits of the curve's positions, in place (Skilling).
+
+    `gray` (STRIP,) is overwritten.
+    """
+    d = len(q)
+    for bit in range(bits - 1, 0, -1):
+        # Where the bit is set invert the lower bits of feature 0, else exchange them.
+        for f in range(d):
+            exchange(q[0], q[f], np.uint32(bit), f > 0)
+    for f in range(1, d):
+        for p in range(STRIP):
+            q[f, p] ^= q[f - 1, p]
+    gray[:] = 0
+    for bit in range(bits - 1, 0, -1):
+        mask, place = np.uint32((1 << bit) - 1), np.uint32(bit)
+        for p in range(STRIP):
+            gray[p] ^= mask & (np.uint32(0) - ((q[d - 1, p] >> place) & np.uint32(1)))
+    for f in range(d):
+        for p in range(STRIP):
+            q[f, p] ^= gray[p]
+
+
+@kernel
+def exchange(first, other, bit, swaps):
+    """Do one step of the transformation to the coordinates of two features."""
+    mask = (np.uint32(1) << bit) - np.uint32(1)
+    if swaps:
+        for p in range(STRIP):
+            there = np.uint32(0) - ((other[p] >> bit) & np.uint32(1))
+            swap = (first[p] ^ other[p]) & mask & ~there
+            first[p] ^= swap | (mask & there)
+            other[p] ^= swap
+    else:
+        for p in range(STRIP):
+            first[p] ^= mask & (np.uint32(0) - ((first[p] >> bit) & np.uint32(1)))
+
+
+def sorted_rows(keys: NDArray, bits: int, each_block: EachBlock) -> NDArray:
+    """Return the row numbers in the order of their keys, equal ones by row; keys are lost."""
+    n = len(keys)
+    rows: NDArray = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+    spare = np.empty_like(keys), np.empty_like(rows)
+    for shift in range(0, bits, DIGIT):
+        sort_by_digit(keys, rows, shift, spare, each_block)
+        (keys, rows), spare = spare, (keys, rows)
+    return rows
+
+
+def sort_by_digit(
+    keys: NDArray, rows: NDArray, shift: int, out: tuple[NDArray, NDArray], each_block: EachBlock
+) -> None:
+    """Write keys and rows to `out` in the order of one digit, equal ones as they are."""
+    counts: dict[int, NDArray[np.int64]] = {}
+
+    def count(thread: int, start: int, stop: int) -> None:
+        counts[start] = own = np.zeros(1 << DIGIT, dtype=np.int64)
+        digits(keys, start, stop, shift, own)
+
+    each_block(count, PLACING)
+    starts = sorted(counts)
+    table = np.stack([counts[start] for start in starts])
+    before = np.cumsum(table.T.ravel()).reshape(table.T.shape).T - table
+    places = dict(zip(starts, before))
+
+    def place(thread: int, start: int, stop: int) -> None:
+        scatter(keys, rows, start, stop, shift, places[start], *out)
+
+    each_block(place, PLACING)
+
+
+@kernel
+def digits(keys, start, stop, shift, counts):
+    """Count the digits of a block of keys."""
+    for i in range(start, stop):
+        counts[(keys[i] >> shift) & ((1 << DIGIT) - 1)] += 1
+
+
+@kernel
+def scatter(keys, rows, start, stop, shift, places, keys_out, rows_out):
+    """Put a block's keys and rows where their digit begins; `places` (digits,) is overwritten."""
+    for i in range(start, stop):
+        digit = (keys[i] >> shift) & ((1 << DIGIT) - 1)
+        to = places[digit]
+        places[digit] = to + 1
+        keys_out[to] = keys[i]
+        rows_out[to] = rows[i]

@@ -1,0 +1,204 @@
+"""A data set in this process's memory, and what is asked of it before and beside a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.rows.distances import own_distances, own_of, sparse_own, squared_distances
+from lloydia.backends.cpu.runtime import pool
+from lloydia.backends.cpu.runtime.pool import Task
+from lloydia.backends.cpu.simd.low_points import LOW
+from lloydia.backends.cpu.update import sums
+from lloydia.exact import sums as exact
+
+__all__ = ["NONE", "Placed"]
+
+# Nanoseconds that a block of rows should last at least, and all of them if a second thread is to
+# be woken for them.
+SHORTEST, WAKING = 100_000.0, 300_000.0
+
+# Rows of a block at most: what one kernel leaves of it for the next is still in the cache.
+MOST_ROWS = 1 << 16
+
+# Numbers that are looked at together for their magnitudes.
+ABREAST = 128
+
+# For kernels: no weights, or nothing to be written.
+NONE = np.empty(0)
+
+
+class Placed:
+    """Rows on the CPU; see :class:`lloydia.backends.engine.Engine` for what the methods mean.
+
+    Parameters
+    ----------
+    X : ndarray (n, d), or CSR matrix in canonical format
+    weights : ndarray (n,), float64, or None
+    n_threads : int or None
+    """
+
+    name = "cpu"
+
+    def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
+        self.n_samples, self.n_features = X.shape
+        self.dtype = X.dtype
+        self.source = X
+        self.sparse = sp.issparse(X)
+        self.X = (X.data, X.indices, X.indptr) if self.sparse else X
+        self.weights = NONE if weights is None else weights
+        self.n_threads = pool.threads_of(n_threads)
+        # Values in a row: what the cost of a pass over the rows is made of.
+        self.width = X.nnz / self.n_samples if self.sparse else self.n_features
+        self._grid: exact.Grid | None = None
+        self._extent: exact.Extent | None = None
+
+    @property
+    def given_weights(self) -> NDArray[np.float64] | None:
+        """The weights, or None where there are none."""
+        return None if self.weights is NONE else self.weights
+
+    def block(self, cost: float, n: int | None = None) -> int:
+        """Return how many rows (or of `n` other things) to hand out at a time.
+
+        `cost` is a guess at the nanoseconds that one takes.  A block lasts long enough that handing
+        it out costs little, and there are a few for each thread.
+        """
+        n = self.n_samples if n is None else n
+        if n * cost < WAKING:
+            return max(n, 1)
+        return max(min(-(-n // (4 * self.n_threads)), MOST_ROWS), int(SHORTEST / cost), 1)
+
+    def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
+        """Run a task over blocks of rows (or of `n` other things) on the threads."""
+        n = self.n_samples if n is None else n
+        block = self.block(cost, n)
+        if 0 < n <= block:
+            task(0, 0, n)
+        else:
+            pool.run(task, n, block, self.n_threads, min(block, 1 + int(SHORTEST / cost)))
+
+    def extent(self) -> exact.Extent:
+        if self._extent is None:
+            weights = None if self.weights is NONE else self.weights
+            self._extent = exact.Extent(
+                self.n_samples, *self.magnitudes(), *exact.weight_extent(weights)
+            )
+        return self._extent
+
+    def magnitudes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the largest and the smallest non-zero magnitude a feature: shape (d,)."""
+        d, X = self.n_features, self.source
+        # Several rows as one, so that there are vectors to be looked at.
+        several = ABREAST // d if not self.sparse and X.flags.c_contiguous else 0
+        if several < 2 or self.n_samples < ABREAST * several:
+            return self.fold_magnitudes(self.X, self.n_samples)
+        whole = self.n_samples // several * several
+        parts = [(X[:whole].reshape(-1, several * d), whole // several)]
+        if whole < self.n_samples:
+            parts.append((X[whole:], self.n_samples - whole))
+        found = zip(*(self.fold_magnitudes(*part) for part in parts), strict=True)
+        largest, smallest = (np.concatenate(sides).reshape(-1, d) for sides in found)
+        return largest.max(axis=0), smallest.min(axis=0)
+
+    def fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Do it for `n` rows of any shape."""
+        d = self.n_features if self.sparse else X.shape[1]
+        # Of dense rows in their type: float32 has twice as many in a vector.
+        kind = np.float64 if self.sparse else self.dtype
+        largest = np.zeros((self.n_threads, d), kind)
+        smallest = np.full((self.n_threads, d), np.inf, kind)
+        measure = sums.sparse_extent if self.sparse else sums.extent
+
+        def task(thread: int, start: int, stop: int) -> None:
+            measure(X, start, stop, largest[thread], smallest[thread])
+
+        self.each_block(task, 1.0 + 0.3 * (self.width if self.sparse else d), n)
+        return largest.max(axis=0).astype(float), smallest.min(axis=0).astype(float)
+
+    def set_grid(self, extent: exact.Extent) -> None:
+        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+
+    @property
+    def grid(self) -> exact.Grid:
+        """The grid of all sums; from this data's own extent unless it was set."""
+        if self._grid is None:
+            self.set_grid(self.extent())
+        assert self._grid is not None
+        return self._grid
+
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        rows = self.source[indices]
+        return (rows.toarray() if self.sparse else rows) + 0.0
+
+    def seed_weights(self) -> NDArray[np.float64]:
+        return np.ones(self.n_samples) if self.weights is NONE else self.weights
+
+    def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the weights of some rows."""
+        return np.ones(len(rows)) if self.weights is NONE else self.weights[rows]
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.seed_weights() > 0)[:count]
+
+    def own_distances(
+        self, labels: NDArray[np.int32], centers: NDArray, D: NDArray[np.float64] = NONE
+    ) -> NDArray[np.float64]:
+        """Return the D of every row to the centre of its label, shape (n,): in `D`, if given."""
+        D, d = D if len(D) else np.empty(self.n_samples), self.n_features
+        wide: NDArray = centers.astype(np.float64)
+        X, own = self.X, sparse_own if self.sparse else own_distances
+        if not self.sparse and d <= LOW and self.source.flags.c_contiguous:
+            X, wide, own = self.source.reshape(-1), wide.reshape(-1), own_of(d)
+        self.each_block(lambda t, a, b: own(X, a, b, labels, wide, D), 1.0 + 0.5 * d)
+        return D
+
+    def largest_cost(self, D: NDArray[np.float64]) -> float:
+        """Return the largest weight times D."""
+        return float((D if self.weights is NONE else self.weights * D).max())
+
+    def total_weight(self) -> float:
+        """Return the sum of the weights: see :func:`lloydia.exact.sums.total_weight`."""
+        if self.weights is NONE:
+            return float(self.n_samples)
+        grid = exact.total_grid(self.n_samples, float(self.weights.max()))
+        return exact.join(self.total_limbs(self.weights, NONE, grid).tolist(), *grid)
+
+    def total_limbs(
+        self, D: NDArray[np.float64], weights: NDArray[np.float64], grid: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Return the limbs of the sum of weight times D, or of D where `weights` are NONE.
+
+        See :func:`lloydia.exact.sums.total`.
+        """
+        bits, exponent = grid
+        low, high = exact.two_factors(-exponent)
+        limbs = np.zeros((self.n_threads, exact.TOTAL_LIMBS), dtype=np.int64)
+
+        def add(thread: int, start: int, stop: int) -> None:
+            own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
+            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, own)
+            limbs[thread] += own
+
+        self.each_block(add, 0.5)
+        return limbs.sum(axis=0)
+
+    def limbs(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the integers that some rows add to their clusters; see exact.sums.limbs."""
+        weights = None if self.weights is NONE else self.weights[rows]
+        return exact.limbs(self.rows(rows), weights, self.grid)
+
+    def distances(self, centers: NDArray) -> NDArray:
+        out = np.empty((self.n_samples, len(centers)), dtype=self.dtype)
+        columns = np.ascontiguousarray(centers.T, dtype=np.float64)
+
+        def task(thread: int, start: int, stop: int) -> None:
+            D = np.empty((stop - start, len(centers)))
+            squared_distances(self.X, start, stop, columns, D, 0)
+            out[start:stop] = np.sqrt(D, out=D)
+
+        self.each_block(task, 0.3 * centers.size)
+        return out

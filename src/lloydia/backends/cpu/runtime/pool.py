@@ -1,0 +1,188 @@
+"""The thread pool: nogil kernels over blocks of rows, handed out as threads become free.
+
+Numba's own threading layers are not fork-safe or not re-entrant and cost seconds of compile time;
+a kernel compiled with ``nogil=True`` needs no more than ordinary threads.  Kernels return integers
+or write to rows of their own, so any schedule gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from lloydia import control_groups
+
+__all__ = ["Task", "available_threads", "blocks", "default_threads", "run", "threads_of"]
+
+# Gets the number of its thread, and the first row (or other thing) and that after the last.
+Task = Callable[[int, int, int], None]
+
+# Of as many workers as were ever asked for at once.  A smaller one before it ends with its last
+# user, when it is collected.
+_pool: ThreadPoolExecutor | None = None
+_workers = 0
+_lock = threading.Lock()
+
+# Threads that are used if they are asked for, whatever the processors.
+MOST = 64
+
+# Seconds that a thread looks whether others are ready, before it sleeps until they are.
+PATIENCE = 200e-6
+
+
+def available_threads() -> int:
+    """Return the number of processors this process may use.
+
+    It is the least of its affinity, of the time that its control groups grant (a container's), and
+    of what Python is told (``PYTHON_CPU_COUNT``, from 3.13 on).
+    """
+    if hasattr(os, "sched_getaffinity"):
+        counts = [len(os.sched_getaffinity(0))]
+    else:
+        counts = [os.cpu_count() or 1]
+    if hasattr(os, "process_cpu_count"):
+        counts.append(os.process_cpu_count() or 1)
+    if (granted := _granted()) is not None:
+        counts.append(granted)
+    return max(min(counts), 1)
+
+
+@cache
+def _granted() -> int | None:
+    """Return the processors that control groups grant, a part of one counted as one.
+
+    Reading the groups' files takes longer than a small fit, so this is done once a process.
+    """
+    processors = control_groups.processors()
+    return None if processors is None else math.ceil(processors)
+
+
+def default_threads() -> int:
+    """Return the processors this process may use, or OMP_NUM_THREADS where that is smaller.
+
+    Nested parallelism (joblib, dask) sets OMP_NUM_THREADS in its workers.
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    available = available_threads()
+    return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+def threads_of(n_threads: int | None) -> int:
+    """Return how many threads to use where the caller wants so many, or leaves it to us.
+
+    Each has memory of its own, and more than there are processors are no faster: of the rest of
+    very many nothing would be seen.
+    """
+    if n_threads is None:
+        return default_threads()
+    return min(int(n_threads), max(MOST, available_threads()))
+
+
+def blocks(n: int, size: int, least: int, n_threads: int) -> list[tuple[int, int]]:
+    """Return the bounds ``(start, stop)`` of consecutive blocks of at most `size` rows.
+
+    A block is at most half of what a thread's share of the rest is, but not less than `least`: so
+    threads that began at different times, or are not equally fast, end together (guided
+    self-scheduling, Polychronopoulos and Kuck 1987).
+    """
+    found, start = [], 0
+    while start < n:
+        stop = min(start + max(least, min(size, (n - start) // (2 * n_threads))), n)
+        found.append((start, stop))
+        start = stop
+    return found
+
+
+def run(
+    task: Task,
+    n: int,
+    size: int,
+    n_threads: int,
+    least: int | None = None,
+) -> None:
+    """Call ``task(thread, start, stop)`` for every block of rows, on `n_threads` threads.
+
+    Parameters
+    ----------
+    task : callable
+        Receives the number of its thread (0 to ``n_threads - 1``: an index into per-thread
+        partial results) and the block.  Two calls with the same thread number never overlap.
+    n, size : int
+        Number of rows, and rows a block at most.
+    n_threads : int
+        The calling thread is one of them; with one thread or one block no other is woken.
+    least : int, optional
+        Rows of the last blocks, which may be smaller; `size` by default.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised, after every thread has stopped; no further block is started.
+    """
+    if n <= size or n_threads <= 1:
+        for start in range(0, n, size):
+            task(0, start, min(start + size, n))
+        return
+    todo = blocks(n, size, size if least is None else least, n_threads)
+    n_threads = min(n_threads, len(todo))
+    queue = iter(todo)
+    queue_lock = threading.Lock()
+
+    def work(thread: int) -> None:
+        while True:
+            with queue_lock:
+                block = next(queue, None)
+            if block is None:
+                return
+            task(thread, *block)
+
+    def guarded(thread: int) -> None:
+        nonlocal queue
+        try:
+            work(thread)
+        except BaseException:
+            queue = iter(())
+            raise
+
+    futures = []
+    try:
+        for thread in range(1, n_threads):
+            futures.append(_executor(n_threads - 1).submit(guarded, thread))
+        guarded(0)
+    finally:
+        queue = iter(())
+        # A thread that has not begun by now has nothing to do.
+        running = [future for future in futures if not future.cancel()]
+        # To be woken takes longer than most threads still need.
+        patience = time.perf_counter() + PATIENCE
+        while not all(f.done() for f in running) and time.perf_counter() < patience:
+            time.sleep(0)
+        errors = [future.exception() for future in running]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _executor(workers: int) -> ThreadPoolExecutor:
+    global _pool, _workers
+    with _lock:
+        if _pool is None or workers > _workers:
+            _pool, _workers = ThreadPoolExecutor(workers, thread_name_prefix="lloydia"), workers
+        return _pool
+
+
+def _forget() -> None:
+    """After a fork the child has none of the parent's threads, and perhaps its lock held."""
+    global _pool, _lock
+    _pool = None
+    _lock = threading.Lock()
+    _granted.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,38 @@
+"""Bounds rounded the safe way: :mod:`lloydia.algorithms.geometry` in compiled code.
+
+They are stored in float32 and computed in float64, in the unit of `padding`, which is
+(unit, relative, difference, absolute).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lloydia.backends.cpu.runtime.compiled import kernel
+
+__all__ = ["above", "below", "lowered", "raised"]
+
+
+@kernel
+def raised(value, padding):
+    """Return an upper bound from a computed value."""
+    return value * (1.0 + padding[1]) + padding[3]
+
+
+@kernel
+def lowered(value, padding):
+    """Return a lower bound from a computed value."""
+    return max(value * (1.0 - padding[1]) - padding[3], 0.0)
+
+
+@kernel
+def above(value):
+    """Return a float32 no smaller than a computed value of any sign, one rounding included."""
+    return np.float32(value + abs(value) * np.float32(2.0**-21))
+
+
+@kernel
+def below(value):
+    """Return a float32 no larger."""
+    less = value - abs(value) * np.float32(2.0**-21)
+    return np.float32(less if value < np.inf else value)

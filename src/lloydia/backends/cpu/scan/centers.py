@@ -1,0 +1,210 @@
+"""The centres as the scan wants them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, local, maximum, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
+from lloydia.backends.cpu.scan import tile_panels
+from lloydia.backends.cpu.scan.packing import fill_panel
+from lloydia.backends.cpu.scan.tile_scores import WHOLE, columns_of
+from lloydia.backends.cpu.scan.tile_scores import depth_of as tile_depth_of
+from lloydia.backends.cpu.simd.pairs import BITS as TILE_BITS
+from lloydia.backends.cpu.simd.points import BITS, PANEL, depth_of
+from lloydia.exact import certificate
+from lloydia.exact.certificate import MIDDLE
+
+__all__ = ["Packed", "aligned", "pack"]
+
+
+@dataclass
+class Packed:
+    """What :func:`lloydia.backends.cpu.panel_scan.panel_scan` and :mod:`tile_scan` take.
+
+    The arrays are written again for the next centres; where nothing else changes, so is `given`.
+
+    Attributes
+    ----------
+    given : ndarray of shape (k, d)
+        The centres, in the type of the rows.
+    centers : ndarray of shape (k, d), float64
+        The same.
+    scores : tuple
+        Panels of shape (n_panels, d, PANEL), float32; where their scores start (n_panels * PANEL,),
+        hugely negative where there is no centre; and the framed centres feature-major (d, k).
+    tiles : tuple
+        Panels and starts of :mod:`tile_panels`, or its NOTHING.
+    reach : float
+        A bound on the norms of the framed centres.
+    place : tuple
+        What :func:`_pack` packs others into, in this frame.
+    frame : tuple
+        Origin of shape (d,) and scale, a power of two, in the type of the rows.
+    errors : tuple
+        The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
+        c r**2`` of a tile's score, of a panel's and of a score without a name;
+        :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
+        and both of adding up leading parts.
+    """
+
+    given: NDArray
+    centers: NDArray[np.float64]
+    scores: tuple[Any, ...]
+    tiles: tuple[Any, ...]
+    reach: float
+    place: tuple[Any, ...]
+    frame: tuple[Any, ...]
+    errors: tuple[Any, ...]
+
+    def panel_errors(self, named: bool) -> tuple[Any, ...]:
+        """Return the largest square, and both lines of a panel's score, `named` or not."""
+        return (self.errors[0], *(self.errors[2:5:2] if named else self.errors[3:6:2]))
+
+    def take(self, centers: NDArray) -> bool:
+        """Pack others of the same shape, if nothing changes but the arrays; return whether it did.
+
+        Their tiles are not made.
+        """
+        _, square, kept = _pack(centers, *self.place)
+        if kept and bound_on(square, centers.shape[1]) == self.reach:
+            self.given = centers
+            return True
+        return False
+
+
+def bound_on(square: float, d: int) -> float:
+    """Return a bound on the norms of framed centres, the largest of which has that square.
+
+    It is rounded up: mostly it is that of the iteration before, whose lines still hold.
+    """
+    reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
+    return math.ceil(16.0 * reach) / 16.0
+
+
+def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None = None) -> Packed:
+    """Centre, scale, round and pack centres of shape (k, d), of the type of the rows.
+
+    The arrays of an `old` result of the same shape are used again; without `tiles` its frame too,
+    that very object, if these centres are about as far from its origin.
+    """
+    k, d = centers.shape
+    n_panels = -(-k // PANEL)
+    own = np.empty(d, dtype=centers.dtype)
+    origin, before = own, 0.0
+    if old is not None and old.given.shape == centers.shape:
+        if not tiles and old.take(centers):
+            return old
+        wide, scores = old.centers, old.scores
+        if not tiles:
+            origin, before = old.frame[0], float(old.frame[1])
+    else:
+        wide = np.empty((k, d))
+        panels = aligned((n_panels, d, PANEL))
+        scores = panels, aligned((n_panels * PANEL,)), aligned((d, k))
+    most = certificate.most_scale(centers.dtype)
+    scale, square, kept = _pack(centers, most, origin, before, own, wide, *scores)
+    reach = bound_on(square, d)
+    line = certificate.error_line(d, reach, scale)
+    panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
+    near = certificate.near_line(d, reach, scale)
+    panel_near = certificate.near_line(d, reach, scale, depth_of(d), BITS)
+    tile_line, leading = panel_line, (panel_line, panel_near)
+    *tiled, rest = tile_panels.NOTHING
+    if tiles:
+        *tiled, rest = tile_panels.pack(*scores[:2], each_block)
+        of_sum = (d, reach, scale, tile_depth_of(columns_of(d)), TILE_BITS)
+        sum_line = certificate.error_line(*of_sum)
+        if WHOLE:
+            tile_line = certificate.split_line(sum_line, reach, rest)
+        sum_near = certificate.near_line(*of_sum)
+        leading = certificate.leading_line(sum_line), certificate.leading_near(sum_near)
+    frame = old.frame if old is not None and kept else (own, centers.dtype.type(scale))
+    return Packed(
+        centers,
+        wide,
+        scores,
+        tuple(tiled),
+        reach,
+        (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
+        frame,
+        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading),
+    )
+
+
+def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
+    """Return an empty array that starts at a multiple of 64 bytes."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size + 64, dtype=np.uint8)
+    return np.ndarray(shape, dtype, raw, -raw.ctypes.data % 64)
+
+
+scale_of = subroutine(certificate.scale_of, inline="always")
+
+# A frame is kept where all centres are nearer to its origin than FARTHEST, some farther from their
+# own middle than NEAREST, and that middle, where most are, no farther from its origin than so many
+# of their spreads: its errors are then not much larger than in a frame of their own.
+NEAREST, FARTHEST, SPREADS = 0.25, 2.0, 4.0
+
+
+@subroutine(**LEAN)
+def reach_of(wide, origin):
+    """Return the largest difference of a coordinate to the origin's."""
+    reach = 0.0
+    for j in upto(len(wide)):
+        for f in upto(len(origin)):
+            reach = maximum(reach, abs(wide[j, f] - np.float64(origin[f])))
+    return reach
+
+
+@subroutine(inline="always")
+def find_middle(wide, own):
+    """Write the origin of :func:`lloydia.exact.certificate.frame`.
+
+    Returns how far apart half of the centres that it is taken of are, along a feature at most.
+    """
+    k, d = wide.shape
+    step = -(-k // MIDDLE)
+    count = -(-k // step)
+    ordered, spread = local(np.float64, MIDDLE), 0.0
+    for f in upto(d):
+        for i in upto(count):
+            value, place = wide[i * step, f], i
+            while place > 0 and ordered[place - 1] > value:
+                ordered[place] = ordered[place - 1]
+                place -= 1
+            ordered[place] = value
+        own[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+        spread = maximum(spread, ordered[3 * count // 4] - ordered[count // 4])
+    return spread
+
+
+@kernel(**LEAN)
+def _pack(centers, most, given, before, own, wide, panels, starts, columns):
+    """Write the centres in float64, panels, where their scores start, and columns.
+
+    The frame is that of the origin `given` and the scale `before` if that is not 0 and they may be
+    kept, else that of the centres' middle, `own`.  Returns the scale, of an exponent of at most
+    `most`, the largest squared norm, and whether the frame was kept.
+    """
+    k, d = centers.shape
+    for j in upto(k):
+        for f in upto(d):
+            wide[j, f] = centers[j, f]
+    spread = find_middle(wide, own)
+    reach, largest, aside = reach_of(wide, own), 0.0, 0.0
+    for f in upto(d):
+        aside = maximum(aside, abs(np.float64(own[f]) - np.float64(given[f])))
+    kept = aside <= SPREADS * spread and reach * before > NEAREST
+    kept = kept and reach_of(wide, given) * before < FARTHEST
+    origin, scale = (given, before) if kept else (own, scale_of(reach, most))
+    for number in upto(len(panels)):
+        square = fill_panel(wide, origin, scale, number, panels, starts, columns)
+        largest = maximum(largest, square)
+    return scale, largest, kept

@@ -1,0 +1,161 @@
+r"""The scan of the leading parts alone, which settles most rows for fewer products.
+
+With ``y = h + r`` and ``b = h' + r'``, h and h' of bfloat16, Cauchy and Schwarz say
+
+    |y.b - h.h'|  =  |r.h' + y.r'|  <=  |r| |h'| + |y| |r'|  <=  A N + B P  =  W
+
+for numbers A, B of the row and N, P of the centre, not less than the norms, which bfloat16 holds.
+So W is one more pair of columns: the tiles add up ``s_j + W_j``, and what comes out bounds the
+score from above, centre by centre.  A centre far from the origin has a large error, which would
+cost every row its certificate if it were the same for all; here it matters to its neighbours only.
+
+With ``high`` the largest of these, that of centre a, ``low`` the second largest and E the error of
+adding up, the score of a is at least ``high - 2 W_a - E`` and those of all others are at most
+``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  E follows from the farthest
+centre; where that is too much, so does E' of :func:`lloydia.exact.certificate.near_error` from
+``high - 2 W_a``, than which the score of a is less by the error of adding up at most: only centres
+that are no farther than a count, and none of them is above ``low + E'``.  The other rows are for
+:mod:`tile_scan`, or for :mod:`panel_scan` where there are no matrix units.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
+from lloydia.backends.cpu.scan.nearest import aligned, frame_rows, near_error
+from lloydia.backends.cpu.scan.tile_panels import not_less
+from lloydia.backends.cpu.scan.tile_scores import score_pairs
+from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, lead_points
+from lloydia.backends.cpu.simd.points import BYTES, GROUP, VECTORS
+
+__all__ = ["coarse_scan"]
+
+# What a block of leading parts should fill: a good part of the second-level cache.
+BLOCK_BYTES = 600_000
+
+# Where more than half of a block is left in doubt, one block is left out; after as many again,
+# three, and so on, at most so many: a single such block costs little, and many in a row do, too.
+IDLE = 15
+
+# Points that are framed at a time.
+PAIR = 2 * GROUP
+
+
+@subroutine
+def single(bits):
+    """Return the number with these leading bits, float64."""
+    return np.float64(np.int32(bits << 16).view(np.float32))
+
+
+@subroutine
+def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
+    """Write the tiles of `m` rows; `bounds` receives (A, B) of each."""
+    d = X.shape[1]
+    pitch = -(-lead // TILE) * ABREAST * KIB
+    column = (d + 1) // 2
+    place = column // TILE * ABREAST * KIB // 4 + column % TILE * TILE
+    names = tiles.view(np.int32)
+    for first in upto(0, m, PAIR):
+        n = min(PAIR, m - first)
+        frame_rows(X, rows, at + first, n, None, frame[0], frame[1], y, squares[first:], 0, 0)
+        for v in upto(2 * VECTORS):
+            points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
+            vector = first // TILE + v
+            out = tiles.ctypes.data + vector // ABREAST * pitch + vector % ABREAST * KIB
+            found = rests.ctypes.data + vector * BYTES
+            lead_points(points, y.shape[1] // 2, lead, out, found)
+        for p in upto(first, first + PAIR):
+            vector = p // TILE
+            of_rest = not_less(np.sqrt(np.float64(rests[p])), d)
+            of_row = not_less(np.sqrt(np.float64(squares[p])), d)
+            base = (vector // ABREAST * pitch + vector % ABREAST * KIB) // 4
+            names[base + place + p % TILE] = np.int32(of_rest | of_row << 16)
+            bounds[p, 0] = single(of_rest)
+            bounds[p, 1] = single(of_row)
+
+
+@subroutine
+def judge_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful):
+    """Write what is found of `m` rows; list the places of those in doubt, return their number.
+
+    `out` is (labels, best, second).
+    """
+    labels, best, second = out
+    line, near = lines
+    names = high.view(np.int32)
+    column = (d + 1) // 2
+    shrink = 1.0 - (d + 8) * 2.0**-20
+    n_doubtful = 0
+    for p in upto(m):
+        square = np.float64(squares[p])
+        doubtful[n_doubtful] = p
+        if not square < far:
+            n_doubtful += 1
+            continue
+        name = names[p] & (TILE - 1)
+        tile = which[p]
+        pair = panels[tile // ABREAST, column // TILE, tile % ABREAST, name, column % TILE]
+        width = bounds[p, 0] * single(pair & 0xFFFF) + bounds[p, 1] * single(pair >> 16 & 0xFFFF)
+        error = of_others = line[0] + line[1] * square
+        upper, lower = np.float64(high[p]), np.float64(low[p])
+        score = upper - 2.0 * width
+        labels[p] = tile * TILE + name
+        if not score - lower > 2.0 * error:
+            error = near_error(square, score, near)
+            of_others = near_error(square, lower, near) if len(best) else error
+            n_doubtful += not score - lower > 2.0 * error
+        if len(best):
+            best[p] = max(0.0, square - 2.0 * (score - error)) * unit * unit
+            second[p] = max(0.0, square * shrink - 2.0 * (lower + of_others)) * unit * unit
+    return n_doubtful
+
+
+@kernel
+def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, best, second, left):
+    """Scan dense rows; write the entries of the list that are in doubt to `left`.
+
+    Returns their number, and that of the rows tried.  Arguments are as in
+    :func:`lloydia.backends.cpu.tile_scan.tile_scan`; `lines` are those of the error of adding up,
+    two as of :func:`lloydia.backends.cpu.scan.nearest.certify`.
+    """
+    if stop <= start:
+        return 0, 0
+    panels, starts = tiles
+    d = X.shape[1]
+    even = d + d % 2
+    n_steps = -(-lead // TILE)
+    most = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
+    block = min(most, -(-(stop - start) // PAIR) * PAIR)
+    y = aligned(PAIR * even).reshape(2, even, GROUP)
+    for g in upto(2 if even > d else 0):
+        y[g, d] = np.float32(0.0)
+    squares, high, low, rests = aligned(block), aligned(block), aligned(block), aligned(block)
+    which, bounds = aligned(block).view(np.int32), np.empty((block, 2))
+    doubtful = np.empty(block + 1, np.int64)
+    scratch = aligned((block // TILE + 8) * n_steps * KIB // 4)
+    scratch[:] = np.float32(0.0)
+    unit = 1.0 / np.float64(frame[1])
+    n_left = n_tried = idle = pause = 0
+    for at in upto(start, stop, block):
+        m = min(block, stop - at)
+        n = m
+        if idle == 0:
+            lead_rows(X, rows, at, m, frame, lead, y, squares, rests, scratch, bounds)
+            n_pairs = -(-m // PAIR) * VECTORS
+            score_pairs(scratch, n_pairs, lead, panels, starts, high, low, which)
+            out = fresh[at - start :], best[at - start :], second[at - start :]
+            n = judge_rows(
+                m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful
+            )
+            for q in upto(n):
+                left[n_left + q] = at + doubtful[q]
+            n_tried += m
+            idle = pause = min(IDLE, 2 * pause + 1) if 2 * n > m else 0
+        else:
+            idle -= 1
+            for p in upto(m):
+                left[n_left + p] = at + p
+        n_left += n
+    return n_left, n_tried

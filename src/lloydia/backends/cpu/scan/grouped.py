@@ -1,0 +1,124 @@
+"""The centres in groups, each one or several panels of :mod:`panels`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.scan.centers import aligned
+from lloydia.backends.cpu.simd.micro import LANES, LEAST, NV
+from lloydia.exact import certificate
+
+__all__ = ["Grouped", "arrange", "vectors"]
+
+# Up to so many groups of one vector; then of NV: small panels select better, and large ones are
+# scanned faster.
+MOST_SMALL = 32
+
+
+def vectors(k: int) -> int:
+    """Return the vectors of LANES centres that a panel should have, for k centres."""
+    return 1 if k <= MOST_SMALL * LANES else NV
+
+
+# A centre farther than this many usual ones has no part in what is known of the others.
+FARTHER = 4.0
+
+
+class Errors(NamedTuple):
+    """What the scores may be off by; see :mod:`lloydia.exact.certificate`.
+
+    Attributes
+    ----------
+    terms : tuple of float
+        Those of :func:`~lloydia.exact.certificate.error_terms`.
+    near : tuple of float
+        The line of :func:`~lloydia.exact.certificate.near_error`.
+    own, factors : tuple of float
+        The terms F of a bound on a distance, and what the lower and the upper one are multiplied
+        by; where no centre is far away those of all scores, and 1.
+    """
+
+    terms: tuple[float, float, float]
+    near: tuple[float, float, float, float]
+    own: tuple[float, float, float]
+    factors: tuple[float, float]
+
+
+class Grouped(NamedTuple):
+    """Centres in the order of their groups: position p is lane p of the panels.
+
+    Attributes
+    ----------
+    panels : ndarray of shape (n_panels, d, width), float32
+    halves : ndarray of shape (n_panels * width,), float32
+        Minus half the squared norms; hugely negative where there is no centre.
+    rows : ndarray of shape (k, d), float32
+        The same centres, one a row.
+    order, place : ndarray of shape (k,), int64
+        The centre at a position, and the position of a centre.
+    origin : ndarray of shape (d,), float64
+    scale : float
+        The frame of :mod:`lloydia.exact.certificate`.
+    errors : Errors
+    columns : ndarray of shape (d, k), float64
+        The centres themselves, feature-major, not reordered.
+    """
+
+    panels: NDArray[np.float32]
+    halves: NDArray[np.float32]
+    rows: NDArray[np.float32]
+    order: NDArray[np.int64]
+    place: NDArray[np.int64]
+    origin: NDArray[np.float64]
+    scale: float
+    errors: Errors
+    columns: NDArray[np.float64]
+
+
+def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) -> Grouped:
+    """Centre, scale, round and pack centres (k, d) in an order, `width` a panel."""
+    k, d = centers.shape
+    n_panels = -(-k // width)
+    origin, scale = certificate.frame(centers)
+    panels = aligned((n_panels, d, width))
+    halves = aligned((n_panels * width,))
+    rows = np.empty((k, d), dtype=np.float32)
+    reach = _fill(centers, order, origin, scale, panels, halves, rows)
+    place = np.empty_like(order)
+    place[order] = np.arange(k)
+    errors = errors_of(d, reach, float(np.sqrt(-2.0 * np.median(halves[:k]))), scale)
+    columns = np.ascontiguousarray(centers.T)
+    return Grouped(panels, halves, rows, order, place, origin, scale, errors, columns)
+
+
+def errors_of(d: int, reach: float, usual: float, scale: float) -> Errors:
+    """Return the errors where the norms of centres are at most `reach`, half of them `usual`."""
+    terms, near = certificate.error_terms(d, reach, scale), certificate.near_line(d, reach, scale)
+    own, factors = certificate.own_terms(d, reach, scale)
+    if not reach > FARTHER * usual:
+        own, factors = terms, (1.0, 1.0)
+    return Errors(terms, near, own, factors)
+
+
+@kernel
+def _fill(centers, order, origin, scale, panels, halves, rows):
+    """Write panels, halves and rows; return the largest norm, rounded up."""
+    k, d = centers.shape
+    width = panels.shape[2]
+    panels[:] = np.float32(0.0)
+    halves[:] = np.float32(LEAST)
+    largest = 0.0
+    for p in range(k):
+        square = 0.0
+        for f in range(d):
+            value = np.float32((centers[order[p], f] - origin[f]) * scale)
+            panels[p // width, f, p % width] = value
+            rows[p, f] = value
+            square += np.float64(value) * np.float64(value)
+        halves[p] = np.float32(-0.5 * square)
+        largest = max(largest, square)
+    return np.sqrt(largest) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60

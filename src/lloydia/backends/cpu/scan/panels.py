@@ -1,0 +1,251 @@
+"""Any MR rows times one panel of centres: :mod:`simd.micro`'s block, for rows that bounds select.
+
+The rows are given one by one, by their addresses.  :func:`best_of_one` and its sisters reduce the
+scores to the best, the second best and the number of the best, one of each a row: MR rows of LANES
+lanes are merged pairwise, a tree that halves the lanes a row at every level, so that MR rows cost
+about as much as one.  Equal scores make the second best equal to the best.
+
+For one row, LANES bounds at a time, :func:`collect` compares them with the row's reach and
+:func:`keep_all` makes them anew from scores.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from lloydia.backends.cpu.simd.micro import (
+    _ADDRESS,
+    _BYTES,
+    _FLOAT,
+    _INT,
+    _IVECTOR,
+    _VECTOR,
+    LANES,
+    MR,
+    NV,
+    _constant,
+    _load,
+    _splat,
+    _store,
+)
+
+__all__ = ["best_of_all", "best_of_one", "collect", "keep_all", "scores_of_one"]
+
+ALIGN = min(64, _BYTES)
+
+
+def _scores(builder, rows, n_features, panel, halves, nv):
+    """Emit the scores of MR rows, whose addresses lie at `rows`: MR lists of `nv` vectors."""
+    muladd = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    total = [[cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)] for _ in range(MR)]
+    for v in range(nv):
+        start = _load(builder, halves, _constant(_BYTES * v), _VECTOR, ALIGN)
+        for r in range(MR):
+            builder.store(start, total[r][v])
+    row = [_load(builder, rows, _constant(8 * r), _ADDRESS, 8) for r in range(MR)]
+    with cgutils.for_range(builder, n_features) as loop:
+        at = builder.mul(loop.index, _constant(4))
+        column = builder.add(panel, builder.mul(loop.index, _constant(_BYTES * nv)))
+        c = [_load(builder, column, _constant(_BYTES * v), _VECTOR, ALIGN) for v in range(nv)]
+        for r in range(MR):
+            x = _splat(builder, _load(builder, row[r], at, _FLOAT, 4), _VECTOR)
+            for v in range(nv):
+                builder.store(
+                    builder.call(muladd, [x, c[v], builder.load(total[r][v])]), total[r][v]
+                )
+    return [[builder.load(total[r][v]) for v in range(nv)] for r in range(MR)]
+
+
+def _merge(builder, a, b):
+    """Emit the (best, second, which) of two of them, lane by lane; the first wins ties."""
+    better = builder.fcmp_ordered(">", b[0], a[0])
+    best = builder.select(better, b[0], a[0])
+    loser = builder.select(better, a[0], b[0])
+    second = builder.select(better, b[1], a[1])
+    second = builder.select(builder.fcmp_ordered(">", loser, second), loser, second)
+    return best, second, builder.select(better, b[2], a[2])
+
+
+def _halve(builder, a, b, width):
+    """Emit the merge of the lower with the upper half of every row of `a` and `b`.
+
+    A row takes `width` consecutive lanes; in the result half as many.
+    """
+    runs = range(0, 2 * LANES, width)
+    lower = [run + lane for run in runs for lane in range(width // 2)]
+    low, high = (
+        ir.Constant(_IVECTOR, [lane + shift for lane in lower][:LANES]) for shift in (0, width // 2)
+    )
+    pairs = [
+        tuple(builder.shuffle_vector(x, y, mask) for x, y in zip(a, b, strict=True))
+        for mask in (low, high)
+    ]
+    return _merge(builder, *pairs)
+
+
+def _best_of(nv, store=False):
+    """Return the code for a panel of `nv` vectors.
+
+    Arguments (addresses or counts): the addresses of MR rows; d; the panel; where its scores start;
+    where the best, the second best (float32) and the number of the best (int32) of the MR rows are
+    kept; and the number of the panel's first centre.  `anew` is 0 if they are to be merged with
+    those kept.  With `store`, two more say where the scores go, and how far apart the rows' are.
+    """
+    signature = types.void(*[types.intp] * (11 if store else 9))
+
+    def codegen(context, builder, sig, args):
+        rows, n_features, panel, halves, first, second, which, number, anew, *places = args
+        scores = _scores(builder, rows, n_features, panel, halves, nv)
+        if store:
+            for r, row in enumerate(scores):
+                start = builder.add(places[0], builder.mul(places[1], _constant(r)))
+                for v, score in enumerate(row):
+                    _store(builder, score, start, _constant(_BYTES * v))
+        base = _splat(builder, builder.trunc(number, _INT), _IVECTOR)
+        lanes = [
+            builder.add(base, ir.Constant(_IVECTOR, list(range(v * LANES, (v + 1) * LANES))))
+            for v in range(nv)
+        ]
+        least = ir.Constant(_VECTOR, [float("-inf")] * LANES)
+        level = []
+        for row in scores:
+            kept = (row[0], least, lanes[0])
+            for v in range(1, nv):
+                kept = _merge(builder, kept, (row[v], least, lanes[v]))
+            level.append(kept)
+        width = LANES
+        while width > 1:
+            pairs = zip(level[::2], level[1::2], strict=True) if len(level) > 1 else [level * 2]
+            level = [_halve(builder, a, b, width) for a, b in pairs]
+            width //= 2
+        each = min(LANES, MR)
+        mask = ir.Constant(ir.VectorType(_INT, each), list(range(each)))
+        fresh = builder.icmp_signed("!=", anew, _constant(0))
+        for part, found in enumerate(level):
+            found = tuple(builder.shuffle_vector(x, x, mask) for x in found)
+            places = [builder.add(at, _constant(4 * each * part)) for at in (first, second, which)]
+            old = tuple(
+                _load(builder, at, _constant(0), x.type, 4)
+                for at, x in zip(places, found, strict=True)
+            )
+            merged = _merge(builder, old, found)
+            for at, x, y in zip(places, found, merged, strict=True):
+                pointer = builder.inttoptr(at, x.type.as_pointer())
+                builder.store(builder.select(fresh, x, y), pointer).align = 4
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+@intrinsic
+def best_of_one(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
+    """Score MR rows against a panel of one vector and keep the best two."""
+    return _best_of(1)
+
+
+@intrinsic
+def best_of_all(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
+    """Do the same with a panel of NV vectors."""
+    return _best_of(NV)
+
+
+@intrinsic
+def scores_of_one(
+    typingctx, rows, n_features, panel, halves, first, second, which, number, anew, scores, pitch
+):
+    """Do what :func:`best_of_one` does, and store the scores: row r at ``scores + r * pitch``."""
+    return _best_of(1, store=True)
+
+
+@intrinsic
+def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
+    """List the numbers j, from address `out` on (int32), whose bound is not above `reach`.
+
+    The bound is the larger of ``kept[j] - drift[j]`` and ``floor[j]``, by address, float32.
+    Returns how many are listed, and the least bound of the others.
+    """
+    signature = types.Tuple([types.intp, types.float32])(
+        *[types.intp] * 4, types.float32, types.intp
+    )
+
+    def codegen(context, builder, sig, args):
+        kept, drift, floor, n_vectors, reach, out = args
+        mask = ir.VectorType(ir.IntType(1), LANES)
+        compress = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [_IVECTOR, _INT.as_pointer(), mask]),
+            f"llvm.masked.compressstore.v{LANES}i32",
+        )
+        smallest = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_FLOAT, [_VECTOR]),
+            f"llvm.vector.reduce.fmin.v{LANES}f32",
+        )
+        endless = ir.Constant(_VECTOR, [float("inf")] * LANES)
+        lanes = ir.Constant(_IVECTOR, list(range(LANES)))
+        least = cgutils.alloca_once_value(builder, endless)
+        count = cgutils.alloca_once_value(builder, _constant(0))
+        limit = _splat(builder, reach, _VECTOR)
+        with cgutils.for_range(builder, n_vectors) as loop:
+            at = builder.mul(loop.index, _constant(_BYTES))
+            a, b, c = (_load(builder, start, at, _VECTOR, 4) for start in (kept, drift, floor))
+            bound = builder.fsub(a, b)
+            bound = builder.select(builder.fcmp_ordered(">", c, bound), c, bound)
+            near = builder.fcmp_unordered(">=", limit, bound)
+            low = builder.load(least)
+            others = builder.select(near, endless, bound)
+            builder.store(
+                builder.select(builder.fcmp_ordered("<", others, low), others, low), least
+            )
+            bits = builder.bitcast(near, ir.IntType(LANES))
+            with builder.if_then(builder.icmp_unsigned("!=", bits, bits.type(0)), likely=False):
+                base = builder.mul(loop.index, _constant(LANES))
+                numbers = builder.add(_splat(builder, builder.trunc(base, _INT), _IVECTOR), lanes)
+                place = builder.add(out, builder.mul(builder.load(count), _constant(4)))
+                builder.call(compress, [numbers, builder.inttoptr(place, _INT.as_pointer()), near])
+                more = builder.zext(builder.ctpop(bits), _ADDRESS)
+                builder.store(builder.add(builder.load(count), more), count)
+        minimum = builder.call(smallest, [builder.load(least)], fastmath=("nnan",))
+        return context.make_tuple(builder, sig.return_type, [builder.load(count), minimum])
+
+    return signature, codegen
+
+
+@intrinsic
+def keep_all(typingctx, scores, drift, kept, n_vectors, least, factor, shrink, tiny):
+    """Write what :func:`scores.kept` says of all scores of a row, by address.
+
+    `shrink` is one minus the relative padding, `tiny` the absolute one.
+    """
+    signature = types.void(*[types.intp] * 4, *[types.float32] * 4)
+
+    def codegen(context, builder, sig, args):
+        scores, drift, kept, n_vectors, *scalars = args
+        least, factor, shrink, tiny = (_splat(builder, x, _VECTOR) for x in scalars)
+        zero, two = ir.Constant(_VECTOR, [0.0] * LANES), ir.Constant(_VECTOR, [2.0] * LANES)
+        root = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.sqrt.v{LANES}f32"
+        )
+
+        def positive(x):
+            # False for a NaN too.
+            return builder.select(builder.fcmp_ordered(">", x, zero), x, zero)
+
+        def lowered(x):
+            return positive(builder.fsub(builder.fmul(x, shrink), tiny))
+
+        with cgutils.for_range(builder, n_vectors) as loop:
+            at = builder.mul(loop.index, _constant(_BYTES))
+            score, gone = (_load(builder, start, at, _VECTOR, 4) for start in (scores, drift))
+            square = positive(builder.fsub(least, builder.fmul(two, score)))
+            bound = lowered(builder.fmul(builder.call(root, [square]), factor))
+            pointer = builder.inttoptr(builder.add(kept, at), _VECTOR.as_pointer())
+            builder.store(lowered(builder.fadd(bound, gone)), pointer).align = 4
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -1,0 +1,138 @@
+"""k-means++ on few rows of few features, in one call.
+
+What :func:`lloydia.seeding.plusplus.plusplus` asks of :mod:`picks` step by step, with the same
+integers: where rows are few, most of a seeding's time lies between those steps.  Rows are kept a
+feature after the other; the last TILE of them is filled up with the last row, at weight 0.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
+from lloydia.backends.cpu.seeding.weights import ROUNDER, ROUNDER_BITS, TILE, find
+
+__all__ = ["AT_ONCE", "FEW", "greedy_of"]
+
+# Rows up to which all of them are at hand in the cache.
+FEW = 1 << 14
+
+# Distances of draws up to which one call pays: those of a second.  From there on the steps take as
+# long as the call, and can be shown and interrupted.
+AT_ONCE = 1 << 28
+
+
+@subroutine(inline="always")
+def two_factors(bits, largest):
+    """Return two powers of two that bring a term to the grid: see exact.sums.total_grid."""
+    exponent = bits - math.frexp(largest)[1]
+    half = exponent // 2
+    return math.ldexp(1.0, half), math.ldexp(1.0, exponent - half)
+
+
+@subroutine(inline="always")
+def fraction_of(u, total):
+    """Return ``floor(u * total)`` of a total below 2**62: exact.sums.fraction_of."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b = np.uint64(u * 2.0**53), np.uint64(total)
+    low = (a & mask) * (b & mask)
+    middle = (a >> half) * (b & mask) + (a & mask) * (b >> half) + (low >> half)
+    high = (a >> half) * (b >> half) + (middle >> half)
+    low = middle << half | low & mask
+    return np.int64(high << np.uint64(11) | low >> np.uint64(53))
+
+
+@subroutine(**LEAN)
+def sum_terms(near, w, low, high, totals, terms, bits):
+    """Write the integer sum of the terms of each tile, and return that of all."""
+    total = np.int64(0)
+    for tile in upto(len(totals)):
+        at, own = tile * TILE, np.int64(0)
+        for p in upto(TILE):
+            terms[p] = w[at + p] * near[at + p] * low * high + ROUNDER
+        for p in upto(TILE):
+            own += bits[p] - ROUNDER_BITS
+        totals[tile] = own
+        total += own
+    return total
+
+
+@subroutine(inline="always")
+def largest_term(near, w):
+    """Return the largest weight times D."""
+    top = 0.0
+    for p in upto(len(near)):
+        top = maximum(top, w[p] * near[p])
+    return top
+
+
+@lru_cache
+def greedy_of(d: int):
+    """Return the kernel for exactly `d` features."""
+
+    @kernel(**LEAN)
+    def greedy(flat, weights, first, fractions, bits, rows, terms, term_bits, room, totals, spare):
+        """Write the rows that are chosen; return how many there are, fewer where D becomes 0.
+
+        Parameters
+        ----------
+        flat : ndarray (n * d,)
+            The rows end to end.
+        weights : ndarray (n,) or (0,), float64
+        first : float
+            Draws the first one, by weight.
+        fractions : ndarray (k - 1, n_trials)
+            Draw the others, the best of each row.
+        bits : int
+            Those of a limb, see exact.sums.
+        rows : ndarray (k,), int64
+        terms, term_bits : ndarray (TILE,), float64 and int64
+            The same memory.
+        room : ndarray (d + 3, size), float64
+        totals, spare : ndarray (n_tiles,), int64
+            Scratch; `size` is that of all tiles.
+        """
+        n = len(flat) // d
+        size = room.shape[1]
+        near, w, lowered = room[d], room[d + 1], room[d + 2]
+        for p in upto(size):
+            i = p if p < n else n - 1
+            near[p] = 1.0
+            w[p] = 0.0 if p >= n else weights[i] if len(weights) else 1.0
+            for f in upto(d):
+                room[f, p] = flat[i * d + f]
+        for seed in upto(len(rows)):
+            low, high = two_factors(bits, largest_term(near, w))
+            total = sum_terms(near, w, low, high, totals, terms, term_bits)
+            if total == 0:
+                return seed
+            best = least = -1
+            # After the draws once more with the best of them, to lower the rows.
+            n_trials = fractions.shape[1] if seed else 1
+            for trial in upto(n_trials + 1):
+                i = best
+                if trial < n_trials:
+                    u = fractions[seed - 1, trial] if seed else first
+                    i = find(near, w, totals, low, high, fraction_of(u, total))
+                elif seed == 0:
+                    for p in upto(size):
+                        near[p] = np.inf
+                for p in upto(size):
+                    D = 0.0
+                    for f in upto(d):
+                        difference = room[f, p] - room[f, i]
+                        D += difference * difference
+                    lowered[p] = D if D < near[p] else near[p]
+                if trial < n_trials:
+                    potential = sum_terms(lowered, w, low, high, spare, terms, term_bits)
+                    if best < 0 or potential < least:
+                        best, least = i, potential
+            near, lowered = lowered, near
+            rows[seed] = best
+        return len(rows)
+
+    return greedy

@@ -1,0 +1,103 @@
+"""Vector units that multiply pairs: AVX-512's of bfloat16, twice the products of float32's.
+
+Layouts are those of :mod:`pairs`.  The leading parts alone take half of the time of a product in
+float32; all three would take more, and are not made.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, compiled_for
+from lloydia.backends.cpu.simd.points import (
+    ADDRESS,
+    BYTES,
+    INT,
+    IVECTOR,
+    LANES,
+    VECTOR,
+    load,
+    store,
+)
+
+__all__ = ["AVAILABLE", "depth_of", "multiply"]
+
+# Not beside matrix units, even where a process may not use those: kernels on the disk do not know.
+AVAILABLE = compiled_for("avx512bf16") and not compiled_for("amx-bf16")
+
+# Centres whose scores are added up together: with ABREAST vectors of points, 16 of 32 registers.
+TOGETHER = 8
+
+
+def depth_of(n_columns: int) -> int:
+    """Return how many additions a product of so many pairs goes through at most.
+
+    An instruction adds two products to the total, one after the other (Intel, Instruction Set
+    Extensions Programming Reference, VDPBF16PS); twice as many, whether it rounds or cuts off.
+    """
+    return 4 * n_columns
+
+
+def _dot(builder, total, a, b):
+    """Return a total and, lane by lane, the products of two pairs."""
+    # LLVM since 20 wants pairs of bfloat16, and makes them of these.
+    kind = ir.FunctionType(VECTOR, [VECTOR, IVECTOR, IVECTOR])
+    name = "llvm.x86.avx512bf16.dpbf16ps.512"
+    code = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(code, [total, a, b])
+
+
+def _splat(builder, value):
+    one = builder.insert_element(ir.Constant(IVECTOR, ir.Undefined), value, ir.Constant(INT, 0))
+    return builder.shuffle_vector(
+        one, ir.Constant(IVECTOR, ir.Undefined), ir.Constant(IVECTOR, [0] * LANES)
+    )
+
+
+def _number(value):
+    return ir.Constant(ADDRESS, value)
+
+
+@intrinsic
+def multiply(typingctx, points, n_columns, panel, starts, scores):
+    """Write the scores of ABREAST vectors of points and tiles of centres, as of :mod:`amx`.
+
+    All are addresses or counts (intp).
+    """
+
+    def codegen(context, builder, sig, args):
+        points, n_columns, panel, starts, scores = args
+        with cgutils.for_range(builder, _number(ABREAST * TILE // TOGETHER)) as loop:
+            # The rows of a tile are as far apart in a panel as in starts and in scores.
+            first = builder.mul(loop.index, _number(64 * TOGETHER))
+            tile = builder.udiv(first, _number(KIB))
+            centres = builder.add(panel, first)
+            start = builder.add(starts, first)
+            totals = [
+                [cgutils.alloca_once(builder, VECTOR) for _ in range(ABREAST)]
+                for _ in range(TOGETHER)
+            ]
+            for c, row in enumerate(totals):
+                for total in row:
+                    builder.store(load(builder, start, 64 * c, VECTOR, BYTES), total)
+            with cgutils.for_range(builder, n_columns) as inner:
+                step = builder.lshr(inner.index, _number(4))
+                line = builder.and_(inner.index, _number(TILE - 1))
+                base = builder.mul(step, _number(ABREAST * KIB))
+                at = builder.add(points, builder.add(base, builder.mul(line, _number(64))))
+                y = [load(builder, at, KIB * v, IVECTOR, BYTES) for v in range(ABREAST)]
+                at = builder.add(centres, builder.add(base, builder.mul(line, _number(4))))
+                for c, row in enumerate(totals):
+                    pair = _splat(builder, load(builder, at, 64 * c, INT, 4))
+                    for total, vector in zip(row, y):
+                        builder.store(_dot(builder, builder.load(total), pair, vector), total)
+            # A tile of scores for each vector of points.
+            place = builder.add(scores, builder.add(first, builder.mul(tile, _number(KIB))))
+            for c, row in enumerate(totals):
+                for v, total in enumerate(row):
+                    store(builder, builder.load(total), place, KIB * v + 64 * c)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 5), codegen

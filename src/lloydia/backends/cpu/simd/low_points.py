@@ -1,0 +1,148 @@
+"""The scan of few features: a point in every lane, and in registers while all centres go by.
+
+A centre takes d multiply-adds and two and a half operations more, where a scan that writes names
+into the scores takes four and a half.  Two sets of maxima are kept: of each *place* in a panel,
+over all panels, and the largest two of all *panels*, over their places.  The best centre is where
+the best place and the best panel cross.  The second best differs from it in its place or in its
+panel, so it is the larger of the second best place and of the second best panel.
+
+To cross them costs as much as a dozen centres do, so up to FEW are looked at one after the other,
+three vectors of points side by side: d multiply-adds and five operations a centre.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from lloydia.backends.cpu.simd.points import (
+    ADDRESS,
+    BYTES,
+    FLOAT,
+    GROUP,
+    INT,
+    IVECTOR,
+    LANES,
+    LEAST,
+    PANEL,
+    VECTOR,
+    VECTORS,
+    larger,
+    load,
+    smaller,
+    splat,
+    store,
+)
+
+__all__ = ["FEW", "LOW", "scan_few", "scan_low"]
+
+# Features up to which these scans are used, and centres up to which they are looked at in turn.
+LOW, FEW = 8, 12
+
+
+def multiply_add(builder):
+    """Return the function that emits ``a * b + c`` of vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32")
+    return lambda a, b, c: builder.call(function, [a, b, c])
+
+
+def two_largest(builder, a, b):
+    """Merge two triples: the largest score, the next one and the name of the largest."""
+    loser = smaller(builder, a[0], b[0])
+    rest = larger(builder, loser, larger(builder, a[1], b[1]))
+    name = builder.select(builder.fcmp_ordered(">", b[0], a[0]), b[2], a[2])
+    return larger(builder, a[0], b[0]), rest, name
+
+
+def scan_low(builder, d, y, panels, halves, n_panels, best, second, which):
+    """Emit the scan of a vector of points; `which` receives the centre of the best score.
+
+    Here no score holds a name.  The best centre is where the best of the panels, and the best of
+    the places in a panel, cross; the second best is in another panel or in another place.  The `d`
+    features and all else stay in registers; the rest are addresses, and the number of panels.
+    """
+    muladd = multiply_add(builder)
+    x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
+
+    def score(panel, half):
+        for r in range(PANEL):
+            total = splat(builder, load(builder, half, 4 * r, FLOAT, 4), VECTOR)
+            for f in range(d):
+                c = splat(builder, load(builder, panel, 4 * (PANEL * f + r), FLOAT, 4), VECTOR)
+                total = muladd(x[f], c, total)
+            yield total
+
+    def top(scores):
+        while len(scores) > 1:
+            scores = [larger(builder, a, b) for a, b in zip(scores[::2], scores[1::2])]
+        return scores[0]
+
+    scores = list(score(panels, halves))
+    place = [cgutils.alloca_once_value(builder, s) for s in scores]
+    high = cgutils.alloca_once_value(builder, top(scores))
+    low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LEAST] * LANES))
+    number = cgutils.alloca_once_value(builder, ir.Constant(IVECTOR, [0] * LANES))
+    with cgutils.for_range(builder, n_panels, start=ADDRESS(1)) as loop:
+        panel = builder.add(panels, builder.mul(loop.index, ADDRESS(4 * PANEL * d)))
+        half = builder.add(halves, builder.mul(loop.index, ADDRESS(4 * PANEL)))
+        scores = list(score(panel, half))
+        for r in range(PANEL):
+            builder.store(larger(builder, builder.load(place[r]), scores[r]), place[r])
+        here, before = top(scores), builder.load(high)
+        loser = smaller(builder, here, before)
+        builder.store(larger(builder, builder.load(low), loser), low)
+        builder.store(larger(builder, here, before), high)
+        nearer = builder.fcmp_ordered(">", here, before)
+        name = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+        builder.store(builder.select(nearer, name, builder.load(number)), number)
+    nothing = ir.Constant(VECTOR, [LEAST] * LANES)
+    found = [
+        (builder.load(p), nothing, ir.Constant(IVECTOR, [r] * LANES)) for r, p in enumerate(place)
+    ]
+    while len(found) > 1:
+        found = [two_largest(builder, a, b) for a, b in zip(found[::2], found[1::2])]
+    high, rest, name = found[0]
+    panel = builder.mul(builder.load(number), ir.Constant(IVECTOR, [PANEL] * LANES))
+    store(builder, high, best, 0)
+    store(builder, larger(builder, rest, builder.load(low)), second, 0)
+    store(builder, builder.add(panel, name), which, 0)
+
+
+def scan_few(builder, d, y, panels, halves, k, best, second, which):
+    """Emit the scan of a group of points against k centres; the rest is as in :func:`scan_low`."""
+    muladd = multiply_add(builder)
+    x = [
+        [load(builder, y, 4 * GROUP * f + BYTES * v, VECTOR, BYTES) for f in range(d)]
+        for v in range(VECTORS)
+    ]
+
+    def scores(j):
+        half = load(builder, builder.add(halves, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
+        totals = [splat(builder, half, VECTOR)] * VECTORS
+        before = builder.mul(builder.udiv(j, ADDRESS(PANEL)), ADDRESS(4 * PANEL * d))
+        lane = builder.mul(builder.urem(j, ADDRESS(PANEL)), ADDRESS(4))
+        center = builder.add(panels, builder.add(before, lane))
+        for f in range(d):
+            c = splat(builder, load(builder, center, 4 * PANEL * f, FLOAT, 4), VECTOR)
+            totals = [muladd(x[v][f], c, total) for v, total in enumerate(totals)]
+        return totals
+
+    def places(values):
+        return [cgutils.alloca_once_value(builder, value) for value in values]
+
+    high = places(scores(ADDRESS(0)))
+    low = places([ir.Constant(VECTOR, [LEAST] * LANES)] * VECTORS)
+    name = places([ir.Constant(IVECTOR, [0] * LANES)] * VECTORS)
+    with cgutils.for_range(builder, k, start=ADDRESS(1)) as loop:
+        here = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
+        for v, score in enumerate(scores(loop.index)):
+            before = builder.load(high[v])
+            loser = smaller(builder, score, before)
+            nearer = builder.fcmp_ordered(">", score, before)
+            builder.store(larger(builder, builder.load(low[v]), loser), low[v])
+            builder.store(larger(builder, score, before), high[v])
+            builder.store(builder.select(nearer, here, builder.load(name[v])), name[v])
+    for found, place in ((high, best), (low, second), (name, which)):
+        for v in range(VECTORS):
+            store(builder, builder.load(found[v]), place, BYTES * v)

@@ -1,0 +1,272 @@
+"""The register-blocked scan: a point in every lane, PANEL centres at a time.
+
+Numba has no vector types; :func:`scan_panel` emits LLVM IR with those of the host.  It is the inner
+product of a matrix multiplication with another end: instead of storing the scores it keeps, lane by
+lane, the two largest and where the largest was.  All layouts are float32 (or int32) and aligned to
+64 bytes:
+
+* a group is GROUP = VECTORS * LANES points, feature-major: ``y[f, point]``;
+* a panel is PANEL centres, feature-major: ``panel[f, centre]``;
+* ``best, second, which`` hold GROUP values each: ``which`` is the number of the panel of the best.
+
+The centre within its panel is written into the last BITS bits of its score: one operation instead
+of a second vector of indices to carry along, for an error that the certificate knows.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+__all__ = [
+    "BITS",
+    "DEEP",
+    "GROUP",
+    "LANES",
+    "LEAST",
+    "PANEL",
+    "depth_of",
+    "judge",
+    "panel_scores",
+    "scan_panel",
+]
+
+
+def _block() -> tuple[int, int, int]:
+    """Return (LANES, PANEL, BITS): with VECTORS, what fills the registers without spilling."""
+    features = get_host_cpu_features()
+    if features.get("avx512f"):
+        return 16, 8, 3  # 24 accumulators of 32 registers
+    if features.get("avx"):
+        return 8, 4, 2  # 12 of 16
+    return 4, 8, 3  # NEON: 24 of 32
+
+
+LANES, PANEL, BITS = _block()
+VECTORS = 3
+# Of more than DEEP features, DEPTH at a time are added up before they join the rest, for the error
+# of a sum grows with the additions that a term goes through.
+DEPTH, DEEP = 128, 256
+GROUP = VECTORS * LANES
+
+# Below every score; that of a centre that is not there.
+LEAST = -3e38
+
+FLOAT, INT, ADDRESS = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR, IVECTOR = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
+BYTES = 4 * LANES
+
+
+def load(builder, address, offset, kind, align):
+    """Return what is at an address."""
+    pointer = builder.inttoptr(
+        builder.add(address, ir.Constant(ADDRESS, offset)), kind.as_pointer()
+    )
+    value = builder.load(pointer)
+    value.align = align
+    return value
+
+
+def store(builder, value, address, offset):
+    """Store a vector at an address."""
+    pointer = builder.add(address, ir.Constant(ADDRESS, offset))
+    builder.store(value, builder.inttoptr(pointer, value.type.as_pointer())).align = BYTES
+
+
+def splat(builder, scalar, kind):
+    """Return a vector of equal lanes."""
+    nothing = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(nothing, scalar, ir.Constant(INT, 0))
+    lanes = ir.VectorType(INT, kind.count)
+    return builder.shuffle_vector(one, nothing, ir.Constant(lanes, [0] * kind.count))
+
+
+def _extreme(builder, name, a, b):
+    # One instruction, where a comparison and a selection may become two.  A score that is not a
+    # number comes from a row that is too far to be certified: any result will do.
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 2)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
+    return builder.call(function, [a, b], fastmath=("nnan", "nsz"))
+
+
+def larger(builder, a, b):
+    """Return the larger of each lane."""
+    return _extreme(builder, "maxnum", a, b)
+
+
+def smaller(builder, a, b):
+    """Return the smaller of each lane."""
+    return _extreme(builder, "minnum", a, b)
+
+
+def fold(builder, scores, width, number, anew, best, second, which):
+    """Fold vectors of scores, one a centre, into the best two; return the new three.
+
+    `width`, a power of two, is how many centres a number stands for.
+
+    `anew`, if true, forgets what was there.  A knockout, not a chain, so that latencies overlap.
+    """
+    least = ir.Constant(VECTOR, [LEAST] * LANES)
+    before = builder.select(anew, least, best)
+    keep = ir.Constant(IVECTOR, [-width] * LANES)
+    named = []
+    for r, score in enumerate(scores):
+        kept = builder.and_(builder.bitcast(score, IVECTOR), keep)
+        name = ir.Constant(IVECTOR, [r] * LANES)
+        named.append(builder.bitcast(builder.or_(kept, name), VECTOR))
+    pairs = [
+        (larger(builder, a, b), smaller(builder, a, b)) for a, b in zip(named[::2], named[1::2])
+    ]
+    pairs.append((before, builder.select(anew, least, second)))
+    while len(pairs) > 1:
+        (a, a_second), (b, b_second) = pairs.pop(0), pairs.pop(0)
+        loser = smaller(builder, a, b)
+        rest = larger(builder, a_second, b_second)
+        pairs.append((larger(builder, a, b), larger(builder, loser, rest)))
+    best, second = pairs[0]
+    changed = builder.fcmp_unordered("!=", best, before)
+    return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
+
+
+def _multiply(builder, y, panel, first, end, total, width):
+    """Add the products of features `first` to `end` to the totals."""
+    muladd = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    with cgutils.for_range(builder, end, start=first) as loop:
+        points = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * GROUP)))
+        column = builder.add(panel, builder.mul(loop.index, ir.Constant(ADDRESS, 4 * PANEL)))
+        x = [load(builder, points, BYTES * v, VECTOR, BYTES) for v in range(VECTORS)]
+        for r in range(width):
+            c = splat(builder, load(builder, column, 4 * r, FLOAT, 4), VECTOR)
+            for v in range(VECTORS):
+                value = builder.call(muladd, [x[v], c, builder.load(total[r, v])])
+                builder.store(value, total[r, v])
+
+
+def panel_scores(builder, y, n_features, panel, halves, deep, width=PANEL):
+    """Return where the scores of a group against a panel are: a vector for (centre, vector).
+
+    The arguments are those of :func:`scan_panel`; `deep` is whether to add up DEPTH features at a
+    time, `width` how many centres are looked at.
+    """
+    places = [(r, v) for r in range(width) for v in range(VECTORS)]
+    total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
+    for r in range(width):
+        start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
+        for v in range(VECTORS):
+            builder.store(start, total[r, v])
+    zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
+    if not deep:
+        _multiply(builder, y, panel, zero, n_features, total, width)
+        return total
+    with cgutils.for_range_slice(builder, zero, n_features, depth) as (first, _):
+        for p in places:
+            builder.store(ir.Constant(VECTOR, [0.0] * LANES), part[p])
+        end = builder.add(first, depth)
+        end = builder.select(builder.icmp_signed("<", end, n_features), end, n_features)
+        _multiply(builder, y, panel, first, end, part, width)
+        for p in places:
+            both = builder.fadd(builder.load(total[p]), builder.load(part[p]))
+            builder.store(both, total[p])
+    return total
+
+
+def scan_panel(builder, deep, y, n_features, panel, halves, best, second, which, number):
+    """Emit the scan of a group against a panel, folding the scores into the group's best two.
+
+    It adds up all features at once or DEPTH at a time (deep).  All other arguments are addresses or
+    counts (intp): the group; its features; the panel; where its scores start (minus half the
+    squared norms); the best two and the panel of the best; and the panel's number.  Number 0 starts
+    anew.  Of a panel whose second half is empty, which its starts say, the first alone is looked
+    at, and of that again.
+    """
+    anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
+    name = builder.trunc(number, INT)
+
+    def look_at(width):
+        total = panel_scores(builder, y, n_features, panel, halves, deep, width)
+        for v in range(VECTORS):
+            at = BYTES * v
+            old = (
+                load(builder, best, at, VECTOR, BYTES),
+                load(builder, second, at, VECTOR, BYTES),
+                load(builder, which, at, IVECTOR, BYTES),
+            )
+            scores = [builder.load(total[r, v]) for r in range(width)]
+            new = fold(builder, scores, PANEL, name, anew, *old)
+            for value, address in zip(new, (best, second, which)):
+                store(builder, value, address, at)
+
+    def look_at_part(width):
+        if width == 2:
+            look_at(width)
+            return
+        middle = load(builder, halves, 4 * (width // 2), FLOAT, 4)
+        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
+        with builder.if_else(empty) as (half, whole):
+            with half:
+                look_at_part(width // 2)
+            with whole:
+                look_at(width)
+
+    look_at_part(PANEL)
+
+
+def depth_of(n_features: int) -> int:
+    """Return how many additions a product goes through at most in the scan of a panel."""
+    return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
+
+
+def address_of(builder, array, index):
+    """Return the address of an entry, of 4 bytes, of a contiguous array as compiled code has it."""
+    start = builder.ptrtoint(builder.extract_value(array, 4), ADDRESS)
+    return builder.add(start, builder.mul(index, ir.Constant(ADDRESS, 4)))
+
+
+@intrinsic
+def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, first, end):
+    """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
+
+    The points are those from `first` on, up to `end`, of arrays.
+    `width`, the centres that `which` counts by, is a power of two; the error is that of
+    :func:`lloydia.backends.cpu.scan.nearest.certify`, `line` and `far` float32.
+    """
+    signature = types.int64(
+        high, low, which, types.intp, squares, rests, line, far, labels, *[types.intp] * 2
+    )
+
+    def codegen(context, builder, sig, args):
+        width, line, far, first, end = (args[i] for i in (3, 6, 7, 9, 10))
+        high, low, which, squares, rests, labels = (
+            address_of(builder, args[i], first) for i in (0, 1, 2, 4, 5, 8)
+        )
+        count = builder.sub(end, first)
+        best = load(builder, high, 0, VECTOR, BYTES)
+        gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
+        square = load(builder, squares, 0, VECTOR, BYTES)
+        rest = load(builder, rests, 0, VECTOR, BYTES)
+        a, b, c = (splat(builder, builder.extract_value(line, i), VECTOR) for i in range(3))
+        error = builder.fadd(a, builder.fadd(builder.fmul(b, square), builder.fmul(c, rest)))
+        sure = builder.fcmp_ordered(">", gap, builder.fadd(error, error))
+        near = builder.fcmp_ordered("<", square, splat(builder, far, VECTOR))
+        lanes = ir.Constant(ir.VectorType(ADDRESS, LANES), list(range(LANES)))
+        there = builder.icmp_signed("<", lanes, splat(builder, count, lanes.type))
+        doubtful = builder.and_(there, builder.not_(builder.and_(sure, near)))
+        width = splat(builder, builder.trunc(width, INT), IVECTOR)
+        names = builder.bitcast(best, IVECTOR)
+        mask = builder.sub(width, ir.Constant(IVECTOR, [1] * LANES))
+        first = builder.mul(load(builder, which, 0, IVECTOR, BYTES), width)
+        pointer = builder.inttoptr(labels, IVECTOR.as_pointer())
+        keep = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [IVECTOR, pointer.type, INT, there.type]),
+            f"llvm.masked.store.v{LANES}i32.p0",
+        )
+        builder.call(keep, [builder.add(first, builder.and_(names, mask)), pointer, INT(4), there])
+        bits = builder.bitcast(doubtful, ir.IntType(LANES))
+        return builder.zext(bits, ADDRESS)
+
+    return signature, codegen

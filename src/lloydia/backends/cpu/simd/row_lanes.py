@@ -1,0 +1,96 @@
+"""Canonical distances of rows to centres of their own: a row in every lane.
+
+A D is a sum in feature order, a chain in which each addition waits for the one before; LANES rows
+side by side are as many chains in a vector.  The squares of PIECE features are made where they lie,
+a row at a time, and turned in registers; those that are left over are gathered.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from lloydia.backends.cpu.simd.frames import PIECE, transposed
+from lloydia.backends.cpu.simd.points import ADDRESS, INT, LANES, load
+
+__all__ = ["LANES", "add_squares"]
+
+DOUBLE = ir.DoubleType()
+WIDE = ir.VectorType(DOUBLE, LANES)
+
+
+def _square(builder, x, c):
+    """Return ``(x - c)**2``, in float64."""
+    if x.type != c.type:
+        x = builder.fpext(x, c.type)
+    difference = builder.fsub(x, c)
+    return builder.fmul(difference, difference)
+
+
+def _add_pieces(builder, kind, rows, centers, n_pieces, total):
+    """Add the squares of pieces of features that lie side by side; lists of addresses."""
+    run, wide = ir.VectorType(kind, PIECE), ir.VectorType(DOUBLE, PIECE)
+    size = 8 if kind == DOUBLE else 4
+    both = ir.Constant(ir.VectorType(INT, LANES), list(range(LANES)))
+    with cgutils.for_range(builder, n_pieces) as loop:
+        first = builder.mul(loop.index, ADDRESS(PIECE))
+        pieces = []
+        for row, center in zip(rows, centers, strict=True):
+            x = load(builder, builder.add(row, builder.mul(first, ADDRESS(size))), 0, run, size)
+            c = load(builder, builder.add(center, builder.mul(first, ADDRESS(8))), 0, wide, 8)
+            pieces.append(_square(builder, x, c))
+        if PIECE < LANES:
+            pairs = zip(pieces[:PIECE], pieces[PIECE:], strict=True)
+            pieces = [builder.shuffle_vector(*pair, both) for pair in pairs]
+        for squares in transposed(builder, pieces):
+            builder.store(builder.fadd(builder.load(total), squares), total)
+
+
+def _gathered(builder, kind, addresses, offset):
+    """Return the values at an offset from a vector of addresses."""
+    size, wide = 8 if kind == DOUBLE else 4, ir.VectorType(kind, LANES)
+    pointers, bits = ir.VectorType(kind.as_pointer(), LANES), ir.VectorType(ir.IntType(1), LANES)
+    gather = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(wide, [pointers, INT, bits, wide]),
+        f"llvm.masked.gather.v{LANES}f{8 * size}.v{LANES}p0",
+    )
+    one = builder.insert_element(ir.Constant(addresses.type, ir.Undefined), offset, INT(0))
+    lanes = ir.Constant(ir.VectorType(INT, LANES), [0] * LANES)
+    where = builder.add(addresses, builder.shuffle_vector(one, one, lanes))
+    every, nothing = ir.Constant(bits, [1] * LANES), ir.Constant(wide, ir.Undefined)
+    return builder.call(gather, [builder.inttoptr(where, pointers), INT(size), every, nothing])
+
+
+@intrinsic
+def add_squares(typingctx, X, rows, centers, stride, n_features, D):
+    """Write the D of LANES rows of `X` to `D`, each to a centre of its own, float64.
+
+    `rows` and `centers` point to LANES addresses of first values, of rows and of centres, whose
+    values lie side by side; `stride` is the bytes from one value of a row to the next.
+    """
+    signature = types.void(X, *[types.intp] * 5)
+    kind = ir.FloatType() if X.dtype == types.float32 else DOUBLE
+
+    def codegen(context, builder, sig, args):
+        _, rows, centers, stride, n_features, D = args
+        total = cgutils.alloca_once_value(builder, ir.Constant(WIDE, [0.0] * LANES))
+        tables = [load(builder, table, 0, ir.VectorType(ADDRESS, LANES), 8)
+                  for table in (rows, centers)]  # fmt: skip
+        each = [[load(builder, table, 8 * lane, ADDRESS, 8) for lane in range(LANES)]
+                for table in (rows, centers)]  # fmt: skip
+        beside = builder.icmp_signed("==", stride, ADDRESS(8 if kind == DOUBLE else 4))
+        n_pieces = builder.udiv(n_features, ADDRESS(PIECE))
+        n_pieces = builder.select(beside, n_pieces, ADDRESS(0))
+        _add_pieces(builder, kind, *each, n_pieces, total)
+        start = builder.mul(n_pieces, ADDRESS(PIECE))
+        with cgutils.for_range(builder, n_features, start=start) as loop:
+            x = _gathered(builder, kind, tables[0], builder.mul(loop.index, stride))
+            c = _gathered(builder, DOUBLE, tables[1], builder.mul(loop.index, ADDRESS(8)))
+            builder.store(builder.fadd(builder.load(total), _square(builder, x, c)), total)
+        pointer = builder.inttoptr(D, WIDE.as_pointer())
+        builder.store(builder.load(total), pointer).align = 8
+        return context.get_dummy_value()
+
+    return signature, codegen

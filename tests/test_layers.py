@@ -1,0 +1,92 @@
+"""Packages say what their modules are, import from those below them only, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import lloydia
+
+HERE = Path(lloydia.__file__).parent
+# The packages of each engine, from the top; "engine" are its modules that are in none of them.
+LAYERS = {
+    "cpu": (
+        "engine", "steps", "accelerated", "seeding", "scan", "rows", "update", "simd", "runtime",
+    ),
+    "cuda": (
+        "batched", "out_of_core", "multi_gpu", "engine", "seeding", "matmul", "low_dim", "update",
+        "rows", "device_functions", "runtime",
+    ),
+}  # fmt: skip
+PACKAGES = [
+    path.parent for name in LAYERS for path in sorted((HERE / "backends" / name).rglob("*.py"))
+    if path.name == "__init__.py"
+]  # fmt: skip
+# Numbered rungs are read in a row.
+LARGE = {HERE / "ladder"}
+
+
+def name_of(path):
+    """Return the dotted name of a module."""
+    parts = ("lloydia", *path.relative_to(HERE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in HERE.rglob("*.py")}
+
+
+def imported(name):
+    """Return which modules of Lloydia one imports as it is imported, or for its annotations."""
+    tree = ast.parse(FILES[name].read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    later = {id(node) for function in functions for node in ast.walk(function)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in later:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in FILES else node.module)
+    return {module for module in found if module in FILES} - {name}
+
+
+def test_no_module_is_imported_in_a_circle():
+    try:
+        TopologicalSorter({name: imported(name) for name in FILES}).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("engine", LAYERS)
+def test_imports_go_down(engine):
+    package, layers = f"lloydia.backends.{engine}.", LAYERS[engine]
+
+    def layer(name):
+        own = name.removeprefix(package).split(".")[0]
+        # Protocols are below all, whoever has them.
+        last = name.endswith(".protocols")
+        return len(layers) if last else layers.index(own if own in layers else "engine")
+
+    upward = [
+        f"{name} imports {other}"
+        for name in FILES
+        for other in (imported(name) if name.startswith(package) else ())
+        if other.startswith(package) and layer(other) < layer(name) < len(layers)
+    ]
+    assert upward == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_every_module_is_named(package):
+    there = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    there |= {path.parent.name for path in package.glob("*/__init__.py")}
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))
+    assert {name for name in there if f":mod:`{name}`" not in text} == set()
+
+
+def test_no_folder_has_more_than_20_modules():
+    folders = {path.parent for path in FILES.values()} - LARGE
+    counts = {folder: len(list(folder.glob("*.py"))) - 1 for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > 20} == {}
