@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lloydia import imports
+from lloydia.version import __version__
 
 if TYPE_CHECKING:
     from lloydia.batched import k_means_batched
@@ -26,8 +27,6 @@ __all__ = [
     "load",
     "save",
 ]
-
-__version__ = "0.1.0"
 
 _HOME = {
     "KMeans": "lloydia.kmeans",

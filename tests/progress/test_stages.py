@@ -70,7 +70,7 @@ X = np.random.default_rng(0).normal(size=(600, 3))
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("init", ["k-means++", "farthest", "k-means||"])
 def test_a_watched_start_has_the_same_centres(init, device, n_features, monkeypatch):
-    from lloydia.backends.cpu import picks
+    from lloydia.backends.cpu.seeding import picks
 
     monkeypatch.setattr(picks, "AT_ONCE", 0)
     rows = np.random.default_rng(1).normal(size=(300, n_features))
@@ -84,7 +84,7 @@ def test_a_watched_start_has_the_same_centres(init, device, n_features, monkeypa
 
 
 def test_few_rows_are_seeded_in_one_call_unless_it_takes_long(monkeypatch):
-    from lloydia.backends.cpu import picks
+    from lloydia.backends.cpu.seeding import picks
 
     at_once, quick = seen_in(lambda: kmeans_plusplus(X, 8, random_state=0)[1])
     assert at_once == []

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from lloydia import __version__
+from lloydia.version import __version__
 
 __all__ = ["PACKAGES", "RESULTS", "cpu_name", "facts", "keep", "load", "shelf"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from lloydia import __version__
 from lloydia.cli.bench import bench
 from lloydia.cli.bench_images import images
 from lloydia.cli.demo import demo
@@ -15,6 +14,7 @@ from lloydia.cli.predict import predict
 from lloydia.cli.quantize import quantize
 from lloydia.cli.score import score
 from lloydia.cli.segment import segment
+from lloydia.version import __version__
 
 HELP = """k-means that gives the same answer, to the last bit, on any number of threads.
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia import __version__
 from lloydia.algorithms import ALGORITHMS
 from lloydia.data.columns import DataError
 from lloydia.data.fields import (
@@ -31,6 +30,7 @@ from lloydia.loop import CALLBACK, LIMIT, Halt, Result
 from lloydia.parameters import check_parameters
 from lloydia.resuming import GENERATOR, Snapshot, stored_array
 from lloydia.stopping import parse
+from lloydia.version import __version__
 
 __all__ = ["FORMAT", "load_snapshot", "save_snapshot"]
 

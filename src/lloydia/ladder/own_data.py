@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lloydia import ladder
 from lloydia.backends import choose
-from lloydia.backends.cpu.pool import threads_of
+from lloydia.backends.cpu.runtime.pool import threads_of
 from lloydia.functions import assign
 from lloydia.images.segments import Clustering, Segments, segment_by
 from lloydia.ladder.experiments.lab import PEERS, Lab

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from lloydia import __version__
 from lloydia.imports import load
+from lloydia.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client, Future

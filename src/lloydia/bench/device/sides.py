@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from lloydia import __version__
 from lloydia.bench.cases import Case
 from lloydia.bench.peers import Fitted, Peer, Task
 from lloydia.spelling import meant
+from lloydia.version import __version__
 
 __all__ = ["SIDES", "Side", "choose"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from lloydia import __version__
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.fields import check, is_real, is_text, sound_centers, sound_state
 from lloydia.data.files import as_floats, read_table
@@ -30,6 +29,7 @@ from lloydia.data.models.contents import (
 from lloydia.resuming import GENERATOR, stored_array
 from lloydia.spelling import either
 from lloydia.stopping import parse
+from lloydia.version import __version__
 
 __all__ = ["load", "read_centers"]
 

@@ -13,7 +13,6 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lloydia import __version__
 from lloydia.data.centers import dense, in_order_of
 from lloydia.data.models.contents import (
     ESTIMATORS,
@@ -25,6 +24,7 @@ from lloydia.data.models.contents import (
 )
 from lloydia.data.outputs import check_output, writing
 from lloydia.resuming import GENERATOR, stored
+from lloydia.version import __version__
 
 __all__ = ["save", "write_model"]
 

@@ -26,7 +26,7 @@ __all__ = ["Packed", "aligned", "pack"]
 
 @dataclass
 class Packed:
-    """What :func:`lloydia.backends.cpu.panel_scan.panel_scan` and :mod:`tile_scan` take.
+    """What :func:`lloydia.backends.cpu.scan.panel_scan.panel_scan` and :mod:`tile_scan` take.
 
     The arrays are written again for the next centres; where nothing else changes, so is `given`.
 

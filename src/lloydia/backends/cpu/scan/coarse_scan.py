@@ -117,8 +117,8 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, bes
     """Scan dense rows; write the entries of the list that are in doubt to `left`.
 
     Returns their number, and that of the rows tried.  Arguments are as in
-    :func:`lloydia.backends.cpu.tile_scan.tile_scan`; `lines` are those of the error of adding up,
-    two as of :func:`lloydia.backends.cpu.scan.nearest.certify`.
+    :func:`tile_scan.tile_scan`; `lines` are those of the error of adding up,
+    two as of :func:`nearest.certify`.
     """
     if stop <= start:
         return 0, 0

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lloydia.backends.cpu.pool import available_threads
+from lloydia.backends.cpu.runtime.pool import available_threads
 from lloydia.ladder.experiments.d.photographs import colors, pixels
 from lloydia.ladder.experiments.lab import Contender, Lab
 from lloydia.ladder.experiments.measurement import Measurement
