@@ -20,7 +20,7 @@ from rich.table import Table
 
 from lloydia.backends.engine import Engine
 from lloydia.data.arrays import on_host
-from lloydia.loop import Result, minimise
+from lloydia.loop.run import Result, minimise
 from lloydia.stopping import Shift
 
 __all__ = ["Row", "show", "timed"]

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, k_means_batched, stopping
-from lloydia.empty import EmptyClusterError
-from lloydia.turns import interleave
+from lloydia.loop.empty import EmptyClusterError
+from lloydia.loop.turns import interleave
 from table import blobs, some_rows, weights_of
 
 pytestmark = pytest.mark.filterwarnings(

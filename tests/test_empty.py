@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia import KMeans, empty
+from lloydia import KMeans
+from lloydia.loop.run import empty
 
 # Two groups on a line and a third centre so far away that no row is nearest to it.
 X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [18.0]])

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from lloydia.data.models import load, save
     from lloydia.functions import assign, k_means, kmeans_plusplus
     from lloydia.kmeans import KMeans
+    from lloydia.loop.empty import EmptyClusterError
     from lloydia.minibatch import MiniBatchKMeans
 
 __all__ = [
+    "EmptyClusterError",
     "KMeans",
     "MiniBatchKMeans",
     "__version__",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "EmptyClusterError": "lloydia.loop.empty",
     "KMeans": "lloydia.kmeans",
     "MiniBatchKMeans": "lloydia.minibatch",
     "assign": "lloydia.functions",

@@ -32,10 +32,10 @@ from lloydia.data.arrays import (
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.kmeans import KMeans
-from lloydia.loop import Result, Run, steps
+from lloydia.loop.run import Result, Run, steps
+from lloydia.loop.turns import Turns, about, in_step, interleave, outcome
 from lloydia.parameters import check_init, check_parameters, check_range, check_seed
 from lloydia.seeding.given import checked
-from lloydia.turns import Turns, about, in_step, interleave, outcome
 
 __all__ = ["k_means_batched"]
 

@@ -18,8 +18,8 @@ from typing import Any
 from lloydia.backends.engine import Engine, Report
 from lloydia.backends.weighted import WeightedRows
 from lloydia.imports import load
+from lloydia.loop.resuming import Snapshot, stored_parameters
 from lloydia.parameters import InvalidParameterError, check_int
-from lloydia.resuming import Snapshot, stored_parameters
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -20,10 +20,10 @@ from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
 from lloydia.estimator import BaseKMeans, warn_of_fewer
 from lloydia.imports import load
-from lloydia.loop import CALLBACK, Result, minimise
+from lloydia.loop.resuming import Progress, Snapshot, estimator_parameters
+from lloydia.loop.run import CALLBACK, Result, minimise
 from lloydia.parameters import check_parameters, check_range
 from lloydia.progress.stages import steps
-from lloydia.resuming import Progress, Snapshot, estimator_parameters
 from lloydia.spelling import option
 from lloydia.stopping import Rule, Shift, Tolerance
 
@@ -107,7 +107,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
     stop : None or a rule of :mod:`lloydia.stopping`, default=None
         Replaces `tol`; rules combine with ``|``.
     empty : {"relocate", "keep", "error"}, default="relocate"
-        What to do when a cluster loses all its points; see :mod:`lloydia.empty`.
+        What to do when a cluster loses all its points; see :mod:`lloydia.loop.empty`.
 
     Attributes
     ----------

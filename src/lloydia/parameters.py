@@ -14,8 +14,8 @@ from lloydia.algorithms import ALGORITHMS
 from lloydia.backends.engine import Engine
 from lloydia.data.device_arrays import on_gpu
 from lloydia.data.frames import is_frame
-from lloydia.empty import POLICIES
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
+from lloydia.loop.empty import POLICIES
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.generator import is_seed
 from lloydia.spelling import meant

@@ -16,7 +16,7 @@ from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.engine import Ready
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
-from lloydia.loop import Halt, OtherDataError, minimise
+from lloydia.loop.run import Halt, OtherDataError, minimise
 from lloydia.progress.iterations import watch
 from lloydia.seeding import SEEDINGS
 

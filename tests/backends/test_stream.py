@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import lloydia
 from lloydia import KMeans
-from lloydia.empty import EmptyClusterError
+from lloydia.loop.empty import EmptyClusterError
 from lloydia.stopping import Centers, Inertia, Labels
 from tight import for_fit, tight
 

@@ -7,7 +7,7 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.data.arrays import on_host
-from lloydia.empty import EmptyClusterError
+from lloydia.loop.empty import EmptyClusterError
 from table import blobs, weights_of
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,8 @@ from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.algorithms import ALGORITHMS
 from lloydia.backends import choose
 from lloydia.data.arrays import on_host
-from lloydia.empty import EmptyClusterError
 from lloydia.exact import sums
+from lloydia.loop.empty import EmptyClusterError
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 from table import INITS, answer, blobs, start_of, weights_of

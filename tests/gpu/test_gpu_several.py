@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import n_distinct
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, rows_of
 from table import answer, blobs, weights_of

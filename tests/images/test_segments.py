@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_sample_image
 
 from lloydia import KMeans
-from lloydia.empty import EmptyClusterError
 from lloydia.images import boundaries, segment
 from lloydia.images.color import SPACES, space
 from lloydia.images.segments import without_specks
+from lloydia.loop.empty import EmptyClusterError
 
 NAMES = [known.name for known in SPACES]
 

@@ -98,7 +98,7 @@ class Checkpoints:
         ValueError
             As within.
         """
-        from lloydia.resuming import OtherParameterError
+        from lloydia.loop.resuming import OtherParameterError
 
         try:
             yield

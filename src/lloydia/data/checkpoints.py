@@ -26,9 +26,9 @@ from lloydia.data.fields import (
 from lloydia.data.formats.numpy_files import DAMAGE, load_numpy
 from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
-from lloydia.loop import CALLBACK, LIMIT, Halt, Result
+from lloydia.loop.resuming import GENERATOR, Snapshot, stored_array
+from lloydia.loop.run import CALLBACK, LIMIT, Halt, Result
 from lloydia.parameters import check_parameters
-from lloydia.resuming import GENERATOR, Snapshot, stored_array
 from lloydia.stopping import parse
 from lloydia.version import __version__
 

@@ -15,7 +15,7 @@ from lloydia.backends.cluster.history import CHANGES
 from lloydia.backends.cluster.member import Member, Question, answer, labels, merge
 from lloydia.backends.part import Part
 from lloydia.data.collections import Held, Partitions
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.seeding import SEEDINGS
 from table import blobs, weights_of
 

@@ -12,8 +12,8 @@ from lloydia.backends import choose
 from lloydia.backends.cuda.batched import streams as lanes
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.data.arrays import on_host
-from lloydia.empty import EmptyClusterError
-from lloydia.loop import minimise, steps
+from lloydia.loop.empty import EmptyClusterError
+from lloydia.loop.run import minimise, steps
 from table import blobs, weights_of
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, assign, stopping
-from lloydia.empty import EmptyClusterError
+from lloydia.loop.empty import EmptyClusterError
 from nasty import FLAVOURS, rows_of
 from table import INITS, answer, blobs, start_of, weights_of
 

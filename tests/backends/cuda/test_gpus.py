@@ -15,8 +15,8 @@ from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
-from lloydia.empty import EmptyClusterError
-from lloydia.loop import minimise
+from lloydia.loop.empty import EmptyClusterError
+from lloydia.loop.run import minimise
 from lloydia.seeding import SEEDINGS
 from table import answer, blobs, weights_of
 

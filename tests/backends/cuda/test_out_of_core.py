@@ -22,8 +22,8 @@ from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.parts import Parts
 from lloydia.cli import main
 from lloydia.data.columns import DataError
-from lloydia.empty import EmptyClusterError
-from lloydia.loop import minimise
+from lloydia.loop.empty import EmptyClusterError
+from lloydia.loop.run import minimise
 from lloydia.seeding import SEEDINGS
 from table import answer, blobs, weights_of
 from tight import for_fit, tight

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.stopping import Shift
 
 

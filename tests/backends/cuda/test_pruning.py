@@ -24,7 +24,7 @@ from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.stopping import Shift
 from nasty import FLAVOURS, rows_of
 from table import answer

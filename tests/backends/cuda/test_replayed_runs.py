@@ -10,7 +10,7 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul import half_centers
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.stopping import Labels, Shift, Tolerance
 from replayed import replay
 from table import blobs, weights_of

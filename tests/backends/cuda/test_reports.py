@@ -13,7 +13,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMP
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.update.reports import Passed, Reports, passed, told
 from lloydia.backends.reference import Reference
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.stopping import Labels, Shift
 from table import answer, blobs
 

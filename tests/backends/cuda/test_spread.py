@@ -11,7 +11,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
 from lloydia.data.arrays import on_host
-from lloydia.loop import minimise
+from lloydia.loop.run import minimise
 from lloydia.stopping import Rule, Tolerance
 from table import answer, blobs
 

@@ -26,7 +26,7 @@ from lloydia.data.models.contents import (
     sound_array,
     sound_fact,
 )
-from lloydia.resuming import GENERATOR, stored_array
+from lloydia.loop.resuming import GENERATOR, stored_array
 from lloydia.spelling import either
 from lloydia.stopping import parse
 from lloydia.version import __version__

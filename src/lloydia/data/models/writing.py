@@ -23,7 +23,7 @@ from lloydia.data.models.contents import (
     sound_fact,
 )
 from lloydia.data.outputs import check_output, writing
-from lloydia.resuming import GENERATOR, stored
+from lloydia.loop.resuming import GENERATOR, stored
 from lloydia.version import __version__
 
 __all__ = ["save", "write_model"]

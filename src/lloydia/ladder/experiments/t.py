@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lloydia.backends.cpu.pool import available_threads
+from lloydia.backends.cpu.runtime.pool import available_threads
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments import seedings
 from lloydia.ladder.experiments.figures import blank, excuses, lines, name, ordered, seconds

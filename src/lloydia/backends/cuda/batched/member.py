@@ -47,7 +47,7 @@ class Owed:
 
 
 class Member(Picks):
-    """What :func:`lloydia.loop.steps` asks of an engine, for one member of a batch.
+    """What :func:`lloydia.loop.run.steps` asks of an engine, for one member of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.
 

@@ -1,4 +1,4 @@
-"""The rows that empty clusters may take, see :mod:`lloydia.empty`."""
+"""The rows that empty clusters may take, see :mod:`lloydia.loop.empty`."""
 
 from __future__ import annotations
 

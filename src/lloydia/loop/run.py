@@ -4,7 +4,7 @@ It never knows where it runs.  The order of the tests is scikit-learn's, so `n_i
 that did not change, then the stop rule, after the update in both cases.
 
 A run is a generator, :func:`steps`, that halts wherever it would wait for its engine: one caller
-waits with it (:func:`minimise`), another goes on with other runs (:mod:`lloydia.turns`).
+waits with it (:func:`minimise`), another goes on with other runs (:mod:`lloydia.loop.turns`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import NEVER, Engine, Late, Report
 from lloydia.data.arrays import on_host
-from lloydia.empty import settle
+from lloydia.loop.empty import settle
 from lloydia.progress.iterations import watchers
 from lloydia.stopping import Rule, tolerance_of
 

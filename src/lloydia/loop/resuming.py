@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
-from lloydia.loop import CALLBACK, LIMIT, Halt, OtherDataError, Result
+from lloydia.loop.run import CALLBACK, LIMIT, Halt, OtherDataError, Result
 from lloydia.seeding.generator import generator
 from lloydia.stopping import Rule, parse, spell
 

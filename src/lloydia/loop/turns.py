@@ -1,7 +1,7 @@
 """Several runs under one host, each a member of a batch: in step, or in turns.
 
-A run (:func:`lloydia.loop.steps`) halts where it would wait for its engine.  Runs of one group do
-their iterations together: one wait is for all of them.  Of those in several lanes, the host queues
+A run (:func:`run.steps`) halts where it would wait for its engine.  Runs of one group do their
+iterations together: one wait is for all of them.  Of those in several lanes, the host queues
 the work of the others while one would wait.
 """
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from lloydia.backends import Lane
 from lloydia.backends.engine import Late
-from lloydia.loop import Result, Run
+from lloydia.loop.run import Result, Run
 
 __all__ = ["Turns", "about", "in_step", "interleave", "outcome"]
 
