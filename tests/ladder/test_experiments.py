@@ -30,7 +30,7 @@ from lloydia.ladder.experiments import (
 )
 from lloydia.ladder.experiments.__main__ import main
 from lloydia.ladder.experiments.b import SUGGESTED, VERSIONS
-from lloydia.ladder.experiments.documents import LETTERS, document, seconds_in
+from lloydia.ladder.experiments.documents import LETTERS, document, seconds_in, wording
 from lloydia.ladder.experiments.figures import name, seconds, speedup
 from lloydia.ladder.experiments.lab import PEERS, Contender, Lab, blobs
 from lloydia.ladder.experiments.measurement import Measurement, keep, of_machines, pick
@@ -454,7 +454,7 @@ def test_equal_runs_are_counted():
         Measurement(*at, "float64", threads=place, seconds=1.0, figures=figures)
         for place, figures in enumerate(runs)
     ]
-    assert comparison.equality(found) == "1 of 2, 1 part at a tie"
+    assert wording.equality(found) == "1 of 2, 1 part at a tie"
 
 
 def test_shared_memory_may_gain_more_than_the_thesis_found():
@@ -486,7 +486,7 @@ def test_the_largest_problems_are_summed_up():
 def test_every_entry_of_a_document_has_its_files(letter):
     entries = document(letter).entries
     assert all((ROOT / file).exists() for each in entries for file in each.files)
-    assert {each.show for each in entries} <= comparison.SHOWN.keys()
+    assert {each.show for each in entries} <= wording.SHOWN.keys()
     for each in entries:
         assert pick([], **each.pick) == []
         assert set(each.pick) <= {field.name for field in fields(Measurement)}
@@ -567,8 +567,8 @@ def test_where_two_meet(times, text):
 
     found = [made("r25_cluster_arrays", k, spent) for k, spent in times.items()]
     base = [made("r64_float_sums", k, 1.0) for k in times]
-    assert comparison.crossing(found, base) == text
-    assert comparison.ends(found) == ", ".join(
+    assert wording.crossing(found, base) == text
+    assert wording.ends(found) == ", ".join(
         f"k = {k}: {seconds(times[k])}" for k in (1, max(times))
     )
 
@@ -576,13 +576,13 @@ def test_where_two_meet(times, text):
 def test_gains_are_of_a_phase_where_one_is_named():
     one = _timed("r10_naive", 100, 1.0, n_iter=10, block=64, phases={"kernels": 0.4, "host": 0.6})
     other = replace(one, seconds=0.9, phases={"kernels": 0.1, "host": 0.8})
-    assert comparison.gain([other], [one]) == "1.11x"
-    assert comparison.gain([other], [one], "kernels") == "4.00x"
-    assert comparison.gain([other], [replace(one, phases={})], "kernels") == ""
-    assert comparison.span([one, other], [one], "kernels") == "1.00x to 4.00x"
-    assert comparison.phase([other], "host") == "800 ms"
-    assert comparison.number([replace(one, figures={"bytes": 2048.0})], "bytes", "B") == "2,048 B"
-    assert comparison.number([one], "bytes", "B") == ""
+    assert wording.gain([other], [one]) == "1.11x"
+    assert wording.gain([other], [one], "kernels") == "4.00x"
+    assert wording.gain([other], [replace(one, phases={})], "kernels") == ""
+    assert wording.span([one, other], [one], "kernels") == "1.00x to 4.00x"
+    assert wording.phase([other], "host") == "800 ms"
+    assert wording.number([replace(one, figures={"bytes": 2048.0})], "bytes", "B") == "2,048 B"
+    assert wording.number([one], "bytes", "B") == ""
 
 
 def test_kernels_are_shown_beside_the_run_that_they_are_part_of():

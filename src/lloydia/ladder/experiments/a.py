@@ -42,8 +42,7 @@ SIZES = (100, 100_000)
 def run(lab: Lab) -> Iterator[Measurement]:
     """Measure both sizes with a fixed number of iterations, and the larger until J settles."""
     contenders = lab.contenders(cpu=CPU, cuda=CUDA, hosts=HOSTS, blocks=BLOCKS)
-    for source in SIZES:
-        n, k = lab.size(source, K)
+    for n, k in dict.fromkeys(lab.size(n, K) for n in SIZES):
         X = blobs(n, k, "float32")
         start = X[np.random.default_rng(1).choice(n, k, replace=False)]
         fixed = Trial("A", FIXED, X, start, None, lab.iterations(ITERATIONS))

@@ -43,7 +43,7 @@ class Entry:
         :func:`lloydia.ladder.experiments.measurement.pick` takes them; empty if none does.
     show : str
         How these become our figure: a function of
-        :data:`lloydia.ladder.experiments.comparison.SHOWN`.
+        :data:`lloydia.ladder.experiments.documents.wording.SHOWN`.
     over : dict
         For a gain: the measurements that it is over, in place of those of `pick`'s attributes.
     phase : str
