@@ -40,7 +40,7 @@ def split(text: str) -> dict[str, str]:
     """Return a page for each command of the whole help, with the examples as code."""
     text = EXAMPLE.sub(r"```console\n$ \1\n```", CONTENTS.sub("", text))
     return {
-        part.partition("\n")[0]: HEADING.sub("", f"# lloydia {part}")
+        part.partition("\n")[0].lstrip("-"): HEADING.sub("", f"# lloydia {part}")
         for part in COMMAND.split(text)[1:]
     }
 

@@ -51,7 +51,7 @@ def test_a_table(run):
         ("peers --mode profile", "--mode profile needs --device cuda"),
         ("peers --device tpu", "--device"),
         ("seeding --cases iris", "There is no case 'iris'"),
-        ("peers iris", "bench peers takes options alone"),
+        ("peers iris", "bench peers takes only options"),
         ("report none.jsonl", "no such file or directory: none.jsonl"),
     ],
 )

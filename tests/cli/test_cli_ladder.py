@@ -103,7 +103,7 @@ def test_all_of_a_documents_rungs_run_on_the_users_points_and_are_kept_on_demand
         ("run A --data rows.txt -k 2 --rung 99", "There is no rung '99'"),
         ("run A --data rows.txt -k 2 --scale 0.5", "--scale shrinks an experiment"),
         ("run A --data huge.txt -k 1", "A's programs compute in float32, which has no number as"),
-        ("list A", "ladder list takes options alone"),
+        ("list A", "ladder list takes only options"),
         ("report", "docs/ladder.md is not there: run this in a clone, or name a page"),
         ("report --page none/new.md", "cannot write none/new.md: there is no folder none"),
         ("report --page new.md", "benchmarks/results has no measurement of the ladder"),

@@ -16,7 +16,7 @@ from lloydia.cli.score import score
 from lloydia.cli.segment import segment
 from lloydia.version import __version__
 
-HELP = """k-means that gives the same answer, to the last bit, on any number of threads.
+HELP = """k-means clustering, with the same result on any number of threads, on CPUs and GPUs.
 
 Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 """

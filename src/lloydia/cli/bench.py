@@ -24,7 +24,7 @@ WIDEST = 250
 
 bench = App(
     name="bench",
-    help="""Time Lloydia beside its peers: no time is shown for a result that differs.
+    help="""Time Lloydia and other libraries; a result that differs has no time.
 
     Example: lloydia bench peers --cases iris 1M,16,64
     """,
@@ -34,7 +34,7 @@ Names = Annotated[
     list[str] | None,
     Parameter(consume_multiple=True, negative="", help="Some of them; all by default."),
 ]
-Threads = Annotated[int, POSITIVE, Parameter(help="Of every side, on the processor.")]
+Threads = Annotated[int, POSITIVE, Parameter(help="Threads of every library, on the CPU.")]
 Rounds = Annotated[
     int | None,
     POSITIVE,
@@ -80,11 +80,11 @@ def peers(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Time brute-force iterations and whole fits beside every peer that is installed.
+    """Time iterations and whole fits of Lloydia and every other library that is installed.
 
-    Peers: pip install faiss-cpu scikit-learn-intelex brings two; SuperKMeans and mlpack are used
-    if they are there.  The whole takes about half an hour.  On a GPU: flash-kmeans, if it is
-    installed, and plain PyTorch; cases of their own.
+    Peers: pip install faiss-cpu scikit-learn-intelex installs two; SuperKMeans and mlpack take part
+    if they are installed.  All cases take about half an hour.  On a GPU the peers are flash-kmeans,
+    if it is installed, and plain PyTorch, and there are other cases.
 
     Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
     """
@@ -109,7 +109,7 @@ def seeding(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Time k-means++ beside scikit-learn's and FAISS's.
+    """Time k-means++ of Lloydia, scikit-learn and FAISS.
 
     Example: lloydia bench seeding --rounds 3
     """
@@ -127,7 +127,7 @@ def auto(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Time whole fits of every algorithm of Lloydia beside auto, and count distances and memory.
+    """Time whole fits with auto and with every algorithm; count distances and memory.
 
     Example: lloydia bench auto --cases 1M,2,100 china
     """

@@ -34,10 +34,10 @@ def images(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Reduce photographs to k colours beside Pillow, scikit-learn, OpenCV and libimagequant.
+    """Time the reduction of photographs to k colours by Lloydia and other libraries.
 
-    Those that are installed; the tables say which are not.  The photographs come with
-    scikit-learn and scikit-image.
+    These are Pillow, scikit-learn, OpenCV and libimagequant, where they are installed; the tables
+    say which are not.  The photographs come with scikit-learn and scikit-image.
 
     Example: lloydia bench images --photographs china --peers Pillow libimagequant --sizes 16
     """

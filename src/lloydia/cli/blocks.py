@@ -21,9 +21,10 @@ Memory = Annotated[
         group=READING,
         # -1GB is no option: it is refused for what it is.
         allow_leading_hyphen=True,
-        help="Read DATA by blocks, with the same result, and take at most so much memory: 2GB. "
-        "A folder of .parquet files, .zarr and .h5 are read so in any case, with half of what is "
-        "free by default.",
+        help="Read DATA in blocks, with the same result, and use at most this much memory: 2GB. "
+        "Folders of .parquet files, .zarr and .h5 are always read in blocks, by default "
+        "within half "
+        "of the free memory.",
     ),
 ]
 
@@ -31,8 +32,8 @@ Spill = Annotated[
     Path | None,
     Parameter(
         group=READING,
-        help="A folder for blocks that do not stay in memory: decoded once, and read from there "
-        "from then on. It takes as much of the disk as the rows would of memory.",
+        help="A folder for blocks that do not fit into memory: each is decoded once, and read from "
+        "there later. It needs as much disk space as the rows would need memory.",
     ),
 ]
 

@@ -29,22 +29,24 @@ class Checkpoints:
         Path | None,
         FILE,
         Parameter(
-            help="Keep where the fit stands in this file: .npz. One that is there already is "
-            "refused, unless --resume goes on from it."
+            help="Save the state of the fit in this file: .npz. A file that exists is "
+            "refused, unless "
+            "--resume continues from it."
         ),
     ] = None
     every: Annotated[
         int | None,
         POSITIVE,
-        Parameter(help="Iterations between two checkpoints; by default a minute passes."),
+        Parameter(help="Iterations between two checkpoints; by default one is saved every minute."),
     ] = None
     resume: Annotated[
         bool,
         Parameter(
             negative="",
             show_default=False,
-            help="Go on from the checkpoint, if it is there, to the bits of a fit without a break; "
-            "--max-iter may be larger than it was.",
+            help="Continue from the checkpoint, if it exists, with the same result as "
+            "an unbroken fit; "
+            "you may raise --max-iter.",
         ),
     ] = False
 

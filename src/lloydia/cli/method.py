@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import METHOD, POSITIVE, SEED, Device, real, whole_or_auto
+from lloydia.cli.options import METHOD, POSITIVE, SEED, Device, Threads, real, whole_or_auto
 from lloydia.spelling import meant
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Method:
     ] = "k-means++"
     algorithm: Annotated[
         Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
-        Parameter(help="All give the same bits; they differ in time and memory."),
+        Parameter(help="All give the same result; they differ in speed and memory."),
     ] = "auto"
     device: Device = "auto"
     tol: Annotated[
@@ -65,22 +65,22 @@ class Method:
             f"{TOL:g} by default.",
         ),
     ] = None
-    max_iter: Annotated[int, POSITIVE, Parameter(help="Most iterations of one run.")] = 300
+    max_iter: Annotated[int, POSITIVE, Parameter(help="Largest number of iterations.")] = 300
     stop: Annotated[
         str | None,
         Parameter(
-            help="Rules instead of --tol, joined by |: labels, labels:0.001, inertia:1e-6, "
+            help="Stop rules instead of --tol, joined by |: labels, labels:0.001, inertia:1e-6, "
             "centers:5e-6."
         ),
     ] = None
     n_init: Annotated[
         int | Literal["auto"],
-        Parameter(converter=whole_or_auto, help="Runs from new starts; the best one is kept."),
+        Parameter(
+            converter=whole_or_auto, help="Number of runs from new starts; the best one is kept."
+        ),
     ] = "auto"
     seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
-    threads: Annotated[
-        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
-    ] = None
+    threads: Threads = None
     dtype: Annotated[
         Literal["auto", "float32", "float64"],
         Parameter(help="Precision of data and centres; auto is that of the file."),

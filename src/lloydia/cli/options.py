@@ -85,13 +85,19 @@ SEED = Parameter(converter=whole, validator=Number(gte=0, lte=2**32 - 1))
 # Labels that are written at a time.
 SLICE = 1 << 20
 
+Threads = Annotated[
+    int | None,
+    POSITIVE,
+    Parameter(help="Number of threads; all cores by default. The result does not depend on it."),
+]
+
 Json = Annotated[
     bool,
     Parameter(
         group=OUTPUT,
         negative="",
         show_default=False,
-        help="Print one JSON object instead of a text.",
+        help="Print one JSON object instead of text.",
     ),
 ]
 Data = Annotated[
@@ -120,8 +126,9 @@ class Reading:
     columns: Annotated[
         str | None,
         Parameter(
-            help="Columns to use, by name, number (from 1) or range: a,b,3-5. A name with a comma "
-            "stands in double quotes."
+            help="Columns to use: names, numbers (from 1) or ranges, with commas "
+            "between them: a,b,3-5. "
+            "Put double quotes around a name that has a comma."
         ),
     ] = None
     id: Annotated[
@@ -132,20 +139,22 @@ class Reading:
         ),
     ] = None
     header: Annotated[
-        bool | None, Parameter(help="Whether the first row is a header; found out by default.")
+        bool | None, Parameter(help="Whether the first row is a header; detected by default.")
     ] = None
     pairs: Annotated[
         bool,
         Parameter(
-            negative="", show_default=False, help="Read a stream of numbers as consecutive x y."
+            negative="",
+            show_default=False,
+            help="Read all numbers, one after the other, as points: x y x y.",
         ),
     ] = False
     decimal: Annotated[
-        str, Parameter(help="What divides the fraction of numbers in a text: . or a comma.")
+        str, Parameter(help="The decimal mark of numbers in a text: a point or a comma.")
     ] = "."
     thousands: Annotated[
         str | None,
-        Parameter(help="What divides thousands in a text: a comma, a point, a blank or '."),
+        Parameter(help="The mark between thousands in a text: a comma, a point, a blank or '."),
     ] = None
 
     def original(self, data: FileName, table: Table) -> Original:

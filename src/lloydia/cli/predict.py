@@ -36,7 +36,7 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Give each row of a table to the nearest centre of a model.
+    """Assign each row of a table to the nearest centre of a model.
 
     Where the model and the table both have a header, columns are matched by name, also those of
     --columns.  Without a file for the labels they are printed, with --json as a list.

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, whole
+from lloydia.cli.options import (
+    FILE,
+    METHOD,
+    OUTPUT,
+    SEED,
+    Json,
+    OneDevice,
+    Threads,
+    whole,
+)
 from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
@@ -36,7 +45,9 @@ class Quantizing:
 
     dither: Annotated[
         Literal["none", "floyd-steinberg", "blue-noise"],
-        Parameter(help="Mix colours; blue-noise keeps still what stands still in an animation."),
+        Parameter(
+            help="How colours are mixed from those of the palette; blue-noise suits animations."
+        ),
     ] = "none"
     space: Annotated[
         SpaceName,
@@ -52,9 +63,7 @@ class Quantizing:
     ] = False
     seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
     device: OneDevice = "auto"
-    threads: Annotated[
-        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
-    ] = None
+    threads: Threads = None
     allow_huge: AllowHuge = False
 
     def options(self) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def quantize(
             group=METHOD,
             converter=whole,
             validator=Number(gte=1, lte=256),
-            help="Number of colours, a transparent one included.",
+            help="Number of colours, with a transparent one.",
         ),
     ],
     method: Quantizing = Quantizing(),
@@ -94,8 +103,9 @@ def quantize(
         FILE,
         Parameter(
             group=OUTPUT,
-            help="An indexed .png or a .gif, by default NAME-K beside the image; for a folder, a "
-            "folder, which has to be named.",
+            help="An indexed .png or a .gif, by default NAME-K beside the image. A "
+            "folder of images "
+            "needs the name of a folder.",
         ),
     ] = None,
     palette: Annotated[

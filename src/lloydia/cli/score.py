@@ -24,9 +24,11 @@ def score(
     sample: Annotated[
         int | None,
         POSITIVE,
-        Parameter(help="Rows drawn for the silhouette, whose time grows with the square of n."),
+        Parameter(
+            help="Number of rows drawn for the silhouette; its time grows with their square."
+        ),
     ] = None,
-    seed: Annotated[int, SEED, Parameter(help="Draws the sample.")] = 0,
+    seed: Annotated[int, SEED, Parameter(help="The same seed draws the same sample.")] = 0,
     device: Annotated[
         OneDevice, Parameter(help="Where to compute: auto (the processor), cpu, cuda or cuda:N.")
     ] = "auto",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, real
+from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, Threads, real
 from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_clusters, sizes
@@ -46,14 +46,13 @@ class Segmenting:
         Parameter(
             converter=real,
             validator=Number(gte=0),
-            help="Weigh places too: with 1 the ends of the longer side are as far apart as black "
-            "and white.",
+            help="Weight of the place of a pixel beside its colour: with 1 the ends of "
+            "the longer side "
+            "are as far apart as black and white.",
         ),
     ] = 0.0
     device: OneDevice = "auto"
-    threads: Annotated[
-        int | None, POSITIVE, Parameter(help="Threads; all cores by default, with the same bits.")
-    ] = None
+    threads: Threads = None
 
     rung: Annotated[
         str | None,
@@ -116,8 +115,9 @@ class Outputs:
         Path | None,
         FILE,
         Parameter(
-            help="The picture in k colours, which a .jpg blurs and a .png keeps; in a folder, and "
-            "by default beside the image, NAMECLUSTERIZED."
+            help="The picture in k colours: a .png keeps them exactly, a .jpg does not. "
+            "In a folder, and "
+            "by default beside the image, it is called NAMECLUSTERIZED."
         ),
     ] = None
     labels: Annotated[
@@ -128,7 +128,7 @@ class Outputs:
     boundaries: Annotated[
         Path | None,
         FILE,
-        Parameter(help="The image with the ends of its segments drawn in, but for specks."),
+        Parameter(help="The image with segment borders drawn; small regions are ignored."),
     ] = None
 
     def settle(self, image: Path, picture: Picture) -> Outputs:
@@ -197,7 +197,11 @@ def segment(
         int, POSITIVE, Parameter(name=["-k", "--k"], group=METHOD, help="Number of segments.")
     ] = 8,
     iterations: Annotated[
-        int, POSITIVE, Parameter(group=METHOD, help="Most iterations; fewer once nothing changes.")
+        int,
+        POSITIVE,
+        Parameter(
+            group=METHOD, help="Largest number of iterations; a run ends once nothing changes."
+        ),
     ] = 300,
     display: Annotated[
         bool,

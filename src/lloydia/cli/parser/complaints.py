@@ -32,15 +32,15 @@ TAKES = {
     "score": "one DATA and one LABELS",
     "segment": "IMAGE MODE K ITERATIONS display",
     "quantize": "one IMAGE",
-    "demo": "options alone",
-    "bench peers": "options alone",
-    "bench seeding": "options alone",
-    "bench auto": "options alone",
-    "bench images": "options alone",
+    "demo": "only options",
+    "bench peers": "only options",
+    "bench seeding": "only options",
+    "bench auto": "only options",
+    "bench images": "only options",
     "bench report": "at most one FILE",
-    "ladder list": "options alone",
-    "ladder report": "options alone",
-    "ladder dump": "options alone",
+    "ladder list": "only options",
+    "ladder report": "only options",
+    "ladder dump": "only options",
 }
 
 

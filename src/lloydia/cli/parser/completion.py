@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +18,9 @@ FILES = 'COMPREPLY=( $(compgen -f -- "${cur}") )'
 NOTHING = "COMPREPLY=()"
 COMPLETE = "complete -F "
 COMPLETE_FILES = "complete -o default -F "
+
+# fish reads choices as words of a command line, where the bars of k-means|| are pipes.
+CHOICES = re.compile(r"(?<= -a ')[^']*")
 
 
 def install_completion(
@@ -53,9 +57,11 @@ def script(shell: Shell) -> str:
     from lloydia.cli.app import app
 
     text = app.generate_completion(prog_name="lloydia", shell=shell)
-    if shell != "bash":
-        return text
-    return text.replace(FILES, NOTHING).replace(COMPLETE, COMPLETE_FILES)
+    if shell == "bash":
+        return text.replace(FILES, NOTHING).replace(COMPLETE, COMPLETE_FILES)
+    if shell == "fish":
+        return CHOICES.sub(lambda choices: choices[0].replace("|", r"\|"), text)
+    return text
 
 
 def _running() -> Shell:
