@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +55,35 @@ def test_fitted_attributes():
     assert model.score(X) == -model.inertia_
     assert (model.fit_predict(X) == model.predict(X)).all()
     assert (model.fit_transform(X) == model.transform(X)).all()
+
+
+def halves(X, n_clusters, random_state):
+    return X[:n_clusters]
+
+
+@pytest.mark.parametrize(
+    ("init", "start"),
+    [("k-means++", "by k-means++"), (halves, "by halves"), (X[:3], "")],
+    ids=["name", "function", "array"],
+)
+def test_what_is_printed(init, start, capsys):
+    KMeans(3, init=init, n_init=1, max_iter=1, random_state=0).fit(X)
+    assert capsys.readouterr() == ("", "")
+    KMeans(3, init=init, n_init=1, max_iter=1, random_state=0, verbose=1).fit(X)
+    printed = capsys.readouterr().out.splitlines()
+    if start:
+        assert printed.pop(0) == f"Initialization {start}..."
+        assert re.fullmatch(r"Initialization complete in [0-9.e-]+ s", printed.pop(0))
+    else:
+        assert printed.pop(0) == "Initialization complete"
+    assert re.fullmatch(r"Iteration 0, inertia [0-9.]+\.", printed.pop(0))
+    assert printed == ["Ended at iteration 0: max_iter reached."]
+
+
+def test_runs_are_counted_where_there_are_several(capsys):
+    KMeans(3, n_init=2, max_iter=1, random_state=0, verbose=1).fit(X)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.startswith("Run")] == ["Run 1 of 2", "Run 2 of 2"]
 
 
 def test_the_history_is_kept_only_where_it_was_asked_for(capsys):

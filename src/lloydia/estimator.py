@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -72,6 +73,11 @@ def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def _called(init: Any) -> str:
+    """Return the name of a start: that of a seeding or of a function."""
+    return init if isinstance(init, str) else getattr(init, "__name__", type(init).__name__)
 
 
 class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -282,6 +288,10 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
     def _seed(
         self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState | None
     ) -> NDArray:
+        began, drawn = time.perf_counter(), isinstance(init, str) or callable(init)
+        if self.verbose and drawn:
+            # It is shown at once: a start may take longer than all iterations.
+            print(f"Initialization by {_called(init)}...", flush=True)
         if isinstance(init, str):
             assert random_state is not None
             centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
@@ -290,7 +300,8 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         else:
             centers = init
         if self.verbose:
-            print("Initialization complete")
+            took = f" in {time.perf_counter() - began:.3g} s" if drawn else ""
+            print(f"Initialization complete{took}")
         return centers
 
     def _fitted_centers(self) -> NDArray:

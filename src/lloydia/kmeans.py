@@ -69,8 +69,9 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         mean over features of the variance of the rows, by their weights (scikit-learn's is without
         them): see ``docs/contract.md``.
     verbose : int, default=0
-        If positive, the inertia of each iteration is printed (and computed, which costs a pass),
-        and what stays in memory where not all rows do.
+        If positive, the start and its time are printed, the inertia of each iteration (which is
+        computed, at the cost of a pass), the end of each run, and what stays in memory where not
+        all rows do.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     copy_x : bool, default=True
@@ -249,6 +250,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         seconds_seeding = 0.0
         for number in steps("runs", list(progress.left(n_init))):
             began = time.perf_counter()
+            if self.verbose and n_init > 1:
+                print(f"Run {number + 1} of {n_init}")
             if number in progress.halts:
                 centers = progress.halts[number].used
             else:

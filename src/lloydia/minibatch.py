@@ -49,7 +49,7 @@ class MiniBatchKMeans(BaseKMeans):
         Largest number of passes over the data: ``max_iter * n_samples // batch_size`` batches.
     batch_size : int, default=1024
     verbose : int, default=0
-        If positive, the inertia of each batch is printed.
+        If positive, each start and its time are printed, and the inertia of each batch.
     compute_labels : bool, default=True
         Whether a fit ends with the labels and the inertia of all rows.
     random_state : int, RandomState instance or None, default=None

@@ -74,14 +74,16 @@ def test_iterations():
     work = Work()
     work.end(work.begin("centers", 1000))
     work.iterate(2.0, [1])
-    assert work.line == ("iteration 2, at most 300", 1 / 300, "at most 9 min 58 s left")
-    work.iterate(2.0, range(2, 301))
+    assert work.line == ("iteration 2, at most 300", 1 / 300, "")
+    work.iterate(2.0, [2])
+    assert work.line == ("iteration 3, at most 300", 2 / 300, "at most 9 min 56 s left")
+    work.iterate(2.0, range(3, 301))
     assert work.line == ("iteration 300, at most 300", 1.0, "")
 
 
 def test_iterations_of_a_fit_that_goes_on():
     work = Work()
-    work.iterate(2.0, [100])
+    work.iterate(2.0, [99, 100])
     assert work.line == ("iteration 101, at most 300", 1 / 3, "at most 6 min 40 s left")
 
 
@@ -97,19 +99,32 @@ def test_several_runs():
     )
     work.step(runs, 0.0)
     assert work.line[0] == "run 2 of 4"
+    work.iterate(1.0, range(1, 11), 20)
+    work.step(runs, 0.0)
     seeding = work.begin("centers", 9)
-    # The runs so far tell how long the others take.
-    assert work.line == ("run 2 of 4: seeding: centre 1 of 9", 0.0, "about 30 s left")
+    # The runs after the first tell how long the others take.
+    assert work.line == ("run 3 of 4: seeding: centre 1 of 9", 0.0, "about 20 s left")
     work.end(seeding)
     work.iterate(1.0, range(1, 6), 20)
-    assert work.line == ("run 2 of 4: iteration 6, at most 20", 0.25, "about 25 s left")
+    assert work.line == ("run 3 of 4: iteration 6, at most 20", 0.25, "about 15 s left")
 
 
 def test_a_single_run_is_not_counted():
     work = Work()
     work.begin("runs", 1)
-    work.iterate(1.0, [1], 11)
-    assert work.line == ("iteration 2, at most 11", 1 / 11, "at most 10 s left")
+    work.iterate(1.0, [1, 2], 12)
+    assert work.line == ("iteration 3, at most 12", 1 / 6, "at most 10 s left")
+
+
+def test_iterations_of_one_image_among_several():
+    work = Work()
+    work.begin("images", 3)
+    work.iterate(1.0, [1, 2], 12)
+    assert work.line == (
+        "image 1 of 3: iteration 3, at most 12",
+        1 / 6,
+        "at most 10 s of this image left",
+    )
 
 
 def test_blocks_of_a_pass():
@@ -137,8 +152,10 @@ def test_the_bytes_of_a_file():
     work, read = Work("reading big.csv"), [0]
     work.begin("bytes", 1000, position=lambda: read[0])
     assert work.line == ("reading big.csv", 0.0, "")
-    work.clock.now, read[0] = 4.0, 250
-    assert work.line == ("reading big.csv", 0.25, "about 12 s left")
+    for now, position in ((1.0, 50), (5.0, 250)):
+        work.clock.now, read[0] = now, position
+        words, fraction, left = work.line
+    assert (words, fraction, left) == ("reading big.csv", 0.25, "about 15 s left")
 
 
 def test_a_block_alone_is_not_counted():

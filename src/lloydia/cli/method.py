@@ -162,7 +162,8 @@ class Method:
             nonlocal began, said
             if stage.name != "centers" or said:
                 return
-            if stage.done <= 1:
+            if stage.done <= 2:
+                # The first one may wait for a compiler.
                 began = clock()
             elif clock() - began >= PATIENCE:
                 said = True

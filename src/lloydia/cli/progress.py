@@ -44,7 +44,11 @@ LEFT = {
     ITERATIONS: "at most {} left",
     BLOCKS: "about {} of this pass left",
 }
-LEFT_OF_RUN = "at most {} of this run left"
+# Of iterations within one step of another stage.
+LEFT_WITHIN = {
+    "runs": "at most {} of this run left",
+    "images": "at most {} of this image left",
+}
 
 
 class Status:
@@ -66,7 +70,7 @@ class Status:
     def __init__(self, label: str, clock: Clock = time.monotonic) -> None:
         self.clock = clock
         self.say(label)
-        self.began = self.changed = clock()
+        self.began = clock()
         self.open: list[tuple[Stage, Pace]] = []
 
     def say(self, label: str) -> None:
@@ -76,7 +80,6 @@ class Status:
     def on_stage(self, stage: Stage) -> None:
         """Take note of a stage that has begun, is a step further, or is over."""
         known = [one for one, _ in self.open]
-        self.changed = self.clock()
         if stage in known:
             place = known.index(stage)
             # The end of a step is that of all stages within it.
@@ -86,12 +89,12 @@ class Status:
         elif not stage.is_over:
             if known and known[-1].name == ITERATIONS and stage.name != BLOCKS:
                 del self.open[-1]
-            self.open.append((stage, Pace(self.clock, done=stage.done)))
+            self.open.append((stage, Pace(self.clock, stage.done)))
 
     def on_iteration(self, report: Any) -> None:
         """Take note of an iteration that is over."""
         if not self.open or self.open[-1][0].name != ITERATIONS:
-            pace = Pace(self.clock, self.changed, report.iteration - 1)
+            pace = Pace(self.clock, report.iteration - 1)
             self.open.append((Stage(ITERATIONS, report.max_iter), pace))
         stage, pace = self.open[-1]
         stage.done = report.iteration
@@ -123,8 +126,8 @@ class Status:
             seconds = pace.seconds_left(stage.total)
             if seconds is not None:
                 words = LEFT.get(stage.name, "about {} left")
-                if stage.name == ITERATIONS and stages[0][0].name == "runs":
-                    words = LEFT_OF_RUN
+                if stage.name == ITERATIONS:
+                    words = LEFT_WITHIN.get(stages[0][0].name, words)
                 return words.format(duration(seconds))
         return ""
 

@@ -17,29 +17,33 @@ APART, PART = 0.05, 0.01
 class Pace:
     """How long the steps of a stage take: the later half of those that are done.
 
-    Steps may become faster or slower as a stage goes on.
+    Steps may become faster or slower as a stage goes on.  The first one does not count: it may
+    wait for a compiler, or for memory.
 
     Parameters
     ----------
     clock : callable
         Returns seconds.
-    began : float, optional
-        When the first step began; now by default.
     done : int
         How many steps were done before.
     """
 
-    def __init__(
-        self, clock: Clock = time.monotonic, began: float | None = None, done: int = 0
-    ) -> None:
-        self.clock, self.began = clock, clock() if began is None else began
+    def __init__(self, clock: Clock = time.monotonic, done: int = 0) -> None:
+        self.clock, self.began = clock, clock()
         # Times, and the steps that were done then; the pace is measured from the first one.
         self.start, self.marks = done, deque([(self.began, done)])
+        self.is_first = True
 
     def note(self, done: int) -> None:
         """Note that so many steps are done now."""
         now, (last, before) = self.clock(), self.marks[-1]
-        if done == before or now - last < max(APART, PART * (now - self.began)):
+        if done == before:
+            return
+        if self.is_first:
+            self.start, self.is_first = done, False
+            self.marks[0] = now, done
+            return
+        if now - last < max(APART, PART * (now - self.began)):
             return
         self.marks.append((now, done))
         start = self.start
@@ -49,7 +53,7 @@ class Pace:
     def seconds_left(self, total: int) -> float | None:
         """Return how long the rest of `total` steps takes.
 
-        None where that is unknown: no step is done yet, or the rest took as long by now.
+        None where that is unknown: no second step is done yet, or the rest took as long by now.
         """
         (first, done_first), (last, done) = self.marks[0], self.marks[-1]
         if done == done_first:
