@@ -14,7 +14,7 @@ from lloydia.data.models import read_centers
 from lloydia.data.text import TextForm, read_text
 
 A = [[0, 0], [0, 1], [1, 0], [4, 4], [4, 5], [5, 4]]
-LATE = "2019,2020\n" + "0.25,0.75\n" * 300
+LATE = "5,7\n" + "3.0,4.50\n" * 300
 
 
 def read(text, header=None, wanted=None, n_rows=None):
@@ -37,8 +37,8 @@ HEADERS = {
     "0..d-1 with an index": ",0,1\n0,0,0\n1,0,1\n2,1,0\n",
     "0..d-1 beside a word": "id,0,1\n7,0,0\n8,0,1\n",
     "V1..Vd": csv(A, ["V1", "V2"]),
-    "years over fractions": csv([[0.1, 0.2], [0.4, 0.5]], [2019, 2020]),
-    "wavelengths over fractions": csv([[0.1, 0.2, 0.4], [0.4, 0.5, 0.3]], [400, 410, 420]),
+    "0 with an index": ",0\n0,5\n1,6\n",
+    "0 over fractions": "0\n5.0\n2.5\n",
     "whole over 3.0": csv([[3.0, 4.5], [2.0, 1.0]], [1, 2]),
     "quoted": '"5","7"\n5,6\n7,8\n',
     "dates": "2019-01-01,2019-01-02\n1,2\n3,4\n",
@@ -65,6 +65,11 @@ AMBIGUOUS = {
     "far from all below": csv([[0.1, 0.2], [0.7, 0.5]], ["400.0", "400.5"]),
     "fractions over whole": csv([[3, 4], [2, 1]], ["400.5", "410.5"]),
     "large and first": "1e+06,2.5e+06\n5,6\n7,8\n",
+    "years over fractions": csv([[0.1, 0.2], [0.4, 0.5]], [2019, 2020]),
+    "wavelengths over fractions": csv([[0.1, 0.2, 0.4], [0.4, 0.5, 0.3]], [400, 410, 420]),
+    "an outlier over fractions": csv([[0.5, 0.25], [0.1, 0.2]], [10, 20]),
+    "a single 0": "0\n5\n6\n",
+    "a single 0 over fractions": "0\n0.5\n0.25\n",
     "1..d": csv([[7, 1, 4], [5, 7, 7]], [1, 2, 3]),
     "many that increase": csv([[3, 1, 4, 1, 5]] * 2, [2, 3, 5, 8, 13]),
     "counts on": csv([[3, 4, 5], [6, 7, 8]], [0, 1, 2]),
@@ -109,8 +114,8 @@ def test_the_first_row_taken_back_is_whole():
     form = TextForm()
     with pytest.warns(UserWarning, match="is read as a row"):
         X, _ = read_text(io.BytesIO((LATE + "7,8\n").encode()), "t", form=form)
-    assert X[0].tolist() == [2019, 2020]
-    assert X[1].tolist() == [0.25, 0.75]
+    assert X[0].tolist() == [5, 7]
+    assert X[1].tolist() == [3.0, 4.5]
     assert X[-1].tolist() == [7, 8]
 
 
@@ -165,13 +170,12 @@ def test_no_label_is_dropped_by_a_guess(tmp_path, text):
 def test_a_table_as_pandas_writes_it():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    for d in (1, 2, 5):
+    for d in (2, 5):
         for X in (rng.normal(size=(20, d)), rng.integers(0, 9, size=(20, d))):
             assert read(pandas.DataFrame(X).to_csv(index=False))[0] == 20
             assert read(pandas.DataFrame(X).to_csv())[0] == 20
             assert (
                 read(pandas.DataFrame(X).to_csv(index=False, header=False), header=False)[0] == 20
             )
-            if d > 1:
-                years = pandas.DataFrame(X.astype(float), columns=range(2000, 2000 + d))
-                assert read(years.to_csv(index=False))[0] == 20
+        years = pandas.DataFrame(X.astype(float), columns=range(2000, 2000 + d))
+        assert read(years.to_csv(index=False)) == (20, tuple(map(str, years)), [])

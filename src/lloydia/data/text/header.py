@@ -43,9 +43,9 @@ def judge(
     """Return what the first of some rows is.
 
     Words above numbers are a header. Numbers are one only if they are asked for as names, if they
-    are 0, 1, 2 and so on (pandas writes these for columns without names), or if no cell below
-    could be written as they are: whole numbers above numbers that all have a fraction, or quotes
-    above none.
+    are 0, 1, 2 and so on (pandas writes these for columns without names) above several columns, or
+    if no cell below could be written as they are: whole numbers above numbers that all have a
+    fraction, as in 3.0, or quotes above none.
 
     Raises
     ------
@@ -67,21 +67,19 @@ def judge(
         return Verdict(False)
     if table.proves(places):
         return Verdict(True, kinds=True)
-    if table.is_above_small_fractions(places):
-        said = taken_for_header(sample[0], where, "no number below is whole, or nearly as large")
-        return Verdict(True, kinds=True, warning=said)
-    if counts(numbers) and not table.continues(numbers):
-        said = "pandas writes it for columns without names"
-        return Verdict(True, warning=taken_for_header(sample[0], where, said))
+    # A 0 above a single column is as likely a number as the others.
+    if len(first) > 1 and counts(numbers) and not table.continues(numbers):
+        return Verdict(True, warning=taken_for_header(sample[0], where))
     if not table.is_plausible(places):
         return Verdict(False)
     return Verdict(False, warning=read_as_row(sample[0], where))
 
 
-def taken_for_header(first: Row, where: str, reason: str) -> str:
+def taken_for_header(first: Row, where: str) -> str:
     """Return the warning about a first row of numbers that is taken for a header."""
     return (
-        f"{where}: the first row ({_said(first)}) is taken for a header, as {reason}; "
+        f"{where}: the first row ({_said(first)}) is taken for a header, as pandas writes it for "
+        "columns without names; "
         f"{option('header', False)} reads it as a row of data, and {option('header', True)} ends "
         "this warning."
     )
@@ -192,10 +190,6 @@ class _Sample:
         return self._all_whole(places) and all(
             any(is_padded(cell, self.grammar) for cell in self.below(j)) for j in places
         )
-
-    def is_above_small_fractions(self, places: Sequence[int]) -> bool:
-        """Return whether whole numbers stand above fractions alone, and all are far from these."""
-        return self._all_whole(places) and self.differs(places) and all(map(self._is_far, places))
 
     def _all_whole(self, places: Sequence[int]) -> bool:
         return all(self.first[j].isdecimal() and j not in self.quoted for j in places)
