@@ -3,6 +3,7 @@ from __future__ import annotations
 import codecs
 import os
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -115,3 +116,17 @@ def test_labels_of_two_columns(tmp_path):
     (tmp_path / "l.csv").write_text("1,2\n3,4\n")
     with pytest.raises(DataError, match="has 2 columns; labels are one column"):
         read_labels(tmp_path / "l.csv", 2)
+
+
+def test_columns_without_a_name_are_warned_of(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [0.5, 1.5, 2.0], "b": [1.0, 2.0, 4.0]})
+    frame.to_csv(tmp_path / "t.csv")
+    with pytest.warns(UserWarning, match="column 1 has no name .* leave it out with columns='2-3'"):
+        table = read_table(tmp_path / "t.csv")
+    assert table.names == ("", "a", "b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(tmp_path / "t.csv", columns="2-3").names == ("a", "b")
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        assert read_table(tmp_path / "t.csv").names == ("a", "b")

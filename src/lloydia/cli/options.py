@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,8 +206,6 @@ class Reading:
                 sparse=sparse,
                 id_column=self.id,
             )
-        if self.columns is None and names is None:
-            _warn_of_unnamed(table)
         if self.columns is not None and names is not None and table.names is not None:
             return _in_order_of(names, table)
         return table
@@ -306,19 +303,3 @@ def _in_order_of(names: Sequence[str], table: Table) -> Table:
     places = tuple(table.columns.places[j] for j in order)
     X = np.ascontiguousarray(table.X[:, order])
     return Table(X, Columns(places, tuple(names)), table.where)
-
-
-def _warn_of_unnamed(table: Table) -> None:
-    """Warn of columns without a name under a header: most often they are row numbers."""
-    from lloydia.data.columns import spans
-    from lloydia.data.proposals import proposed
-
-    names = table.names or ()
-    named = [j for j, name in enumerate(names) if name]
-    if unnamed := [j for j, name in enumerate(names) if not name]:
-        one = len(unnamed) == 1
-        what = "column {} has no name in the header and is used as a feature; leave it out"
-        many = "columns {} have no name in the header and are used as features; leave them out"
-        how = f" with {proposed(named, names)}" if named else ""
-        text = (what if one else many).format(spans(unnamed))
-        warnings.warn(f"{table.where}: {text}{how}.", stacklevel=2)

@@ -32,6 +32,7 @@ from lloydia.data.formats.opening import (
 from lloydia.data.formats.room import check_room
 from lloydia.data.numbers import Grammar
 from lloydia.data.precision import stored_type
+from lloydia.data.proposals import warn_of_unnamed
 from lloydia.data.text import TextForm, check_finite, read_pairs, read_text
 from lloydia.spelling import option
 
@@ -137,6 +138,11 @@ def read_table(
     ------
     DataError
         The file cannot be read or is not a table of finite numbers; one sentence says where.
+
+    Warns
+    -----
+    UserWarning
+        As :func:`lloydia.data.text.read_text`, and of columns without a name under a header.
     """
     if pairs and (columns is not None or header is not None):
         raise DataError(
@@ -168,6 +174,8 @@ def read_table(
                         stream, where, suffix=suffix, form=form, wanted=columns, id_column=id_column
                     )
     table = Table(as_floats(raw, dtype, chosen, where), chosen, where)
+    if columns is None and n_rows is None:
+        warn_of_unnamed(chosen, where)
     return table if sparse else table.dense()
 
 

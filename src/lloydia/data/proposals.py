@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from lloydia.data.columns import Columns, DataError, spans
 from lloydia.spelling import option
 
-__all__ = ["proposed", "refuse_text"]
+__all__ = ["proposed", "refuse_text", "warn_of_unnamed"]
 
 # Names of columns that number or identify rows: the whole name, or its first or last word.
 IDENTIFIERS = frozenset(
@@ -106,3 +107,21 @@ def refuse_text(
     raise DataError(
         f"{where}: {listed} {what}; choose numeric columns, such as {proposal}{example}."
     )
+
+
+def warn_of_unnamed(columns: Columns, where: str) -> None:
+    """Warn of columns without a name under a header: most often they are row numbers."""
+    names = columns.names or ()
+    named = [place for place, name in zip(columns.places, names) if name]
+    unnamed = [place for place, name in zip(columns.places, names) if not name]
+    if not unnamed:
+        return
+    one = len(unnamed) == 1
+    what = "column {} has no name in the header and is used as a feature; leave it out"
+    many = "columns {} have no name in the header and are used as features; leave them out"
+    all_names = [""] * (max(columns.places) + 1)
+    for place, name in zip(columns.places, names):
+        all_names[place] = name
+    how = f" with {proposed(named, all_names)}" if named else ""
+    text = (what if one else many).format(spans(unnamed))
+    warnings.warn(f"{where}: {text}{how}.", stacklevel=3)
