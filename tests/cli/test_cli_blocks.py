@@ -110,10 +110,14 @@ def test_the_memory_that_is_needed_is_named(run, parts):
         ("fit parts -k 3 --columns e", "there is no column 'e'"),
         ("fit data.csv -k 3 --memory 1GB", "data.csv is text, which is not read by blocks"),
         ("fit data.csv -k 3 --memory 1GB", "leave out --memory, or make a .parquet of it."),
+        ("fit folder.csv -k 3", "folder.csv is a folder without .parquet files"),
+        ("fit folder.csv.gz -k 3", "folder.csv.gz is a folder without .parquet files"),
     ],
 )
 def test_bad_input_is_one_sentence(run, parts, folder, arguments, message):
     (folder / "data.csv").write_text("1,2\n3,4\n")
+    for name in ("folder.csv", "folder.csv.gz"):
+        (folder / name).mkdir()
     ran = run(*arguments.split())
     assert ran.status == 2
     assert message in ran.err

@@ -335,3 +335,48 @@ def test_the_index_of_pandas_in_blocks_of_arrow_is_no_feature():
         expected = KMeans(2, random_state=0).fit(frame[own].to_numpy())
         model = KMeans(2, random_state=0).fit(X)
         assert model.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
+
+
+NO_NUMBERS = {
+    "structs": (lambda pa: pa.array([{"a": 1}, {"a": 2}]), "row 1, column 'y' is {'a': 1}, not a"),
+    "nested": (lambda pa: pa.array([[[1.0]], [[2.0]]]), r"row 1, column 'y' is \[\[1.0\]\], not a"),
+    "empty": (lambda pa: pa.array([[], []], pa.list_(pa.float64())), r"column 'y' is \[\], not a"),
+    "words": (lambda pa: pa.array([["a"], ["b"]]), r"row 1, column 'y' is \['a'\], not a"),
+    "text below": (lambda pa: pa.array(["1", "b"]), "row 2, column 'y' is 'b', not a number"),
+    "union": (
+        lambda pa: pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
+        "column 'y' holds sparse_union.*, not real numbers",
+    ),
+    "dates": (lambda pa: pa.array([1, 2], pa.date32()), r"column 'y' holds datetime64\[D\]"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_arrow_columns_that_hold_no_numbers_are_shown(kind):
+    pa = pytest.importorskip("pyarrow")
+    make, message = NO_NUMBERS[kind]
+    table = pa.table({"x": [1.0, 2.0], "y": make(pa)})
+    for X in (table, table.to_batches()[0]):
+        with pytest.raises(ValueError, match=message):
+            KMeans(1).fit(X)
+    with pytest.raises(ValueError, match="init"):
+        KMeans(2, init=table).fit(np.ones((3, 2)))
+
+
+def test_one_arrow_column_that_holds_no_rows_is_refused():
+    pa = pytest.importorskip("pyarrow")
+    for column, message in (
+        (pa.array([[1.0, 2.0], None]), "X: row 2 is None among vectors"),
+        (NO_NUMBERS["union"][0](pa), "X holds sparse_union"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            KMeans(1).fit(column)
+    with pytest.raises(TypeError, match="X does not hold real numbers only"):
+        KMeans(1).fit(NO_NUMBERS["structs"][0](pa))
+
+
+def test_two_arrow_columns_of_one_name_are_refused():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
+    with pytest.raises(ValueError, match="X has two columns named 'a': rename one"):
+        KMeans(1).fit(table)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import codecs
 import os
+import tarfile
 import threading
 import warnings
 
 import numpy as np
 import pytest
 
+import lloydia
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.labels import read_labels
@@ -122,7 +124,7 @@ def test_columns_without_a_name_are_warned_of(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [0.5, 1.5, 2.0], "b": [1.0, 2.0, 4.0]})
     frame.to_csv(tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match="column 1 has no name .* leave it out with columns='2-3'"):
+    with pytest.warns(UserWarning, match=r"column 1 has no name .* columns='2-3'"):
         table = read_table(tmp_path / "t.csv")
     assert table.names == ("", "a", "b")
     with warnings.catch_warnings():
@@ -130,3 +132,34 @@ def test_columns_without_a_name_are_warned_of(tmp_path):
         assert read_table(tmp_path / "t.csv", columns="2-3").names == ("a", "b")
         frame.to_csv(tmp_path / "t.csv", index=False)
         assert read_table(tmp_path / "t.csv").names == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_types_that_pyarrow_does_not_read_are_no_damage(tmp_path, name):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = pl.DataFrame({"a": [1, 2], "b": [1.0, 2.0]}, schema={"a": pl.Int128, "b": pl.Float64})
+    (frame.write_parquet if name == "t.parquet" else frame.write_ipc)(tmp_path / name)
+    with pytest.raises(DataError, match=r"holds what pyarrow does not read .*64 bits"):
+        read_table(tmp_path / name)
+    if name == "t.parquet":
+        with pytest.raises(DataError, match="holds what pyarrow does not read"):
+            lloydia.chunks(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.tgz", "t.txz", "t.tbz2"])
+def test_compressed_tar_archives_are_to_be_extracted(tmp_path, name):
+    with tarfile.open(tmp_path / name, {"g": "w:gz", "x": "w:xz", "b": "w:bz2"}[name[3]]):
+        pass
+    with pytest.raises(DataError, match="extract it, as a tar archive"):
+        read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.npy", "d.h5", "d.parquet", "d"])
+def test_folders_without_tables_are_called_folders(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(DataError, match="is a folder, not a file"):
+        read_table(tmp_path / name)
+    pytest.importorskip("pyarrow")
+    with pytest.raises(DataError, match=r"is a folder without \.parquet files"):
+        lloydia.chunks(tmp_path / name)

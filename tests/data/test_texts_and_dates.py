@@ -87,7 +87,7 @@ def test_a_text_that_is_no_number_is_refused(kind, call):
 @pytest.mark.parametrize("kind", DATES)
 @pytest.mark.parametrize("call", ["fit", "mini batches", "score"])
 def test_dates_among_objects_are_refused(kind, call):
-    with pytest.raises(ValueError, match="real number"):
+    with pytest.raises(ValueError, match=r"real number|column 'a' is {'x': 1}, not a real number"):
         CALLS[call](DATES[kind]())
 
 
@@ -233,5 +233,5 @@ def test_a_frame_without_columns():
 
 @pytest.mark.parametrize("vectors", [[[]] * 6, [A] * 6])
 def test_vectors_that_are_no_features(vectors):
-    with pytest.raises(ValueError, match="column 'v' holds something else"):
+    with pytest.raises(ValueError, match=r"row 1, column 'v' is .*, not a real number"):
         KMeans(2).fit(pd.DataFrame({"v": vectors, "w": A[:, 0]}))

@@ -90,7 +90,7 @@ def read_by_blocks(
         raise ValueError("--pairs and --header are for texts, which --memory does not read.")
     if reading.decimal != "." or reading.thousands is not None:
         raise ValueError("--decimal and --thousands are for texts, which --memory does not read.")
-    if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS):
+    if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS) and not Path(data).is_dir():
         raise ValueError(
             f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "
             "of it."

@@ -19,12 +19,14 @@ from lloydia.data.device_arrays import as_tensor, on_gpu, returning
 from lloydia.data.frames import (
     TEXT_OR_OBJECTS,
     VECTORS,
+    array_from,
     floats_of,
     is_frame,
     names_of,
     not_numbers,
     read_frame,
     select,
+    values_of,
 )
 from lloydia.data.numbers import real_number, shown
 from lloydia.data.sparse import as_csr
@@ -125,7 +127,7 @@ def rows_on_host(X: Any) -> Any:
     typed = isinstance(getattr(X, "dtype", None), np.dtype)
     if not typed and (hasattr(X, "__array__") or _is_buffer(X)):
         # Such as an Arrow tensor, or a series of polars.
-        X = np.asarray(X)
+        X = array_from(X, "X")
     if isinstance(X, np.ndarray) and X.dtype.kind in TEXT_OR_OBJECTS:
         X = _numbers(X)
     kind = getattr(getattr(X, "dtype", None), "kind", "")
@@ -157,16 +159,23 @@ def _is_buffer(X: Any) -> bool:
 
 def _numbers(X: NDArray) -> NDArray:
     """Return rows of Python objects, or of texts, as numbers."""
-    if X.ndim == 1 and X.size and all(isinstance(value, VECTORS) for value in X):
+    vectors = [isinstance(value, VECTORS) for value in X] if X.ndim == 1 else []
+    if vectors and all(vectors):
         raise ValueError(
             "X is one column of vectors: give numpy.stack(X), or a data frame with this column."
         )
+    if any(vectors):
+        row = vectors.index(False)
+        raise ValueError(
+            f"X: row {row + 1:,} is {X[row]!r:.80} among vectors: fill it in or remove the row."
+        )
     try:
         return floats_of(X)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if X.dtype == object and "sequence" in str(error):
             raise
-        raise ValueError(f"X does not hold real numbers only: {error}; write numbers.") from None
+        # scikit-learn raises a TypeError for values that are neither text nor numbers.
+        raise type(error)(f"X does not hold real numbers only: {error}; write numbers.") from None
 
 
 def _refuse_columns(X: Any) -> NoReturn:
@@ -174,28 +183,28 @@ def _refuse_columns(X: Any) -> NoReturn:
     for place, name in enumerate(names_of(X)):
         column = select(X, [place])
         if read_frame(column) is None:
-            for row, value in enumerate(np.asarray(column).ravel()):
+            for row, value in enumerate(values_of(column)):
                 if _is_no_number(value):
-                    is_text = isinstance(value, str)
-                    said = f"{shown(value)}, not a" if is_text else f"{value!s:.80}, not a real"
+                    held = value.tolist() if isinstance(value, np.ndarray) else value
+                    is_text = isinstance(held, str)
+                    said = f"{shown(held)}, not a" if is_text else f"{held!s:.80}, not a real"
                     raise ValueError(
                         f"X: row {row + 1:,}, column {name!r} is {said} number: convert the "
                         "column, or leave it out."
                     )
             raise ValueError(
-                f"X: column {name!r} holds something else than real numbers, such as text: convert "
-                "it, or leave it out."
+                f"X: column {name!r} holds something else than real numbers: convert it, or leave "
+                "it out."
             )
     raise ValueError("X is a data frame without columns: a column is a feature, so give some.")
 
 
 def _is_no_number(value: Any) -> bool:
-    """Return whether a value of a data frame is one thing, and no real number."""
-    if not isinstance(value, str):
-        several = isinstance(value, (*VECTORS, dict))
-        return not (several or value is None or isinstance(value, Real | Decimal | np.bool_))
+    """Return whether a value of a data frame is there, and is neither number nor text of one."""
+    if not isinstance(value, str | bytes):
+        return not (value is None or isinstance(value, Real | Decimal | np.bool_))
     try:
-        real_number(value)
+        real_number(value if isinstance(value, str) else value.decode("latin-1"))
     except ValueError:
         return True
     return False

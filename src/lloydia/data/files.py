@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrow import all_but_id, features_of
 from lloydia.data.columns import Columns, DataError, choose
+from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import read_arrow
 from lloydia.data.formats.numpy_files import (
@@ -267,22 +268,18 @@ def parquet_table(stream: BinaryIO, where: str) -> Any:
         It is damaged, or pyarrow is not installed.
     """
     parquet = pyarrow_parquet(where)
-    import pyarrow as pa
-
     try:
         file = parquet.ParquetFile(stream)
         check_row_groups(file.metadata, where)
         return file.read()
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(f"{where} is damaged or not a Parquet file.") from None
+    except arrow_errors() as error:
+        raise unreadable(error, where, "a Parquet file") from None
 
 
 def _parquet(
     stream: BinaryIO, where: str, wanted: str | Sequence[str] | None, id_column: str | None
 ) -> tuple[NDArray[Any], Columns]:
     parquet = pyarrow_parquet(where)
-    import pyarrow as pa
-
     try:
         file = parquet.ParquetFile(stream)
         check_row_groups(file.metadata, where)
@@ -296,8 +293,8 @@ def _parquet(
         needed = 2 * file.metadata.num_rows * len(features.sources) * features.raw.itemsize
         check_room(needed, where, "choose fewer columns, or read it by blocks")
         table = file.read(columns=features.names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(f"{where} is damaged or not a Parquet file.") from None
+    except arrow_errors() as error:
+        raise unreadable(error, where, "a Parquet file") from None
     return features.table_rows(table, where), features.columns
 
 

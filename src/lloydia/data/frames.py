@@ -21,6 +21,7 @@ from lloydia.imports import load
 
 __all__ = [
     "Frame",
+    "array_from",
     "floats_of",
     "is_frame",
     "is_named",
@@ -29,6 +30,7 @@ __all__ = [
     "not_numbers",
     "read_frame",
     "select",
+    "values_of",
 ]
 
 REAL = "fiub"
@@ -122,6 +124,8 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
     if library == "pyarrow":
         pyarrow = sys.modules[library]
         X = X if isinstance(X, pyarrow.Table) else pyarrow.Table.from_batches([X])
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{where} has two columns named {twice[0]!r}: rename one of them.")
         X = X.select(_features(X))
     if library == "pandas":
         kinds = list(X.dtypes)
@@ -141,7 +145,9 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         for kind, name in zip(_extensions(X, library), names):
             if kind.startswith(OF_PANDAS):
                 raise not_numbers(f"{where}: column {name!r}", kind)
-        columns = [_of_series(column) for column in given]
+        columns = [
+            _of_series(each, f"{where}: column {name!r}") for each, name in zip(given, names)
+        ]
     columns = [_numbers(column, name, where) for column, name in zip(columns, names)]
     for column, name in zip(columns, names):
         if column.dtype.kind in "Mm":
@@ -187,9 +193,35 @@ def _of_pandas(column: Any) -> NDArray[Any]:
     return column.to_numpy(dtype=kind)
 
 
-def _of_series(column: Any) -> NDArray[Any]:
+def array_from(X: Any, where: str) -> NDArray[Any]:
+    """Return an array of another library as NumPy's, which errors call `where`.
+
+    Raises
+    ------
+    ValueError
+        NumPy has no type for its values, such as unions of types.
+    """
+    try:
+        return np.asarray(X)
+    except NotImplementedError:
+        kind = getattr(X, "type", None) or type(X).__name__
+        raise ValueError(
+            f"{where} holds {kind}, not real numbers: convert it, or leave it out."
+        ) from None
+
+
+def values_of(column: Any) -> Sequence[Any]:
+    """Return the values of a data frame of one column."""
+    library = _library(column)
+    if library == "pandas":
+        return list(column.iloc[:, 0])
+    held = column.to_series() if library == "polars" else column.column(0)
+    return held.to_list() if library == "polars" else held.to_pylist()
+
+
+def _of_series(column: Any, where: str) -> NDArray[Any]:
     """Return a column of polars or Arrow; structs as objects, which are no vectors."""
-    array = np.asarray(column)
+    array = array_from(column, where)
     if array.ndim == 2 and hasattr(column, "struct") and hasattr(column.dtype, "fields"):
         array = np.empty(len(column), object)
         array[:] = column.to_list()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from contextlib import suppress
 
@@ -229,3 +230,35 @@ def test_any_bytes_are_a_table_or_an_error(data, suffix):
         X, columns = read(data, suffix=suffix)
         assert X.shape[1] == len(columns.places)
         assert np.isfinite(X).all()
+
+
+OTHER_LAYOUTS = {
+    "1 1:0.5 3:2\n0 2:1.5\n": "is a LibSVM file",
+    "+1 1:0.5 3:2 # a\n-1\n-1 2:1.5 4:2\n": "is a LibSVM file",
+    "a|b\n1|2\n3|4\n": r"has \| between its cells",
+    "1|2\n3|4\n": r"has \| between its cells",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n": r"is a table drawn with \| and -",
+    "+---+---+\n| a | b |\n+---+---+\n| 1 | 2 |\n": r"is a table drawn with \| and -",
+    "@relation x\n@attribute a numeric\n@data\n1,2\n": "is an ARFF file",
+}
+
+
+@pytest.mark.parametrize("text", OTHER_LAYOUTS)
+def test_other_layouts_are_named(text):
+    with pytest.raises(DataError, match=f"t {OTHER_LAYOUTS[text]}.*(write|save)"):
+        read(text)
+
+
+def test_a_bar_or_a_colon_in_a_cell_is_no_layout():
+    assert read("a|b,c\n1,2\n")[1].names == ("a|b", "c")
+    for text in ("1,2|3\n4,5\n", "12:30 5\n12:31 6\n"):
+        assert re.search("LibSVM|between its cells", refusal(text)) is None
+
+
+def test_quotes_keep_the_spaces_of_a_name():
+    text = '" pad ",  b , "c" ," "\n1,2,3,4\n'
+    assert read(text)[1].names == (" pad ", "b", "c", "")
+    assert read(text, wanted='" pad "')[1].names == (" pad ",)
+    assert read(text, wanted=[" pad ", "b"])[0].tolist() == [[1, 2]]
+    with pytest.raises(DataError, match=r"no column 'pad'.*did you mean ' pad '"):
+        read(text, wanted="pad")

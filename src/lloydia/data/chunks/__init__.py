@@ -163,16 +163,16 @@ def _file(path: Path, columns: str | Sequence[str] | None) -> Chunks:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise DataError(f"cannot read {path}: {reason}.") from None
     suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return arrays.numpy_file(path, columns)
     if suffix in FOLDERS:
         return arrays.zarr_array(path, columns)
-    if suffix in ARCHIVES:
-        return arrays.hdf5_dataset(path, columns)
     if suffix == ".parquet" or path.is_dir():
         from lloydia.data.chunks.parquet import Parquet
 
         return Parquet(path, columns)
+    if suffix == ".npy":
+        return arrays.numpy_file(path, columns)
+    if suffix in ARCHIVES:
+        return arrays.hdf5_dataset(path, columns)
     raise DataError(
         f"{path} is not read by blocks: give .npy, .parquet or a folder of them, .zarr or .h5; "
         f"{OTHERS.get(suffix, TEXT)}."

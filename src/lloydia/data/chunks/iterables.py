@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from lloydia.data.arrays import refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
-from lloydia.data.frames import is_frame, is_named, labels_of, names_of, read_frame, select
+from lloydia.data.frames import (
+    is_frame,
+    is_named,
+    labels_of,
+    names_of,
+    read_frame,
+    select,
+    values_of,
+)
 from lloydia.data.proposals import proposed, refuse_text
 
 __all__ = ["Blocks"]
@@ -98,7 +106,7 @@ class Blocks(Chunks):
         """Refuse chosen columns of a data frame that hold something else than numbers."""
         other = [read_frame(select(block, [j])) is None for j in range(block.shape[1])]
         numeric = [self.columns.places[j] for j, wrong in enumerate(other) if not wrong]
-        kinds = ["text" if wrong else "" for wrong in other]
+        kinds = [_held(select(block, [j])) if wrong else "" for j, wrong in enumerate(other)]
         refuse_text(self.columns, kinds, self.where, proposed(numeric, self.features))
 
     def _match_labels(self, block: Any, i: int) -> None:
@@ -136,3 +144,9 @@ class Blocks(Chunks):
                 f"{self.where} had {len(self.lengths)} blocks at first, and none the next time: "
                 "rows are read several times, so have the callable return a new one at each call."
             )
+
+
+def _held(column: Any) -> str:
+    """Return what an error calls the values of a data frame of one column that holds no numbers."""
+    first = next((value for value in values_of(column) if value is not None), None)
+    return "text" if isinstance(first, str | bytes) else f"{first!r:.80}"

@@ -15,6 +15,7 @@ from lloydia.data.chunks.decoding import decoding_bytes, open_file
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 from lloydia.data.files import check_row_groups, pyarrow_parquet
+from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
 from lloydia.data.precision import stored_type
 
 __all__ = ["Parquet"]
@@ -69,8 +70,8 @@ class Parquet(Chunks):
             batches = self._open(number).iter_batches(1, columns=names)
             try:
                 batch = next(batches, None)
-            except _arrow_errors():
-                raise DataError(f"{file} is damaged or not a Parquet file.") from None
+            except arrow_errors() as error:
+                raise unreadable(error, str(file), "a Parquet file") from None
             if batch is not None and len(batch):
                 return batch
         return None
@@ -80,8 +81,10 @@ class Parquet(Chunks):
         try:
             file = open_file(self.parquet, path, self.buffer)
             check_row_groups(file.metadata, str(path))
-        except _arrow_errors():
-            raise DataError(f"{path} is damaged or not a Parquet file.") from None
+            # Types that are not read are named here.
+            _ = file.schema_arrow
+        except arrow_errors() as error:
+            raise unreadable(error, str(path), "a Parquet file") from None
         return file
 
     def _alike(self, number: int, first: Any, every: bool) -> Features:
@@ -138,7 +141,7 @@ class Parquet(Chunks):
         file, names = self._open(number), self.features.names
         try:
             return decoding_bytes(file, names, self.step, self.buffer)
-        except _arrow_errors():
+        except arrow_errors():
             raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
     def stamp(self) -> object:
@@ -168,18 +171,11 @@ class Parquet(Chunks):
                     place = partial(self._place_in, int(self.edges[i]) + seen)
                     yield i, features.rows(batch, place)
                     seen += len(batch)
-            except _arrow_errors():
+            except arrow_errors():
                 raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
     def _place_in(self, start: int, row: int) -> str:
         return f"{self.where}: {self.place(start + row)}"
-
-
-def _arrow_errors() -> tuple[type[Exception], ...]:
-    import pyarrow as pa
-
-    # Names are decoded when a file is opened, and may be damaged.
-    return pa.ArrowException, OSError, UnicodeDecodeError
 
 
 def files_of(path: Path) -> list[Path]:

@@ -2,9 +2,9 @@
 
 A file is read by its footer, which names the place of every batch: polars writes files whose
 messages are no stream.  What either declares is summed up before any of it is decompressed.  A
-compressed buffer begins with
-the number of bytes that it becomes (Arrow columnar format, "Buffer compression"); where the buffers
-lie is in the message's FlatBuffers metadata (Message.fbs, whose fields are numbered in order).
+compressed buffer begins with the number of bytes that it becomes (Arrow columnar format, "Buffer
+compression").  Where the buffers lie is in the message's FlatBuffers metadata (Message.fbs, whose
+fields are numbered in order).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrow import all_but_id, features_of
 from lloydia.data.columns import Columns, DataError
+from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
 from lloydia.data.formats.room import check_room
 
 __all__ = ["EXTENSIONS", "arrow_table", "read_arrow"]
@@ -84,7 +85,7 @@ def arrow_table(stream: BinaryIO, where: str) -> Any:
 def _sound(stream: BinaryIO, where: str) -> Iterator[bool]:
     """Yield whether it is a file, not a stream; say so where it is damaged, or too large."""
     try:
-        import pyarrow as pa
+        import pyarrow  # noqa: F401
     except ImportError:
         raise DataError(f"{where} needs pyarrow; pip install pyarrow.") from None
 
@@ -92,8 +93,8 @@ def _sound(stream: BinaryIO, where: str) -> Iterator[bool]:
     try:
         _check(stream, is_file, where)
         yield is_file
-    except (pa.ArrowException, OSError, EOFError, struct.error, IndexError, UnicodeDecodeError):
-        raise DataError(f"{where} is damaged or not an Arrow file.") from None
+    except arrow_errors() + (EOFError, struct.error, IndexError) as error:  # noqa: RUF005
+        raise unreadable(error, where, "an Arrow file") from None
 
 
 def _opened(stream: BinaryIO, is_file: bool, fields: list[int] | None = None) -> Any:

@@ -41,12 +41,17 @@ class Kind:
         """Return what to do with a file of this kind."""
         if self.advice:
             return self.advice
+        if self.compressed and Path(path).suffix.lower() in TAR:
+            return "extract it, as a tar archive"
         if self.compressed:
             return f"name it {Path(path).name}{self.suffix}, or decompress it"
         if Path(path).suffix.lower() == self.suffix:
             return "save its numbers as .npy"
         return f"name it {self.suffix}"
 
+
+# Names of compressed tar archives.
+TAR = (".tgz", ".tbz", ".tbz2", ".txz", ".tzst")
 
 EXPORT = "save it as CSV with the program that made it, and give that"
 AS_CSV = "open it in a spreadsheet program, save the sheet as CSV, and give that"

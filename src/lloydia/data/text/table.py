@@ -17,6 +17,7 @@ from lloydia.data.columns import Columns, DataError, choose, id_place
 from lloydia.data.numbers import Grammar
 from lloydia.data.text.finite import check_finite
 from lloydia.data.text.header import Verdict, judge, kind, read_as_row
+from lloydia.data.text.layouts import other_layout
 from lloydia.data.text.no_numbers import refuse_columns
 from lloydia.data.text.records import PlainRow, QuoteError, Row, Text, decoded, not_utf8
 from lloydia.data.text.separators import is_short, separator_of
@@ -88,7 +89,13 @@ def read_text(
     """
     try:
         with decoded(stream) as lines:
-            return _Reading(lines, where, suffix, form, wanted, id_column).result()
+            text = Text(lines)
+            try:
+                return _Reading(text, where, suffix, form, wanted, id_column).result()
+            except DataError:
+                if said := other_layout(text.head):
+                    raise DataError(f"{where} {said}.") from None
+                raise
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8.") from None
     except QuoteError as error:
@@ -100,7 +107,7 @@ class _Reading:
 
     def __init__(
         self,
-        lines: Iterator[str],
+        text: Text,
         where: str,
         suffix: str,
         form: TextForm,
@@ -109,7 +116,7 @@ class _Reading:
     ) -> None:
         self.where, self.form, self.wanted, self.grammar = where, form, wanted, form.grammar
         self.id_column = id_column
-        self.text = Text(lines)
+        self.text = text
         self.separator = separator_of(self.text, suffix, self.grammar)
         self.sample = self.text.sample(self.separator)
         if not self.sample:
@@ -141,7 +148,11 @@ class _Reading:
         if not header:
             left_out = self._places_of_ids(None, len(first))
             return choose(None, len(first), self.wanted, self.where, left_out), len(first)
-        names = [cell.strip() for cell in first]
+        # Spaces at the ends of a name stay only in quotes.
+        quoted = self.sample[0].quoted
+        names = [
+            cell if j in quoted and cell.strip() else cell.strip() for j, cell in enumerate(first)
+        ]
         if any(map(not_utf8, names)):
             raise DataError(
                 f"{self.where} is not UTF-8 text in line {self.sample[0].line}; save it as UTF-8."
