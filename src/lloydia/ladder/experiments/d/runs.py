@@ -25,18 +25,8 @@ from lloydia.ladder.experiments.measurement import Measurement
 from lloydia.ladder.experiments.oracle import Trial
 
 __all__ = [
-    *(
-        "ARRAYS",
-        "ATOMICS",
-        "CENTRES",
-        "ORDER",
-        "CLUSTERS",
-        "ITERATIONS",
-        "ONE",
-        "POPULATED",
-        "SUMS",
-    ),
-    *("TEAM", "TEAMED", "TREES", "run"),
+    *("ARRAYS", "ATOMICS", "CENTRES", "CLUSTERS", "EXACT", "ITERATIONS", "ONE", "ORDER"),
+    *("POPULATED", "SUMS", "TEAM", "TEAMED", "TREES", "run"),
 ]
 
 SIZES = (100_000, 1_000_000, 2_000_000, 10_000_000)
@@ -66,7 +56,7 @@ def run(lab: Lab) -> Iterator[Measurement]:
     threaded = lab.contenders(hosts=(ONE, TEAM), threads=everyone)
     rest = lab.contenders(
         cpu=("r30_engine_cpu",),
-        cuda=(EXACT, POPULATED, ARRAYS, TREES, ENGINE),
+        cuda=(POPULATED, ARRAYS, TREES, ENGINE),
         hosts=("scikit-learn lloyd",),
     )
     rough = lab.contenders(cuda=(ATOMICS,))
@@ -87,10 +77,12 @@ def run(lab: Lab) -> Iterator[Measurement]:
         yield from _series(lab, "centres", n, FEW_COLORS, SHORT, lab.contenders(cuda=names))
     n, several, most = TEAMED
     alone, team = lab.contenders(hosts=(ONE,)), lab.contenders(hosts=(TEAM,), threads=everyone)
-    shorter = (most // 2, most // 2) if lab.cpu else (1, most // 4)
-    yield from _series(lab, "OpenMP", n, several, shorter[0], alone)
-    yield from _series(lab, "OpenMP", n, several, shorter[1], team)
-    yield from _series(lab, "OpenMP", n, several, most, lab.contenders(cpu=("r30_engine_cpu",)))
+    if lab.cpu:
+        yield from _series(lab, "OpenMP", n, several, most // 2, [*alone, *team])
+        yield from _series(lab, "OpenMP", n, several, most, lab.contenders(cpu=("r30_engine_cpu",)))
+    else:
+        yield from _series(lab, "OpenMP", n, several, 1, alone)
+        yield from _series(lab, "OpenMP", n, several, most // 4, team)
     n, k, most = SUMMED
     summed = lab.contenders(hosts=(ONE, *SUMS), threads=everyone)
     yield from _series(lab, "sums", n, (k,), most, summed)
