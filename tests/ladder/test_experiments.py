@@ -108,7 +108,7 @@ def test_a_second_report_changes_nothing(results, page):
     page.write_text("Before\n<!-- ladder: A -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
     report.write(results, page)
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("Before\n<!-- ladder: A -->\n**")
+    assert text.startswith("Before\n<!-- ladder: A -->\n#### Everything in document A")
     assert text.endswith("<!-- end -->\nafter\n")
     assert "old" not in text
     report.write(results, page)
