@@ -187,6 +187,17 @@ def test_no_time_for_a_result_that_differs(monkeypatch, spoil, reason):
     assert (found.seconds is None) == bool(reason)
 
 
+def test_a_rung_that_refuses_a_problem_is_skipped_with_its_reason(monkeypatch):
+    def fit(X, centers, *, rule, max_iter):
+        raise MemoryError("9 x 3 distances take 7.0 GiB.")
+
+    toy = SimpleNamespace(ABOUT=About("toy", "", "cpu"), fit=fit)
+    monkeypatch.setattr(ladder, "named", lambda name: toy)
+    X = blobs(300, 5, "float64")
+    (found,) = Lab().measure(Trial("A", "toy", X, X[:5], None, 5), [Contender("r00_toy")])
+    assert (found.status, found.reason) == ("skipped", "9 x 3 distances take 7.0 GiB")
+
+
 @pytest.mark.parametrize("rule", [Inertia(drop=1e-3), Labels()], ids=str)
 def test_nothing_is_compiled_while_the_clock_runs(rule, monkeypatch):
     sound, asked = ladder.named("r00_reference").fit, []

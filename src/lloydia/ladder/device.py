@@ -49,11 +49,17 @@ SIMULATED = INSTALLED and "simulator" in load("numba.cuda.cudadrv").__name__
 if SIMULATED:
     load("lloydia.ladder.simulation").complete()
 
+# What a rung raises that cannot run here, or not on this problem; the driver's errors among them.
+REFUSALS: tuple[type[Exception], ...] = (ImportError, MemoryError, ValueError)
+if INSTALLED and not SIMULATED:
+    REFUSALS += (load("numba.cuda.cudadrv.driver").CudaAPIError,)
+
 # Options of a kernel that runs in blocks of up to 1024 threads: a thread of those has 64 registers.
 LARGE_BLOCKS = {} if SIMULATED else {"max_registers": 64}
 
 __all__ = [
     "LARGE_BLOCKS",
+    "REFUSALS",
     "SHARED_BYTES",
     "SIMULATED",
     "Kernels",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lloydia import ladder
 from lloydia.bench.sheets import Sheet
+from lloydia.ladder.device import REFUSALS
 from lloydia.ladder.experiments.figures import blank, name, seconds
 from lloydia.ladder.experiments.lab import SIMULATOR, Contender, Lab
 from lloydia.ladder.experiments.measurement import Measurement, pick
@@ -48,9 +49,12 @@ def measure(lab: Lab, trial: Trial, contender: Contender) -> Measurement:
         return Measurement(**told, status="skipped", reason="the simulator has no clock")
     lab.step(f"{trial.experiment} kernels: {contender.name} at {n:,} x {d}, k = {len(trial.start)}")
     fit, most = ladder.named(contender.name).fit, lab.iterations(ITERATIONS)
-    for count in (1, most):  # the first compiles
-        given = {"rule": None, "max_iter": count, "block": contender.block, "by_kernel": True}
-        outcome = fit(trial.X, trial.start, **given)
+    given = {"rule": None, "block": contender.block, "by_kernel": True}
+    try:
+        fit(trial.X, trial.start, **given, max_iter=1)  # compiles
+        outcome = fit(trial.X, trial.start, **given, max_iter=most)
+    except REFUSALS as error:
+        return Measurement(**told, status="skipped", reason=str(error).strip().rstrip("."))
     return Measurement(
         **told,
         max_iter=most,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lloydia import ladder
 from lloydia.backends.cpu.runtime.pool import available_threads
+from lloydia.ladder.device import REFUSALS
 from lloydia.ladder.experiments.documents import seconds_in
 from lloydia.ladder.experiments.equality import judge, judge_few
 from lloydia.ladder.experiments.measurement import Measurement, typical
@@ -241,8 +242,8 @@ class Lab:
             return Measurement(**told, status="skipped", reason="Triton has another simulator")
         try:
             figures, reason = _checked(trial, contender)
-        except (ImportError, MemoryError, ValueError) as error:
-            return Measurement(**told, status="skipped", reason=str(error))
+        except REFUSALS as error:
+            return Measurement(**told, status="skipped", reason=str(error).strip().rstrip("."))
         if reason:
             return Measurement(**told, figures=figures, status="differs", reason=reason)
         runs = _repeated(trial, contender, repeat, None if mean else PATIENCE)
