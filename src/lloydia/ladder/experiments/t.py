@@ -152,13 +152,14 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
 def _threads(dtype: str, series: Sequence[Measurement]) -> Figure:
     teams = sorted({each.threads or 1 for each in pick(series, rung=THREADED)})
     teams = [team for team in teams if team in TEAMS] or teams[-3:]
-    note = f"{_clusters(series)}; means by scans, as in the thesis"
+    note = f"OpenMP; {_clusters(series)}; means by scans, as in the thesis"
     figure, axes = blank(f"Time to convergence, {dtype}", note, columns=1 + len(teams))
-    _draw_kinds(axes[0], series, {SEQUENTIAL: {}})
+    engine = "r30_engine_cpu"
+    _draw_kinds(axes[0], series, {SEQUENTIAL: {}}, engine)
     axes[0].set_title("one thread", loc="left")
     for ax, team in zip(axes[1:], teams):
-        _draw_kinds(ax, series, {THREADED: {"threads": team}})
-        ax.set_title(f"{team} thread{'s' * (team > 1)}, OpenMP", loc="left")
+        _draw_kinds(ax, series, {THREADED: {"threads": team}}, engine)
+        ax.set_title(f"{team} thread{'s' * (team > 1)}", loc="left")
     return _legended(figure, axes)
 
 
@@ -167,7 +168,8 @@ def _blocks(dtype: str, series: Sequence[Measurement]) -> Figure:
     note = f"{_clusters(series)}; solid: global memory, dashed: shared"
     figure, axes = blank(f"Time to convergence, {dtype}", note, columns=len(sizes))
     for ax, block in zip(axes, sizes):
-        _draw_kinds(ax, series, {GLOBAL: {"block": block}, SHARED: {"block": block}})
+        kinds = {GLOBAL: {"block": block}, SHARED: {"block": block}}
+        _draw_kinds(ax, series, kinds, "r31_engine_cuda")
         ax.set_title(f"blocks of {block}", loc="left")
     return _legended(figure, axes)
 
@@ -179,7 +181,7 @@ def _clusters(series: Sequence[Measurement]) -> str:
 
 
 def _draw_kinds(
-    ax: Axes, series: Sequence[Measurement], kinds: dict[tuple[str, ...], dict]
+    ax: Axes, series: Sequence[Measurement], kinds: dict[tuple[str, ...], dict], engine: str
 ) -> None:
     """Draw a line a solver and kind, and scikit-learn and Lloydia beside."""
     from lloydia.plots import BRIGHT
@@ -194,8 +196,8 @@ def _draw_kinds(
     for peer, style in zip(PEERS, (":", "-.")):
         several[peer] = pick(series, rung=peer)
         looks[peer] = {"color": "0.45", "linestyle": style}
-    several["Lloydia"] = pick(series, rung=tuple(ENGINES))
-    looks["Lloydia"] = {"color": "black", "linewidth": 2.2}
+    several[ENGINES[engine]] = pick(series, rung=engine)
+    looks[ENGINES[engine]] = {"color": "black", "linewidth": 2.2}
     lines(ax, {label: some for label, some in several.items() if some}, looks)
 
 
@@ -205,5 +207,11 @@ def _legended(figure: Figure, axes: Sequence[Axes]) -> Figure:
     for ax in axes:
         ax.set_ylim(low, high)
     handles, labels = axes[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=6 if len(labels) == 6 else 5,
+        frameon=False,
+    )
     return figure
