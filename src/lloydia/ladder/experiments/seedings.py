@@ -7,22 +7,25 @@ its nearest centre (Gonzalez 1985).  The method of that name draws in proportion
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.bench.sheets import Sheet
-from lloydia.ladder.experiments.figures import blank
-from lloydia.ladder.experiments.lab import Lab
+from lloydia.ladder.experiments.figures import blank, name, seconds
+from lloydia.ladder.experiments.lab import Lab, team_sizes
 from lloydia.ladder.experiments.measurement import Measurement, pick
+from lloydia.ladder.farthest import farthest_first, threaded_farthest_first
+from lloydia.ladder.openmp import openmp
 from lloydia.stopping import Labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BETTER", "SEEDINGS", "draw", "run", "sheet"]
+__all__ = ["BETTER", "SEEDINGS", "draw", "run", "sheet", "timed", "times"]
 
 SIZES = ((1000, 100), (2000, 200), (3000, 300), (4000, 400), (5000, 500))
 SEEDINGS = {"random": "random points", "farthest": "farthest first"}
@@ -36,7 +39,7 @@ def run(lab: Lab) -> Iterator[Measurement]:
         X = np.random.default_rng(2).random((n, 2))
         for seeding, called in SEEDINGS.items():
             lab.step(f"T scores: {n:,} x 2, k = {k}, {called}")
-            figures, seconds = _scored(X, k, seeding)
+            figures, spent = _scored(X, k, seeding)
             yield Measurement(
                 "T",
                 "scores",
@@ -47,11 +50,56 @@ def run(lab: Lab) -> Iterator[Measurement]:
                 k,
                 "float64",
                 case=called,
-                seconds=seconds,
+                seconds=spent,
                 figures=figures,
                 scale=lab.scale,
                 device=lab.device,
             )
+
+
+def timed(lab: Lab, X: NDArray, k: int) -> Iterator[Measurement]:
+    """Time farthest-first seeding where it runs here; all must take the same points."""
+    n, d = X.shape
+    wanted = farthest_first(X, 0, k)
+    for called, where, options, seed in _seeders(lab, X, k):
+        lab.step(f"T seeding: {n:,} x {d}, k = {k}, {called}")
+        found = seed()  # compiles
+        began = time.perf_counter()
+        seed()
+        spent = time.perf_counter() - began
+        at = ("T", "seeding", called, where, n, d, k, X.dtype.name)
+        rest = {**options, "scale": lab.scale, "device": lab.device}
+        if np.array_equal(found, wanted):
+            yield Measurement(*at, seconds=spent, **rest)
+        else:
+            yield Measurement(*at, status="differs", reason="it takes other points", **rest)
+
+
+def _seeders(
+    lab: Lab, X: NDArray, k: int
+) -> Iterator[tuple[str, Literal["cpu", "cuda"], dict[str, Any], Callable[[], NDArray]]]:
+    """Yield what a seeding is called, where it runs, its options, and what runs it."""
+    if lab.cpu:
+        yield "one thread", "cpu", {}, partial(farthest_first, X, 0, k)
+        for team in team_sizes():
+            yield "OpenMP", "cpu", {"threads": team}, partial(_on_threads, X, k, team)
+    if lab.cuda:
+        from lloydia.ladder.farthest_cuda import cuda_farthest_first
+
+        for block in lab.blocks or (64, 256, 1024):
+            yield "CUDA", "cuda", {"block": block}, partial(cuda_farthest_first, X, 0, k, block)
+
+
+def _on_threads(X: NDArray, k: int, team: int) -> NDArray:
+    with openmp(team):
+        return threaded_farthest_first(X, 0, k, team)
+
+
+def times(found: Sequence[Measurement]) -> Sheet:
+    """Return a table of the time of farthest-first seeding."""
+    lines = [[name(each), seconds(each.seconds)] for each in found]
+    title = f"Farthest-first seeding, {found[0].n:,} x {found[0].d}, k = {found[0].k:,}"
+    return Sheet(title, ["", "time"], lines)
 
 
 def _scored(X: NDArray, k: int, seeding: str) -> tuple[dict[str, float], float]:
@@ -63,14 +111,14 @@ def _scored(X: NDArray, k: int, seeding: str) -> tuple[dict[str, float], float]:
         metrics.calinski_harabasz_score,
         metrics.davies_bouldin_score,
     )
-    found, seconds = [], []
+    found, spent = [], []
     for seed in range(SEEDS):
         model = KMeans(k, init=seeding, n_init=1, stop=Labels(), max_iter=10_000, random_state=seed)
         began = time.perf_counter()
         model.fit(X)
-        seconds.append(time.perf_counter() - began)
+        spent.append(time.perf_counter() - began)
         found.append([score(X, model.labels_) for score in scores])
-    return dict(zip(BETTER, np.mean(found, axis=0).tolist())), float(np.mean(seconds))
+    return dict(zip(BETTER, np.mean(found, axis=0).tolist())), float(np.mean(spent))
 
 
 def sheet(found: Sequence[Measurement]) -> Sheet:

@@ -44,6 +44,7 @@ ONE_PASS = ("r01_lloyd", "r02_elkan", "r03_hamerly")
 THREADED_ONE_PASS = ("r04_threaded_lloyd", "r05_threaded_elkan", "r06_threaded_hamerly")
 GLOBAL = ("r16_tree_lloyd", "r17_tree_elkan", "r18_tree_hamerly")
 SHARED = ("r19_chunked_lloyd", "r20_chunked_elkan", "r21_chunked_hamerly")
+Kinds = dict[tuple[str, ...], dict[str, int]]  # three rungs, and which of their measurements
 ENDS = [
     "The exact run is Lloydia's. A run that rounds differently parts from it where a point is as"
     " near to two centres as its rounding errors. A run that was traced has all labels of the exact"
@@ -70,6 +71,7 @@ def run(lab: Lab) -> Iterator[Measurement]:
             most = lab.iterations(MOST)
             trial = Trial("T", "series", X, start, Labels(), most, whole=True)
             yield from lab.measure(trial, contenders)
+    yield from seedings.timed(lab, blobs(n, k, "float64"), k)
     if lab.cpu:
         yield from seedings.run(lab)
 
@@ -83,6 +85,8 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
             tables.append(_times(dtype, every))
     if series := [each for each in found if each.part == "series"]:
         tables.append(_ends(series))
+    if seeded := pick(found, part="seeding"):
+        tables.append(seedings.times(seeded))
     if scores := pick(found, part="scores"):
         tables.append(seedings.sheet(scores))
     return tables
@@ -168,7 +172,7 @@ def _blocks(dtype: str, series: Sequence[Measurement]) -> Figure:
     note = f"{_clusters(series)}; solid: global memory, dashed: shared"
     figure, axes = blank(f"Time to convergence, {dtype}", note, columns=len(sizes))
     for ax, block in zip(axes, sizes):
-        kinds = {GLOBAL: {"block": block}, SHARED: {"block": block}}
+        kinds: Kinds = {GLOBAL: {"block": block}, SHARED: {"block": block}}
         _draw_kinds(ax, series, kinds, "r31_engine_cuda")
         ax.set_title(f"blocks of {block}", loc="left")
     return _legended(figure, axes)
@@ -180,9 +184,7 @@ def _clusters(series: Sequence[Measurement]) -> str:
     return f"k = {counts[0]:,}" + (f" to {counts[-1]:,}" if len(counts) > 1 else "")
 
 
-def _draw_kinds(
-    ax: Axes, series: Sequence[Measurement], kinds: dict[tuple[str, ...], dict], engine: str
-) -> None:
+def _draw_kinds(ax: Axes, series: Sequence[Measurement], kinds: Kinds, engine: str) -> None:
     """Draw a line a solver and kind, and scikit-learn and Lloydia beside."""
     from lloydia.plots import BRIGHT
 
