@@ -3,7 +3,7 @@
     python benchmarks/cluster.py               (5M, 16, 64) in 16 chunks: five minutes on two cores
     python benchmarks/cluster.py --rows 500000 --save
 
-It needs ``pip install 'dask[array,dataframe]' distributed dask-ml``.  All sides have the same
+It needs ``pip install 'dask[array,dataframe]' distributed dask-ml``.  Every library has the same
 rows, start and number of iterations; before any time is shown, the centres are compared: with one
 process bit for bit, with dask-ml as far as its rounding lets them agree.  Times are medians of fits
 that take turns.  The last line is what an iteration costs that has nothing to compute: asking and

@@ -9,7 +9,7 @@ once as half precision holds them.  The GPU may take so much memory that
 * of the first, half-precision copies of all rows stay, or next to nothing;
 * of the others, which travel in half precision, half of the rows stay, or next to none.
 
-All sides start from the same rows, and labels, centres, inertia and the number of iterations are
+All fits start from the same rows, and labels, centres, inertia and the number of iterations are
 compared with those in memory, bit for bit, before there is a time.  An iteration's time is that of
 one more, see :mod:`marginal`, and so is `sent`, what it sends, counted; `floor` is what that takes
 over the bus at the speed of one large copy from pinned memory, measured in the same run.

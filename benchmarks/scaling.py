@@ -4,7 +4,7 @@
     python benchmarks/scaling.py --cases 8000000,128,1024 1000000,16,64
 
 Rows are made on the first GPU, in groups around as many centres as are looked for, as float32 that
-half precision holds.  All sides start from the same rows, and the labels, the centres, the inertia
+half precision holds.  All fits start from the same rows, and the labels, the centres, the inertia
 and the number of iterations of one GPU are compared with the others', bit for bit, before there is
 a time.  An iteration's time is that of one more, see :mod:`marginal`; what happens once, such as
 copying the rows to their GPUs, is told apart (`place_s`).  What each GPU takes for its share by

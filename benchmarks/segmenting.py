@@ -6,10 +6,10 @@
 
 The photograph is scikit-learn's china.jpg, enlarged by Lanczos' filter to 3,872 x 2,592 pixels,
 which gives it over a million colours: more than a camera's picture of that size mostly has, and so
-more work for Lloydia alone.  All sides start from the same k colours, in RGB.  Lloydia's time is
-that of `segment`, from the bytes of the picture to the bytes of the result; the others get pixels
-as float32 rows and give labels and centres.  The rung of the ladder does all iterations, as D did;
-the others stop when nothing changes.  A side's inertia is computed by Lloydia from its centres.
+more work for Lloydia alone.  Every library starts from the same k colours, in RGB.  Lloydia's time
+is that of `segment`, from the bytes of the picture to the bytes of the result; the others get
+pixels as float32 rows and give labels and centres.  The rung of the ladder does all iterations, as
+D did; the others stop when nothing changes.  Lloydia computes each inertia from the centres.
 """
 
 from __future__ import annotations

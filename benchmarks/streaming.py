@@ -4,7 +4,7 @@
     python benchmarks/streaming.py --rows 500000 --rounds 1 --threads 1
 
 The file holds blobs in float32, in row groups of a million rows, with pyarrow's compression,
-and lies in the page cache.  All of Lloydia's sides start from the same rows, do the same iterations
+and lies in the page cache.  All of Lloydia's fits start from the same rows, do the same iterations
 and must come to the same bits; their time runs from the file to the labels:
 
 * in memory: pyarrow reads the file, and the array is clustered;

@@ -217,7 +217,7 @@ def test_the_report(measure, tmp_path, monkeypatch):
     rows += measure(case=replace(TINY, name="tiny,f64", dtype="float64"))
     rows = [{**row, "device": "A GPU", "run": "now"} for row in rows]
     assert [sheet.title for sheet in sheets(rows)] == [
-        *("One iteration", "Lloydia's float64 beside its float32", "Whole fits"),
+        *("One iteration", "Lloydia's float64 compared with its float32", "Whole fits"),
         *("Wrong labels", "Kernels"),
     ]
     later = [{**row, "run": "later"} if "f64" in row["case"] else row for row in rows]

@@ -36,7 +36,7 @@ def test_a_table(run):
         *("bench", "auto", "--cases", "iris", "--threads", 1, "--rounds", 1, "--quick"),
     )
     assert ran.status == 0
-    assert "auto beside every algorithm" in ran.out
+    assert "auto compared with every algorithm" in ran.out
     assert "hamerly" in ran.out
 
 

@@ -143,7 +143,7 @@ def _machine(rows: list[Row]) -> str:
 
 
 def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path: Path) -> None:
-    """Draw each case's ratios: a bar to the best exact peer, a mark for every other."""
+    """Draw each case's ratios: a bar to the fastest other exact library, a mark for every other."""
     from lloydia import plots  # says how to get matplotlib where it is missing
 
     compared = {name: rows for name, rows in cases.items() if any("ratio" in r for r in rows[1:])}
@@ -169,7 +169,7 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_xlabel("the peer's time over Lloydia's: right of 1×, Lloydia is faster")
+    ax.set_xlabel("the other library's time over Lloydia's: right of 1×, Lloydia is faster")
     ax.set_title(title, loc="left", fontweight="bold", pad=22)
     note = f"{_where(facts)}, {_how(facts)}"
     ax.text(0, 1, note, transform=ax.transAxes, va="bottom", fontsize="small", color="0.4")
@@ -179,9 +179,9 @@ def draw(cases: dict[str, list[Row]], title: str, facts: Mapping[str, Any], path
 
 def _how(facts: Mapping[str, Any]) -> str:
     if "device" in facts:
-        return "X on the device; bar: best peer in X's type, hollow: float16"
+        return "X on the device; bar: the fastest other library in X's type, hollow: float16"
     threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
-    return f"{threads}; bar: best exact peer, hollow: approximate"
+    return f"{threads}; bar: the fastest other exact library, hollow: approximate"
 
 
 def _draw_case(ax: Axes, place: int, rows: list[Row]) -> None:

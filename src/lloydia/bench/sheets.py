@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of text, with what must be read beside it."""
+    """A table of text, with the notes under it."""
 
     title: str
     heads: Sequence[str]
@@ -46,7 +46,7 @@ def ours(rows: list[Row]) -> Row:
 
 
 def best_peer(rows: list[Row]) -> Row | None:
-    """Return the fastest peer that does all that we do."""
+    """Return the fastest other library without approximation."""
     timed = [row for row in rows[1:] if "ratio" in row and row["exact"]]
     return min(timed, key=lambda row: row["ms"], default=None)
 
@@ -72,7 +72,7 @@ def sheets(rows: list[Row]) -> list[Sheet]:
 
 
 def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
-    heads = ("case", "Lloydia, ms", "best exact peer", "its ms", "ratio", "quartiles")
+    heads = ("case", "Lloydia, ms", "fastest exact", "its ms", "ratio", "quartiles")
     lines = []
     for name, rows in cases.items():
         own, best = ours(rows), best_peer(rows)
@@ -87,9 +87,9 @@ def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
             ]
         )
     notes = [
-        "an iteration, brute force on all sides: the difference of two fits over the difference of "
-        "their iterations.  Ratios are the peer's time over Lloydia's, above 1 where Lloydia is "
-        "faster.",
+        "an iteration, by brute force in every library: the difference of two fits over the "
+        "difference of their iterations.  Ratios are the other library's time over Lloydia's, "
+        "above 1 where Lloydia is faster.",
         "gemm: the product X C^T alone, by BLAS; floor: the larger of its operations at the best "
         "rate of gemm, and of reading X once.",
     ]
@@ -99,7 +99,7 @@ def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
 
 def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
     heads = (
-        *("case", "iterations", "Lloydia, ms", "best exact peer", "its ms", "ratio", "quartiles"),
+        *("case", "iterations", "Lloydia, ms", "fastest exact", "its ms", "ratio", "quartiles"),
         *("fastest approximate", "its ms", "ratio", "its inertia"),
     )
     lines = []
@@ -121,10 +121,10 @@ def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
             else [""] * 4
         )
     notes = [
-        "a whole fit from the same start to the same stop rule (tol = 1e-4); peers without that "
-        "rule do as many iterations as Lloydia.",
-        "an approximate peer skips what probably does not matter, and starts where it likes: its "
-        "inertia is relative to Lloydia's.",
+        "a whole fit from the same start to the same stop rule (tol = 1e-4); libraries "
+        "without that rule do as many iterations as Lloydia.",
+        "an approximate library skips distances that probably do not matter, and draws a start "
+        "of its own: its inertia is relative to Lloydia's.",
     ]
     return Sheet("Whole fits", heads, lines, notes + remarks(cases))
 
@@ -136,11 +136,12 @@ def _every_peer(cases: dict[str, list[Row]], mode: str) -> Sheet:
     for name, rows in cases.items():
         cells = {row["peer"]: _cell(row) for row in rows}
         lines.append([name, *(cells.get(peer, "") for peer in peers)])
-    what = "iteration" if mode == "iterations" else "whole fit"
+    what = "One iteration" if mode == "iterations" else "Whole fits"
     notes = [
-        "the peer's time over Lloydia's; *: one round; a dash: no such peer, or not for this case."
+        "the other library's time over Lloydia's; *: one round; a dash: the library is not "
+        "installed, or does not do this case."
     ]
-    return Sheet(f"Every peer's {what}", ("case", *peers), lines, notes)
+    return Sheet(f"{what} of every library", ("case", *peers), lines, notes)
 
 
 def _seeding(cases: dict[str, list[Row]], mode: str) -> Sheet:
@@ -176,7 +177,7 @@ def _auto(cases: dict[str, list[Row]], mode: str) -> Sheet:
         "distances: evaluated, of n k (iterations + 1).  Bytes: the most that a fit had allocated "
         "at any time, besides X, within 20 iterations.",
     ]
-    return Sheet("auto beside every algorithm", heads, lines, notes + remarks(cases))
+    return Sheet("auto compared with every algorithm", heads, lines, notes + remarks(cases))
 
 
 def _beside(row: Row | None) -> list[str]:
@@ -201,21 +202,21 @@ def _cell(row: Row) -> str:
 
 
 def missing(rows: Iterable[Row]) -> list[str]:
-    """Say which peers are not installed, if there are any."""
+    """Name the libraries that are not installed, if there are any."""
     names = dict.fromkeys(row["peer"] for row in rows if row["status"] == "not installed")
     return [f"not installed: {', '.join(names)}."] if names else []
 
 
 def remarks(cases: dict[str, list[Row]]) -> list[str]:
-    """Say who is not installed, whose result differs, who failed."""
+    """Name the libraries that are not installed, give another result or fail."""
     every = [row for rows in cases.values() for row in rows]
     remarks = missing(every)
     for name, rows in cases.items():
-        told = [
+        found = [
             f"{row['peer']} {'' if row['status'] == 'ok' else row['status'] + ': '}{row['reason']}"
             for row in rows
             if row["reason"] and row["status"] != "unsupported"
         ]
-        if told:
-            remarks.append(f"{name}: {'; '.join(told)}.")
+        if found:
+            remarks.append(f"{name}: {'; '.join(found)}.")
     return remarks

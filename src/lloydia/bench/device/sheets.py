@@ -83,9 +83,9 @@ def _cells(row: Row | None) -> list[str]:
 def _iterations_notes() -> list[str]:
     return [
         "a whole run over its number of iterations, what is done once a fit included; a ratio is "
-        "the side's time over Lloydia's, with its quartiles over the rounds.",
+        "the library's time over Lloydia's, with its quartiles over the rounds.",
         "floor: the larger of 2 n d k operations at the rate of a half-precision product, and of "
-        "reading X and writing labels once; a side that skips distances can be faster.  "
+        "reading X and writing labels once; a library that skips distances can be faster.  "
         "re-checked: rows whose scores were too close to call, of all rows of all iterations.",
     ]
 
@@ -111,7 +111,7 @@ def _twins(twins: Cases, iterations: Cases) -> Sheet:
             ratio = f"{twin['ms'] / own['ms']:.2f}"
             lines.append([name, milliseconds(own), milliseconds(twin), ratio])
     heads = ("case", "float32, ms", "float64, ms", "float64 / float32")
-    return Sheet("Lloydia's float64 beside its float32", heads, lines)
+    return Sheet("Lloydia's float64 compared with its float32", heads, lines)
 
 
 def _wrong(cases: Cases) -> Sheet:
@@ -123,8 +123,8 @@ def _wrong(cases: Cases) -> Sheet:
         cells = [_share(by_name.get(peer), labels) for peer in peers]
         lines.append([name, f"{labels:,}", *cells])
     notes = [
-        "labels that are not the nearest centre's (by canonical distances in float64), all sides "
-        "assigned to the same centres; float16's are judged on its own rounded rows and centres."
+        "labels that are not the nearest centre's (by canonical distances in float64); all "
+        "libraries use the same centres; float16's are judged on its own rounded rows and centres."
     ]
     return Sheet("Wrong labels", ("case", "labels", *peers), lines, notes + _occasions(cases))
 
@@ -136,7 +136,7 @@ def _share(row: Row | None, labels: int) -> str:
 
 
 def _profiles(cases: Cases) -> Sheet:
-    heads = ("case", "side", "kernel", "calls", "µs", "µs a call", "share", "TFLOP/s", "of gemm")
+    heads = ("case", "library", "kernel", "calls", "µs", "µs a call", "share", "TFLOP/s", "of gemm")
     lines = []
     for name, rows in cases.items():
         for peer in dict.fromkeys(row["peer"] for row in rows):
