@@ -25,6 +25,8 @@ ANSWERS = {
         "frobnicate": "Unknown command frobnicate; the commands are fit, predict, score",
         "-v": "Unknown option: -v; did you mean -V?",
         "--Version": "Unknown option: --Version; did you mean --version?",
+        "--install-completion=zsh": "=zsh; did you mean --install-completion zsh?",
+        "completion": "Unknown command completion; did you mean --install-completion?",
         "help nonsense": "Unknown command nonsense; the commands are fit",
         "ladder rnu A": "Unknown command rnu; did you mean run?",
         "ladder dump --rung r01_loyd": "; did you mean r01_lloyd?",

@@ -58,7 +58,8 @@ def predict(
     else:
         table = reading.table(data, dtype=dtype, names=names, sparse=True, json=json)
     if table.X.shape[1] != d:
-        raise ValueError(f"{data} has {table.X.shape[1]} columns, and {model} needs {d}.")
+        columns = f"{table.X.shape[1]} column{'s' * (table.X.shape[1] != 1)}"
+        raise ValueError(f"{data} has {columns}, and {model} needs {d}.")
     original = labelled.original(data, reading, table)
     if blocks:
         _predict_blocks(estimator, source, labelled, original, reading.id, json)

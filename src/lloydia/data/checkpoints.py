@@ -29,6 +29,7 @@ from lloydia.data.outputs import naming, replacing
 from lloydia.loop.resuming import GENERATOR, Snapshot, stored_array
 from lloydia.loop.run import CALLBACK, LIMIT, Halt, Result
 from lloydia.parameters import check_parameters
+from lloydia.spelling import either
 from lloydia.stopping import parse
 from lloydia.version import __version__
 
@@ -83,8 +84,8 @@ def load_snapshot(path: str | Path) -> Snapshot:
         There is no such file, it is not a checkpoint, it is damaged, or of another format.
     """
     stranger = (
-        f"{path} is not a checkpoint: name one that lloydia.callbacks.Checkpoint wrote, or "
-        "lloydia fit --checkpoint."
+        f"{path} is not a checkpoint: name one that "
+        f"{either('lloydia.callbacks.Checkpoint', '--checkpoint')} wrote."
     )
     with open_input(path) as (stream, _):
         if not stream.read(2).startswith(b"PK"):

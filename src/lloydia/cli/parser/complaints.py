@@ -157,9 +157,11 @@ def _unknown_command(given: str, app: App | None, command: str) -> str:
     known = [name for name in names if not name.startswith("-")]
     if given.startswith("-"):
         flags = [name for name in names if name.startswith("-")]
+        name, _, value = given.partition("=")
         what = f"Unknown option: {given}"
-        meant = _meant(given, flags, synonyms.COMMANDS)
-        return what + (meant or f"; a command comes first: {', '.join(known)}")
+        if found := near(name, flags, synonyms.COMMANDS):
+            return f"{what}; did you mean {f'{found} {value}'.rstrip()}?"
+        return f"{what}; a command comes first: {', '.join(known)}"
     if not command and (Path(given).suffix or Path(given).exists()):
         takes = "quantize" if Path(given).suffix.lower() in PICTURES else "fit"
         return f"{given!r} is no command; did you mean lloydia {takes} {given}?"

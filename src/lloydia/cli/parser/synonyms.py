@@ -49,6 +49,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "out": ("--out", "--labels"),
     "output": ("--out", "--labels"),
     "sample-size": ("--sample",),
+    "overwrite": ("--force",),
 }
 
 # Other words for values of options, beside those of lloydia.parameters.
