@@ -226,3 +226,40 @@ def test_fewer_clusters_than_asked_for_are_warned_of(options):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             getattr(MiniBatchKMeans(2, random_state=0, **options), fit)(X)
+
+
+def test_equal_centres_are_warned_of_once_and_of_fewer_again():
+    three, two, same = (np.array([[float(i % k)] for i in range(6)]) for k in (3, 2, 1))
+    model = MiniBatchKMeans(4, init=np.array([[0.0], [0.1], [0.9], [1.0]]), n_init=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(np.array([[0.0], [0.1], [0.9], [1.0]]))
+    model = MiniBatchKMeans(3, init=three[:3], n_init=1, reassignment_ratio=0.0)
+    model.partial_fit(three)
+    model.cluster_centers_ = two[:1].repeat(3, axis=0)
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(1\)"):
+        model.partial_fit(same)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            model.partial_fit(same)
+
+
+@pytest.mark.parametrize("name", ["_since", "n_steps_"])
+@pytest.mark.parametrize("value", ["a", None, -1, 1.5, np.nan, True])
+def test_forged_counts_of_rows_and_steps_are_refused(name, value):
+    model = MiniBatchKMeans(2, random_state=0).partial_fit(X)
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=f"{name} is .*, and must be a whole number"):
+        model.partial_fit(X)
+
+
+def test_huge_counts_hold_the_centres():
+    rows = X * 1e3
+    model = MiniBatchKMeans(3, init=rows[:3], n_init=1, reassignment_ratio=0.0).partial_fit(rows)
+    model.counts_, before = np.full(3, 1e308), model.cluster_centers_
+    assert np.array_equal(model.partial_fit(rows).cluster_centers_, before)
+    model = MiniBatchKMeans(3, init=X[:3], n_init=1).partial_fit(X)
+    model.counts_ = np.full(3, np.finfo(float).max)
+    with pytest.raises(ValueError, match="add up to infinity: scale the weights down"):
+        model.partial_fit(X, sample_weight=np.full(len(X), 1e300))

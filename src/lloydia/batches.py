@@ -28,6 +28,9 @@ from lloydia.exact.sums import total_grid
 
 __all__ = ["Centers", "Draw", "Smoothed", "reassigned", "sample", "stepped"]
 
+# Weights beyond 2 to this are scaled down before they are multiplied with centres.
+LARGEST = 300
+
 
 @dataclass(frozen=True)
 class Centers:
@@ -116,10 +119,18 @@ def stepped(
         fresh = engine.counts().astype(np.float64)
     else:
         fresh = np.bincount(on_host(engine.labels()), weights=weights, minlength=len(old))
-    means, sums = on_host(engine.centers()), counts + fresh
+    with np.errstate(over="ignore"):
+        means, sums = on_host(engine.centers()), counts + fresh
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "counts_ and the weights of the rows add up to infinity: scale the weights down."
+        )
+    # Products with huge weights would overflow; a power of two changes no bit of their ratios.
+    exponent = -np.maximum(np.frexp(sums)[1] - LARGEST, 0)
+    before, added = (np.ldexp(each, exponent)[:, None] for each in (counts, fresh))
     with np.errstate(invalid="ignore"):
-        moved = old * counts[:, None] + means * fresh[:, None]
-        moved = (moved / sums[:, None]).astype(old.dtype)
+        moved = old * before + means * added
+        moved = (moved / np.ldexp(sums, exponent)[:, None]).astype(old.dtype)
     assert report.inertia is not None
     values = np.where(fresh[:, None] > 0, moved, old)
     return Centers(values, sums, centers.since + engine.n_samples), float(report.inertia)

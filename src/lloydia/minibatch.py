@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -251,8 +252,12 @@ class MiniBatchKMeans(BaseKMeans):
             centers = Centers(values, np.zeros(len(values)))
         centers, _ = self._step(engine, weights, centers, state)
         found |= draft._features() | self._after_batch(centers, home, engine, rows, state)
-        found["n_steps_"] = getattr(self, "n_steps_", 0) + 1 if begun else 1
-        warn_of_fewer(centers.n_distinct, len(centers.values), 3)
+        found["n_steps_"] = self._counted("n_steps_") + 1 if begun else 1
+        # Said once, and again only of fewer.
+        n_distinct = centers.n_distinct
+        if not begun or n_distinct < getattr(self, "_n_distinct", len(centers.values)):
+            warn_of_fewer(n_distinct, len(centers.values), 3)
+        found["_n_distinct"] = n_distinct
         return found
 
     def _so_far(self, X: Any) -> Centers:
@@ -265,7 +270,14 @@ class MiniBatchKMeans(BaseKMeans):
                 f"counts_ must hold a finite number >= 0 for each of the {len(values)} rows of "
                 "cluster_centers_: it is the weight of the rows that made each."
             )
-        return Centers(values, counts.astype(np.float64), getattr(self, "_since", 0))
+        return Centers(values, counts.astype(np.float64), self._counted("_since"))
+
+    def _counted(self, name: str) -> int:
+        """Return an attribute that counts something, or 0 where there is none."""
+        value = getattr(self, name, 0)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"{name} is {value!r:.80}, and must be a whole number >= 0: fit anew.")
+        return int(value)
 
     def _in_memory(self, X: Any, sample_weight: Any, reset: bool) -> WeightedRows:
         """Check rows in memory; what would have to be computed or read first is refused."""

@@ -40,6 +40,7 @@ FACTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
     "_init_size": (int, lambda value: is_whole(value, 1)),
     "_n_init": (int, lambda value: is_whole(value, 1)),
     "_since": (int, _is_count),
+    "_n_distinct": (int, lambda value: is_whole(value, 1)),
 }
 
 
@@ -75,7 +76,7 @@ _KMEANS = (
     ("inertia_history_",),
     check_parameters,
 )
-_STEPS = ("n_steps_", "_init_size", "_n_init", "_since")
+_STEPS = ("n_steps_", "_init_size", "_n_init", "_since", "_n_distinct")
 
 # By the names that files have for them.
 ESTIMATORS = {
