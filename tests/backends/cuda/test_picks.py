@@ -7,6 +7,7 @@ import pytest
 
 from lloydia.backends.cuda.seeding.picks import Picks
 from lloydia.backends.reference import Reference
+from lloydia.progress.stages import watch_stages
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, rows_of
@@ -35,6 +36,16 @@ def test_any_number_of_trials(trials):
     X = np.random.default_rng(trials).normal(size=(200, 3)).astype(np.float32)
     engine, oracle = both(X, None)
     assert picks(engine, 3, 0, trials) == picks(oracle, 3, 0, trials)
+
+
+def test_the_steps_of_a_start_are_shown_and_change_nothing():
+    X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    seen = []
+    with watch_stages(lambda stage: seen.append((stage.name, stage.done, stage.total))):
+        found = picks(Picks(X, None, "cuda"), 5, 0)
+    assert found == picks(Picks(X, None, "cuda"), 5, 0)
+    steps = [("centers", done, 5) for done in range(1, 6)]
+    assert seen == [*steps, steps[-1]], "the last call says that it is over"
 
 
 @pytest.mark.parametrize("method", ["random", "first", "farthest", "k-means||"])
