@@ -166,8 +166,9 @@ def fit(
     files = {"labels": labelled.labels, **vars(outputs), "out": labelled.out}
     facts = {**_facts(estimator, table, seconds, files), "checkpoint": checkpoints.path()}
     with ExitStack() as renames:
-        labelled.write(estimator.labels_, original, reading.id, renames)
-        outputs.write(estimator, table, renames)
+        with progress("writing", json=json):
+            labelled.write(estimator.labels_, original, reading.id, renames)
+            outputs.write(estimator, table, renames)
         print_clusters(facts, sizes(estimator.labels_, k), json)
         flush()
 

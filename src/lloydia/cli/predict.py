@@ -83,7 +83,8 @@ def predict(
         if reading.id is not None and original is not None:
             facts["ids"] = list(chain.from_iterable(original.ids(reading.id)))
     with ExitStack() as renames:
-        labelled.write(found, original, reading.id, renames)
+        with progress("writing", json=json):
+            labelled.write(found, original, reading.id, renames)
         if json or written:
             print_clusters(facts, sizes(found, k), json)
         elif reading.id is not None and original is not None:
@@ -126,7 +127,8 @@ def _predict_blocks(
             kept.flush()
             seconds = time.perf_counter() - start
         labels = np.memmap(kept, dtype=np.int32, mode="r", shape=(n,))
-        labelled.write(labels, original, id_column, renames)
+        with progress("writing", json=json):
+            labelled.write(labels, original, id_column, renames)
         facts = {
             "n_samples": n,
             "n_features": d,
