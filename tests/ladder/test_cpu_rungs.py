@@ -11,6 +11,7 @@ import pytest
 from lloydia import KMeans
 from lloydia.ladder import named, names, where
 from lloydia.ladder.openmp import openmp
+from lloydia.ladder.r02_elkan import holds
 from lloydia.stopping import Centers, Inertia, Labels
 from table import blobs
 
@@ -130,6 +131,16 @@ def test_a_tie_that_bounds_meet_exactly_goes_to_the_lowest(name, dtype):
     X, start = np.array([[0], [2], [3], [7]], dtype), np.array([[0], [4]], dtype)
     assert climb(name, X, start, None, 1).labels.tolist() == [0, 0, 1, 1]
     assert climb(name, X, start, None, 2).labels.tolist() == [0, 0, 0, 1]
+
+
+def test_the_first_bound_that_fails_ends_elkans_loop():
+    """Of a point that must be measured anew no later bound is touched."""
+    moved, own = np.array([9.0, 1.0, 1.0, 1.0]), 0
+    lower = np.array([5.0, 5.0, 5.0, 5.0])
+    assert holds.py_func(3.0, lower, moved, own)
+    assert lower.tolist() == [5.0, 4.0, 4.0, 4.0]
+    assert not holds.py_func(3.0, lower, moved, own)  # 3 against 3: a tie is no safety
+    assert lower.tolist() == [5.0, 3.0, 4.0, 4.0]
 
 
 @pytest.mark.parametrize("name", THREADED)

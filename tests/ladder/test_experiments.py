@@ -26,6 +26,7 @@ from lloydia.ladder.experiments import (
     run,
     seedings,
     summits,
+    t,
     walk,
 )
 from lloydia.ladder.experiments.__main__ import main
@@ -466,6 +467,37 @@ def test_equal_runs_are_counted():
         for place, figures in enumerate(runs)
     ]
     assert wording.equality(found) == "1 of 2, 1 part at a tie"
+
+
+def test_the_ends_of_whole_runs_are_counted():
+    at = ("T", "series", "r01_lloyd", "cpu", 1000, 2, 64, "float32")
+    ends = [
+        {"relabelled": 0, "apart": 1e-5},
+        {"relabelled": 0, "apart": 1e-5, "parted": 2, "ties": 1},  # and came together again
+        {"relabelled": 3, "apart": 0.1, "parted": 5, "ties": 2},
+        {"relabelled": 3, "apart": 0.1},
+    ]
+    found = [
+        Measurement(*at, threads=place, seconds=1.0, figures=figures)
+        for place, figures in enumerate(ends)
+    ]
+    wrong = {"status": "differs", "reason": "wrong", "figures": {"relabelled": 9, "apart": 1.0}}
+    found.append(Measurement(*at, threads=9, **wrong))
+    sheet = next(each for each in t.sheets(found) if each.title.startswith("Whole runs"))
+    ends = ["5", "2", "1 (by 2 points at most)", "1", "1"]
+    assert sheet.lines == [["float32, within 1e-04", *ends]]
+
+
+def test_one_picture_has_one_engine():
+    pytest.importorskip("matplotlib")
+    found = [*_gpu_series(_as_the_thesis_found), *_cpu_series(_as_the_thesis_found_on_threads)]
+    for engine, spent in (("r30_engine_cpu", 0.5), ("r31_engine_cuda", 0.1)):
+        found.append(replace(found[0], rung=engine, block=None, seconds=spent))
+    figures = t.draw(found)
+    for short, wanted in (("threads-float64", 0.5), ("blocks-float64", 0.1)):
+        for ax in figures[short].axes:
+            (line,) = [line for line in ax.lines if line.get_label().startswith("Lloydia")]
+            assert list(line.get_ydata()) == [wanted]
 
 
 def test_shared_memory_may_gain_more_than_the_thesis_found():
