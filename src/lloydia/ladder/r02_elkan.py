@@ -1,7 +1,7 @@
 """Rung 2: Elkan's method on one thread, as T describes it (Elkan 2003).
 
 T keeps bounds for every point and centre, and measures a point's k distances only when one bound
-fails.  It bought a solver faster than T's Lloyd at every n, though still slower than scikit-learn.
+fails.  It bought a solver faster than T's Lloyd, though still slower than scikit-learn.
 
 What changed from rung 1: a point x of cluster a keeps u >= d(x, c_a) and l_j <= d(x, c_j) for every
 centre j.  By the triangle inequality both stay bounds when the centres move, if u grows by how far

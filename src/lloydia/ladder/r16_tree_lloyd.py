@@ -1,8 +1,8 @@
 """Rung 16: Lloyd's method with trees in global memory, as T has it (CUDA, global memory).
 
 T gives each point a thread, and finds by reductions in global memory, one launch a level, whether
-a label changed and where the centres go.  It bought a solver that beats scikit-learn at every n
-with blocks of 64 and 256 threads.
+a label changed and where the centres go.  It bought a solver that beats scikit-learn with blocks of
+64 and 256 threads.
 
 What changed from rung 12: no atomic additions.  The assignment flags the points that changed, and a
 tree adds the flags (T's takes their minimum, with the same loads and launches).  Every point is
