@@ -106,7 +106,9 @@ def test_the_page_is_rewritten_and_drawn(results, page):
 @pytest.mark.slow
 def test_a_second_report_changes_nothing(results, page):
     pytest.importorskip("matplotlib")
-    page.write_text("Before\n<!-- ladder: A -->\nto be replaced\n<!-- end -->\nafter\n", encoding="utf-8")
+    page.write_text(
+        "Before\n<!-- ladder: A -->\nto be replaced\n<!-- end -->\nafter\n", encoding="utf-8"
+    )
     report.write(results, page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("Before\n<!-- ladder: A -->\n#### Everything in document A")

@@ -10,8 +10,8 @@ Why it should help: most threads of a tree are idle in most of its levels, and a
 than the addition beside it; here seven of eight additions need neither.
 
 D's own program with these reductions is rung 25, which writes every cluster's pixels into an array
-first; it took 0.67 s for 10 million pixels at k = 2, where one thread took 74 s.  In its conclusions
-D wishes to keep the reductions and to be rid of the arrays, which is what this rung does.
+first; it took 0.67 s for 10 million pixels at k = 2, where one thread took 74 s.  At its end D
+wishes to keep the reductions and to be rid of the arrays, which is what this rung does.
 
 D lets the lanes of a warp add in shared memory without any barrier.  Since lanes need no longer run
 in step (Volta) that is a race; here they hand their numbers over by shuffles.
