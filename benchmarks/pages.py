@@ -135,6 +135,20 @@ SCRIPTS = {
             "ms at the bus's speed": "floor",
         },
     ),
+    "switches": Script(
+        "What each mechanism of the GPU engine brings",
+        "python benchmarks/switches.py --save",
+        ("n", "d", "k", "without"),
+        {
+            "rows": "n",
+            "features": "d",
+            "clusters": "k",
+            "iterations": "iterations",
+            "without": "without",
+            "ms": "ms",
+            "times the fit with everything": "ratio",
+        },
+    ),
     "foundation": Script(
         "An early version, compared with scikit-learn",
         "",

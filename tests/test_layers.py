@@ -65,8 +65,8 @@ def test_imports_go_down(engine):
 
     def layer(name):
         own = name.removeprefix(package).split(".")[0]
-        # Protocols are below all, whoever has them.
-        last = name.endswith(".protocols")
+        # Protocols and switches are below all, whoever has them.
+        last = name.endswith((".protocols", ".options"))
         return len(layers) if last else layers.index(own if own in layers else "engine")
 
     upward = [

@@ -13,7 +13,8 @@ modules are.
 * :mod:`update`: sums of what changed, centres, reports.
 * :mod:`rows`: the rows in their place, and what is measured of them.
 * :mod:`device_functions`: what kernels call; :mod:`runtime`: devices, streams and launches;
-  :mod:`protocols`: what packages want of each other.
+  :mod:`protocols`: what packages want of each other; :mod:`options`: what can be turned off, to
+  find a fault or to measure what it brings.
 
 Words:
 

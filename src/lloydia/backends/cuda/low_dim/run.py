@@ -8,6 +8,7 @@ from weakref import proxy
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.barrier import THREADS, resident
 from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION
 from lloydia.backends.cuda.low_dim.cells import sides_of
@@ -89,7 +90,8 @@ class LowRun(LowTold):
         self.bits = exact.bits_a_limb(n) if lattice is None else lattice.grid.bits
         self.shape = shape_of(
             n, d, k, n_slots, LIMBS if lattice is None else lattice.grid.n_limbs, self.bits,
-            rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize, stay, device,
+            rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize,
+            stay and options.is_on("shared_memory_tables"), device,
         )  # fmt: skip
         self._nothing_told()
         if isinstance(centers, torch.Tensor):

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
 from lloydia.backends.cuda.matmul.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
@@ -104,7 +105,7 @@ def resident_scan(
     """Queue it."""
     rows, size = halves.rows, centers.size
     whole = size & (size - 1) == 0
-    if whole and rows.n_samples >= ROWS and has_hopper(rows.device):
+    if whole and rows.n_samples >= ROWS and has_hopper(rows.device) and options.is_on("gluon"):
         # Not before: other versions may not have all that it imports.
         from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 

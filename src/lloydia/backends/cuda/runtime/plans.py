@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.runtime.launching import Launch, noted, stream_of
 from lloydia.backends.cuda.runtime.pieces import aligned
 from lloydia.backends.cuda.runtime.series import (
@@ -225,8 +226,9 @@ def planned_steps(
 
     Those of each span: from one to another that is not part of it.
     """
-    key = device.index, layout.key
-    plan = _plans.get(key)
+    # What is launched otherwise is another plan.
+    key = device.index, layout.key, options.state()
+    plan = _plans.get(key) if options.is_on("recorded_launches") else None
     if plan is not None:
         found = plan.launches(layout.parts, layout.zeros)
         found.queue(stream_of(device.index))
@@ -235,7 +237,7 @@ def planned_steps(
     launches = [*chain(*each)]
     edges = [*accumulate(map(len, each), initial=0)]
     within = [(edges[first], edges[last]) for first, last in spans]
-    if launches and all(map(is_plain, launches)):
+    if launches and all(map(is_plain, launches)) and options.is_on("recorded_launches"):
         remember(key, Plan(launches, layout.parts, *layout.scratch(), spans=within))
     return [series_of(launches[first:last]) for first, last in within]
 

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import byref, c_void_p
 from functools import cache
+from math import inf
 from threading import Lock
 
 import torch
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.runtime.driver import driver, enter, refuse
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, launch, noted, stream_of
 from lloydia.backends.cuda.runtime.plans import Layout, planned
@@ -52,7 +54,7 @@ class Recording:
     graph: torch.cuda.CUDAGraph | None = None
 
     def __init__(self, repeated: float = REPEATED) -> None:
-        self.repeated = repeated
+        self.repeated = repeated if options.is_on("graphs") else inf
 
     def do(
         self,
@@ -62,7 +64,7 @@ class Recording:
         times: int = 1,
     ) -> None:
         """Queue the work, always the same, so often; `layout` says by what plan, if any."""
-        if INTERPRETED:
+        if INTERPRETED or not options.is_on("recorded_launches"):
             for _ in range(times):
                 work()
             self.times += times

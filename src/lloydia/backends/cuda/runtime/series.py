@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import binding, ir
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.runtime.driver import enter, function, refuse
 from lloydia.backends.cuda.runtime.launching import Launch
 
@@ -146,7 +147,8 @@ def how(compiled: Any) -> int:
     """Return how a kernel is launched."""
     if compiled.metadata.launch_cooperative_grid:
         return COOPERATIVE
-    return EARLY if WAIT in compiled.asm["ptx"] else USUAL
+    early = options.is_on("early_launch") and WAIT in compiled.asm["ptx"]
+    return EARLY if early else USUAL
 
 
 def is_plain(launch: Launch) -> bool:

@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.flow import (
     HALT,
     N_CHANGED,
@@ -53,6 +54,7 @@ TABLE_FEATURES = 256
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether rows, without weights, are added up by tables of k clusters."""
     few = X.shape[-1] <= TABLE_FEATURES and weights is None
+    few = few and options.is_on("shared_memory_tables")
     return few and Table.of(k, X.element_size(), has_vectors(X)) is not None
 
 

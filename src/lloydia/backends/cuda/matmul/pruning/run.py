@@ -14,6 +14,7 @@ from typing import Protocol
 
 import torch
 
+from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH, group_of
 from lloydia.backends.cuda.matmul.contest import is_small
 from lloydia.backends.cuda.matmul.half_centers import packs_ahead
@@ -67,6 +68,8 @@ def may_pay(run: PrunedRun) -> bool:
     They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
     doubt have all stages, and its scores are sums in one piece, as :mod:`spared` has them.
     """
+    if not options.is_on("pruning"):
+        return False
     (_, k, d), width = run.shape, padded(run.shape[2])
     if not MANY <= k <= MOST_CENTERS or float(run.rows.n_samples) * width * k < SLOW:
         return False
