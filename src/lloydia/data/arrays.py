@@ -37,6 +37,7 @@ __all__ = [
     "array_of",
     "check_weights",
     "home_of",
+    "is_buffer",
     "is_sound",
     "on_host",
     "real_numbers",
@@ -125,7 +126,7 @@ def rows_on_host(X: Any) -> Any:
         raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: give X.collect().")
     X = on_host(X)
     typed = isinstance(getattr(X, "dtype", None), np.dtype)
-    if not typed and (hasattr(X, "__array__") or _is_buffer(X)):
+    if not typed and (hasattr(X, "__array__") or is_buffer(X)):
         # Such as an Arrow tensor, or a series of polars.
         X = array_from(X, "X")
     if isinstance(X, np.ndarray) and X.dtype.kind in TEXT_OR_OBJECTS:
@@ -148,7 +149,7 @@ def refuse_complex(dtype: Any) -> NoReturn:
     )
 
 
-def _is_buffer(X: Any) -> bool:
+def is_buffer(X: Any) -> bool:
     """Return whether X shows its memory, by Python's buffer protocol."""
     try:
         memoryview(X)

@@ -315,6 +315,26 @@ def test_frames_with_numbers_as_labels_in_another_order_are_refused(labels):
     assert KMeans(3).fit(lloydia.chunks(lambda: [first, unnamed], memory="2GB")).n_iter_ > 0
 
 
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "coo_matrix"])
+def test_sparse_blocks_are_refused(kind):
+    sparse = getattr(sp, kind)(X)
+    for made, i in (([sparse, sparse], 1), ([X, sparse], 2)):
+        with pytest.raises(DataError, match=rf"block {i} is sparse, a {kind}: give dense"):
+            lloydia.chunks(lambda made=made: made, memory="2GB")
+
+
+@pytest.mark.parametrize("library", ["arrow", "bfloat16"])
+def test_blocks_of_other_libraries(library):
+    if library == "arrow":
+        block = pytest.importorskip("pyarrow").Tensor.from_numpy(X)
+    else:
+        block = pytest.importorskip("torch").from_numpy(X).bfloat16()
+    source = lloydia.chunks(lambda: [block], memory="2GB")
+    found = KMeans(3, random_state=0).fit(source)
+    assert source.dtype == np.float32
+    assert found.inertia_ == KMeans(3, random_state=0).fit(block).inertia_
+
+
 class Changing:
     """Blocks that are others from a pass on."""
 

@@ -8,12 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.data.arrays import refuse_masked, rows_on_host
+from lloydia.data.arrays import is_buffer, on_host, refuse_masked, rows_on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 from lloydia.data.frames import (
+    array_from,
     is_frame,
     is_named,
     labels_of,
@@ -79,7 +81,7 @@ class Blocks(Chunks):
         made = self.factory()
         if not isinstance(made, Iterable):
             raise DataError(f"{where}: the callable returned {type(made).__name__}, no iterator.")
-        return iter(made)
+        return (_on_host(block, f"{where}: block {i + 1}") for i, block in enumerate(made))
 
     def _chosen(self, block: Any) -> NDArray[Any]:
         """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
@@ -150,3 +152,16 @@ def _held(column: Any) -> str:
     """Return what an error calls the values of a data frame of one column that holds no numbers."""
     first = next((value for value in values_of(column) if value is not None), None)
     return "text" if isinstance(first, str | bytes) else f"{first!r:.80}"
+
+
+def _on_host(block: Any, where: str) -> Any:
+    """Return a block as a data frame, a list or an array of NumPy's."""
+    if sp.issparse(block):
+        raise DataError(
+            f"{where} is sparse, a {type(block).__name__}: give dense blocks (toarray())."
+        )
+    if isinstance(block, np.ndarray | list) or is_frame(block):
+        return block
+    block = on_host(block)
+    is_array = hasattr(block, "__array__") or is_buffer(block)
+    return array_from(block, where) if is_array else block
