@@ -62,8 +62,8 @@ class Elkan:
         if needed > free:
             raise MemoryError(
                 f"{option('algorithm', 'elkan')} needs {needed:,} bytes for {n_samples:,} x {k:,} "
-                "bounds, and "
-                f"{free:,.0f} are free: use {option('algorithm', 'yinyang')} or 'lloyd'."
+                f"bounds, and {free:,.0f} are free: use {option('algorithm', 'yinyang')} or "
+                f"{option('algorithm', 'lloyd')}."
             )
         self.k, self.padding = k, padding
         self.upper = np.full(n_samples, np.inf, dtype=np.float32)

@@ -23,7 +23,8 @@ from lloydia.data.fields import (
     sound_costs,
     sound_state,
 )
-from lloydia.data.formats.numpy_files import DAMAGE, load_numpy
+from lloydia.data.formats.damage import DAMAGE
+from lloydia.data.formats.numpy_files import load_numpy
 from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
 from lloydia.loop.resuming import GENERATOR, Snapshot, stored_array

@@ -33,7 +33,7 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from lloydia.data.formats.numpy_files import DAMAGE
+from lloydia.data.formats.damage import DAMAGE
 
 __all__ = ["CHUNKS", "found", "kept"]
 

@@ -20,7 +20,7 @@ from warnings import catch_warnings, simplefilter
 from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
 from lloydia.data.columns import DataError
-from lloydia.data.formats.numpy_files import DAMAGE
+from lloydia.data.formats.damage import DAMAGE
 from lloydia.data.outputs import TABLES
 from lloydia.imports import load
 from lloydia.spelling import either, option

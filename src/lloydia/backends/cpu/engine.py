@@ -128,8 +128,7 @@ class CPU(Clusters):
         if self.n_features > MOST_FEATURES:
             raise ValueError(
                 f"{option('algorithm', 'filtering')} takes at most {MOST_FEATURES} features and X "
-                "has "
-                f"{self.n_features}: use {option('algorithm', 'auto')}."
+                f"has {self.n_features}: use {option('algorithm', 'auto')}."
             )
         return load("lloydia.backends.cpu.accelerated.tiles").Tiles.of(self)
 

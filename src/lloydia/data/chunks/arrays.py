@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
-from lloydia.data.formats.numpy_files import DAMAGE
+from lloydia.data.formats.damage import DAMAGE
 from lloydia.imports import load
 
 __all__ = ["NumpyFile", "Slices", "hdf5_dataset", "numpy_file", "zarr_array"]

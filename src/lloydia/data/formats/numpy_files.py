@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import io
-import lzma
 import math
-import struct
-import tokenize
 import zipfile
-import zlib
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -16,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
+from lloydia.data.formats.damage import DAMAGE
 from lloydia.data.formats.room import check_room
 
 __all__ = [
-    "DAMAGE",
     "Archive",
     "Header",
     "is_part_of_sparse",
@@ -28,13 +24,6 @@ __all__ = [
     "load_numpy",
     "load_sparse",
 ]
-
-# What NumPy and zipfile raise on bytes that are no sound file.
-DAMAGE = (
-    *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
-    *(NotImplementedError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
-    *(tokenize.TokenError, lzma.LZMAError),
-)
 
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 65_535

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from lloydia.data.columns import Columns, DataError
 from lloydia.data.fields import check, is_real, is_text, sound_centers, sound_state
 from lloydia.data.files import as_floats, read_table
-from lloydia.data.formats.numpy_files import DAMAGE, Archive, load_numpy
+from lloydia.data.formats.damage import DAMAGE
+from lloydia.data.formats.numpy_files import Archive, load_numpy
 from lloydia.data.formats.opening import open_input
 from lloydia.data.models.contents import (
     ESTIMATORS,
