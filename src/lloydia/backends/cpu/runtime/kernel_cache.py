@@ -90,9 +90,6 @@ class Cache(FunctionCache):
     them; it does so as well before it compiles one that is not there.
     """
 
-    # Windows denies access to a file that another process replaces at that moment.  Numba's guard
-    # takes it for a kernel that is not there.
-
     # Whether kernels count references to arrays: what counts them is compiled in every process.
     counts = True
 
@@ -106,6 +103,8 @@ class Cache(FunctionCache):
         if self.counts:
             rtsys.initialize(target_context)
         try:
+            # Windows denies access to a file that another process replaces at that moment.  Numba's
+            # guard takes it for a kernel that is not there.
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except OSError as error:

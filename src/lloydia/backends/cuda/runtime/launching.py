@@ -45,6 +45,7 @@ INTERPRETED = bool(triton.knobs.runtime.interpret)
 COMPILED = tl.constexpr(not INTERPRETED)
 
 if not INTERPRETED:
+    # At import, so before a kernel is compiled on any path; only work on a GPU imports this module.
     make_writable()
 
 # How kernels that compute canonical numbers are launched: no product may be fused with a sum.
