@@ -8,6 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from lloydia.data.outputs.seals import seal
+
 GOOD = "a,b\n1,2\n3,4\n5,7\n"
 FIT = ("fit", "data.csv", "-k", 2, "--labels", "labels.csv", "--centers", "new.csv")
 
@@ -176,7 +178,9 @@ def test_text(run, folder, name):
     (folder / "one.csv").write_text("1\n2\n")
     (folder / "headed.csv").write_text("label\n1\n2\n")
     (folder / "far.csv").write_text("1\n900\n")
+    # As if Lloydia had written it: nothing but the error keeps it.
     (folder / "labels.csv").write_text("kept")
+    seal(folder / "labels.csv")
     (folder / "sub.png").mkdir()
     before = snapshot(folder)
     check(run(*command), says)

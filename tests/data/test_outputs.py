@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import ExitStack, suppress
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.outputs import TABLES, check_output, replacing, write_table
+from lloydia.data.outputs.seals import is_model, is_sealed
 
 
 def test_nothing_is_renamed_when_a_later_output_fails(tmp_path):
@@ -134,3 +136,53 @@ def test_every_bit_comes_back(tmp_path, suffix, dtype):
     table = read_table(path, dtype=np.dtype(dtype).name)
     assert table.X.tobytes() == values.tobytes()
     assert table.names == (("a, b", "c") if suffix in (".csv", ".tsv", ".parquet") else None)
+
+
+def test_what_was_written_is_sealed_until_somebody_writes_to_it(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in ("", "a", "label\n0\n1\n" * 1000):
+        before = time.time_ns()
+        with replacing(path) as to:
+            to.write_text(text)
+        # A build program must not take it for older than what it was made from.
+        assert abs(path.stat().st_mtime_ns - before) < 10**9
+        assert is_sealed(path)
+        check_output(path, TABLES, force=False)
+    with path.open("a") as stream:
+        stream.write("2\n")
+    assert not is_sealed(path)
+    with pytest.raises(DataError, match="add --force to replace it"):
+        check_output(path, TABLES, force=False)
+    check_output(path, TABLES)
+
+
+@pytest.mark.parametrize("digits", [10**9, 10**6, 10**3, 1])
+def test_times_that_are_kept_less_exactly_are_no_seal(tmp_path, digits):
+    path = tmp_path / "x.npy"
+    for number in range(50):
+        with replacing(path) as to:
+            to.write_text(f"text {number}")
+        time_ns = path.stat().st_mtime_ns // digits * digits
+        os.utime(path, ns=(time_ns, time_ns))
+        assert is_sealed(path) == (digits == 1)
+
+
+def test_a_file_that_cannot_be_sealed_is_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    with replacing(tmp_path / "x.csv") as to:
+        to.write_text("1")
+    assert (tmp_path / "x.csv").read_text() == "1"
+    assert not is_sealed(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04 and more", b"text"])
+def test_no_models(tmp_path, content):
+    (tmp_path / "x.npz").write_bytes(content)
+    assert not is_model(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", header=np.array("[" * 10_000), X=np.eye(2))
+    assert not is_model(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", X=np.eye(2))
+    assert not is_model(tmp_path / "x.npz")

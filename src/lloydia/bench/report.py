@@ -74,7 +74,7 @@ def _part(row: Row) -> object:
     return (row["case"], row["mode"]) if "device" in row else None
 
 
-def write(path: Path, folder: Path | None = None) -> list[Path]:
+def write(path: Path, folder: Path | None = None, *, force: bool = True) -> list[Path]:
     """Write the newest run of a file as Markdown, and a picture for each mode with peers.
 
     Parameters
@@ -83,13 +83,20 @@ def write(path: Path, folder: Path | None = None) -> list[Path]:
         JSON lines.
     folder : Path or None
         None: where `path` is.
+    force : bool
+        Whether files are replaced that Lloydia did not write.
 
     Returns
     -------
     list of Path
         What was written: the Markdown first.
+
+    Raises
+    ------
+    DataError
+        A file cannot be written, or would be replaced.
     """
-    from lloydia.data.outputs import writing
+    from lloydia.data.outputs import check_output, writing
 
     rows = newest(path)
     folder = path.parent if folder is None else folder
@@ -97,12 +104,14 @@ def write(path: Path, folder: Path | None = None) -> list[Path]:
     if rows[0]["mode"] == "images":
         from lloydia.bench.images.report import write_images
 
-        return write_images(rows, folder / path.stem)
+        return write_images(rows, folder / path.stem, force=force)
     pictures = {mode: folder / f"{path.stem}-{mode}.png" for mode in TITLES if by_case(rows, mode)}
     text = [f"# {_where(rows[0])}", "", _machine(rows), ""]
     text += [f"![{_title(mode, rows[0])}]({picture.name})\n" for mode, picture in pictures.items()]
     text += [sheet.markdown() for sheet in sheets(rows)]
     markdown = folder / f"{path.stem}.md"
+    for file in (markdown, *pictures.values()):
+        check_output(file, (".md", ".png"), others=[path], force=force)
     with ExitStack() as renames:
         with writing(markdown, renames) as to:
             to.write_text("\n".join(text), encoding="utf-8")

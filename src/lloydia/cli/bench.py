@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
@@ -146,6 +146,7 @@ def report(
     out: Annotated[
         Path | None, FILE, Parameter(group=OUTPUT, help="Folder; that of FILE by default.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write the newest run of FILE as a Markdown table and pictures.
 
@@ -156,7 +157,7 @@ def report(
     from lloydia.bench.machine import shelf
     from lloydia.bench.report import write
 
-    for path in write(file or shelf(RESULTS) / "peers.jsonl", out):
+    for path in write(file or shelf(RESULTS) / "peers.jsonl", out, force=force):
         print(path)
 
 

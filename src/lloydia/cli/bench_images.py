@@ -10,9 +10,11 @@ from cyclopts import Parameter
 
 from lloydia.bench.machine import RESULTS
 from lloydia.cli.bench import Names, Out, Save, Threads, print_sheets
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
+
+PICTURES = ("quantize-peers.png", "quantize-dither.png", "quantize-speed.png")
 
 
 def images(
@@ -32,6 +34,7 @@ def images(
         FILE,
         Parameter(group=OUTPUT, help="Folder for the figure and the contact sheets."),
     ] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Time the reduction of photographs to k colours by Lloydia and other libraries.
@@ -46,10 +49,15 @@ def images(
     from lloydia.bench.images.run import SIZES, run
     from lloydia.bench.images.sides import choose
     from lloydia.bench.machine import keep
+    from lloydia.data.outputs import check_output
 
     if wrong := [k for k in sizes or () if not 2 <= k <= 256]:
         raise ValueError(f"--sizes {wrong[0]}: a palette has 2 to 256 colours.")
     names, sides = list(present(photographs)), choose(peers)
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name in PICTURES:
+            check_output(pictures / name, (".png",), force=force)
     with progress("starting", json=json, timed=True) as shown:
         rows = []
         for some in run(
@@ -82,14 +90,13 @@ def _draw(rows: list[dict], names: list[str], folder: Path) -> None:
     from lloydia.bench.images.sides import SIDES
     from lloydia.data.outputs import writing
 
-    folder.mkdir(parents=True, exist_ok=True)
     present = {row["peer"] for row in rows if row["status"] != "not installed"}
     pixels, part = photograph(names[0]), (slice(10, 190), slice(70, 320))
     sides = [side for side in SIDES if side.name in present]
     with ExitStack() as renames:
-        with writing(folder / "quantize-peers.png", renames) as to:
+        with writing(folder / PICTURES[0], renames) as to:
             contact.beside_peers(pixels, 16, sides, part).save(to, optimize=True)
-        with writing(folder / "quantize-dither.png", renames) as to:
+        with writing(folder / PICTURES[1], renames) as to:
             contact.beside_undithered(pixels, (8, 16, 64), part).save(to, optimize=True)
-        with writing(folder / "quantize-speed.png", renames) as to:
+        with writing(folder / PICTURES[2], renames) as to:
             draw(rows, to)

@@ -104,15 +104,15 @@ def read_by_blocks(
     if spill is not None and not spill.is_dir():
         raise ValueError(f"--spill {spill} is no folder: make it, or name another.")
     columns: str | Sequence[str] | None = reading.columns
-    if columns is None and names is not None:
-        # Of a source without names these are all columns.
+    # Arrays have no names: they are read as a whole.
+    if columns is None and names is not None and path.suffix.lower() not in (".npy", *ALWAYS):
         columns = names
     elif columns is None and reading.id is not None:
         from lloydia.data.labelled import columns_but
 
         columns = columns_but(str(data), reading.id)
     source = chunks(data, columns=columns, memory=memory, spill=spill)
-    if reading.columns and names is not None and source.columns.names is not None:
+    if reading.columns is not None and names is not None and source.columns.names is not None:
         in_order_of(names, source.columns, str(data))
         source = chunks(data, columns=names, memory=memory, spill=spill)
     source = source if dtype is None else source.astype(dtype)

@@ -29,9 +29,8 @@ class Checkpoints:
         Path | None,
         FILE,
         Parameter(
-            help="Save the state of the fit in this file: .npz. A file that exists is "
-            "refused, unless "
-            "--resume continues from it."
+            help="Save the state of the fit in this file: .npz. A file that exists is refused, "
+            "unless --resume continues from it, or --force starts anew."
         ),
     ] = None
     every: Annotated[
@@ -50,7 +49,7 @@ class Checkpoints:
         ),
     ] = False
 
-    def check(self, used: list[Path]) -> None:
+    def check(self, used: list[Path], force: bool) -> None:
         """Refuse what could not be written, before any work is done.
 
         Raises
@@ -70,10 +69,10 @@ class Checkpoints:
         from lloydia.data.outputs import check_output
 
         check_output(self.checkpoint, (".npz",), others=used)
-        if self.checkpoint.exists() and not self.resume:
+        if self.checkpoint.exists() and not (self.resume or force):
             raise ValueError(
                 f"--checkpoint {self.checkpoint} is there already: add --resume to go on from it, "
-                "or name another file, or remove it to begin anew."
+                "or --force to begin anew, or name another file."
             )
         if not hasattr(CallbackSupportMixin, "set_callbacks"):
             raise ImportError("--checkpoint needs scikit-learn 1.9 or newer.")

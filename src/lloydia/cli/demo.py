@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from lloydia.cli.options import OUTPUT, Json
+from lloydia.cli.options import OUTPUT, Force, Json
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
 
@@ -53,6 +53,7 @@ class Outcome:
 def demo(
     *,
     out: Annotated[Path, Parameter(group=OUTPUT, help="Folder for the pictures.")] = Path("demo"),
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Cluster a photograph and two tables, and compare with scikit-learn from the same start.
@@ -68,7 +69,7 @@ def demo(
         raise ValueError(f"--out {out} is there and is no folder: name one for the pictures.")
     out.mkdir(parents=True, exist_ok=True)
     for name in ("china", "digits", "wine"):
-        check_output(out / f"{name}.png", (".png",))
+        check_output(out / f"{name}.png", (".png",), force=force)
     outcomes = []
     with progress("loading", json=json, timed=True) as shown:
         for case in _cases():

@@ -13,7 +13,16 @@ from cyclopts import Parameter
 from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
 from lloydia.cli.method import METHOD, SEEDINGS, Method
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Labelled, Reading, TableOrFolder
+from lloydia.cli.options import (
+    FILE,
+    OUTPUT,
+    POSITIVE,
+    Force,
+    Json,
+    Labelled,
+    Reading,
+    TableOrFolder,
+)
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -46,7 +55,7 @@ class Outputs:
         ),
     ] = None
 
-    def check(self, used: list[Path]) -> None:
+    def check(self, used: list[Path], force: bool) -> None:
         """Refuse an output that could not be written before any work is done; add it to `used`."""
         from lloydia.data.outputs import TABLES, check_output
 
@@ -54,7 +63,7 @@ class Outputs:
         for field in fields(self):
             path = getattr(self, field.name)
             if path is not None:
-                check_output(path, known[field.name], others=used)
+                check_output(path, known[field.name], others=used, force=force)
                 used.append(path)
         if self.plot is not None:
             import lloydia.plots  # noqa: F401 - says now, not after the fit, that it is missing
@@ -105,6 +114,7 @@ def fit(
     labelled: Labelled = Labelled(),  # noqa: B008
     outputs: Outputs = Outputs(),
     checkpoints: Checkpoints = Checkpoints(),  # noqa: B008
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Cluster the rows of a table.
@@ -121,9 +131,9 @@ def fit(
 
     method.check()
     used = [Path(data)] + [Path(method.init)] * (method.init not in SEEDINGS)
-    labelled.check(data, reading, used)
-    outputs.check(used)
-    checkpoints.check(used)
+    labelled.check(data, reading, used, force)
+    outputs.check(used, force)
+    checkpoints.check(used, force)
     dtype = None if method.dtype == "auto" else method.dtype
     blocks = by_blocks(data, memory)
     if blocks and outputs.plot is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Json, Reading
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json, Reading
 from lloydia.cli.own_data import Own
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
@@ -185,6 +185,7 @@ def report(
             "beside it.",
         ),
     ] = PAGE,
+    force: Force = False,
 ) -> None:
     """Rewrite the tables of the page, and draw its pictures, from all measurements.
 
@@ -201,7 +202,7 @@ def report(
         )
     if not page.parent.is_dir():
         raise ValueError(f"cannot write {page}: there is no folder {page.parent}.")
-    for path in write(results, page):
+    for path in write(results, page, force=force):
         print(path)
 
 
@@ -223,14 +224,17 @@ def dump(
     out: Annotated[Path, FILE, Parameter(group=OUTPUT, help="Folder for the text files.")] = Path(
         "dump"
     ),
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Write C's centres, labels and points to text, at convergence or after every iteration.
 
     Example: lloydia ladder dump --rows 732 -k 8 --every
     """
+    from lloydia.data.outputs import refuse_others
     from lloydia.ladder import called, where
     from lloydia.ladder.experiments.c import MOST, RULE
+    from lloydia.ladder.experiments.dump import FILES
     from lloydia.ladder.experiments.dump import dump as written
     from lloydia.ladder.experiments.lab import gpu
     from lloydia.ladder.experiments.uniform import square
@@ -238,6 +242,9 @@ def dump(
     if clusters > rows:
         raise ValueError(f"-k {clusters} asks for more clusters than the {rows} points.")
     _check_folder(out)
+    if not force:
+        for path in sorted(out.glob(FILES)):
+            refuse_others(path)
     rung = called(rung)
     if on_gpu := where(rung) == "cuda":
         gpu()

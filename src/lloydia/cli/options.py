@@ -99,6 +99,15 @@ Json = Annotated[
         help="Print one JSON object instead of text.",
     ),
 ]
+Force = Annotated[
+    bool,
+    Parameter(
+        group=OUTPUT,
+        negative="",
+        show_default=False,
+        help="Replace files that Lloydia did not write, too; it always replaces its own.",
+    ),
+]
 Data = Annotated[
     FileName,
     Parameter(
@@ -234,7 +243,7 @@ class Labelled:
     ] = None
     cluster_name: Annotated[str, Parameter(help="Name of that column.")] = "cluster"
 
-    def check(self, data: FileName, reading: Reading, used: list[Path]) -> None:
+    def check(self, data: FileName, reading: Reading, used: list[Path], force: bool) -> None:
         """Refuse an output that could not be written, before any work is done; add them to `used`.
 
         Raises
@@ -252,9 +261,10 @@ class Labelled:
                     f"cannot write {self.labels}: a .npy file has no column of ids; name a .csv, "
                     ".tsv, .txt or .parquet, or leave out --id."
                 )
-        for path, known in ((self.labels, TABLES), (self.out, None)):
+        for path, ends in ((self.labels, TABLES), (self.out, None)):
             if path is not None:
-                check_output(path, known or endings(str(data), "--out"), others=used)
+                known = ends or endings(str(data), "--out")
+                check_output(path, known, others=used, force=force)
                 used.append(path)
 
     def original(self, data: FileName, reading: Reading, table: Table) -> Original | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import Device, FileName, Json, Labelled, Reading, TableOrFolder
+from lloydia.cli.options import Device, FileName, Force, Json, Labelled, Reading, TableOrFolder
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -34,6 +34,7 @@ def predict(
     memory: Memory = None,
     labelled: Labelled = Labelled(),  # noqa: B008
     device: Device = "auto",
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Assign each row of a table to the nearest centre of a model.
@@ -46,7 +47,7 @@ def predict(
     from lloydia.data.files import check_squares
     from lloydia.data.models import load
 
-    labelled.check(data, reading, [Path(model), Path(data)])
+    labelled.check(data, reading, [Path(model), Path(data)], force)
     estimator = load(model).set_params(device=device, n_threads=None)
     # Columns are matched by name here; the rows themselves have no names.
     names = tuple(vars(estimator).pop("feature_names_in_", ())) or None

@@ -18,6 +18,7 @@ from lloydia.cli.options import (
     METHOD,
     OUTPUT,
     SEED,
+    Force,
     Json,
     OneDevice,
     Threads,
@@ -113,6 +114,7 @@ def quantize(
         FILE,
         Parameter(group=OUTPUT, help="The colours: .png (swatches), .json, .gpl, .ase."),
     ] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Reduce images to k colours: indexed PNG files, or GIFs.
@@ -127,13 +129,13 @@ def quantize(
         raise DataError("--palette is of one palette: leave out --per-frame.")
     space(method.space)  # an unknown one is refused before anything is read
     if image.is_dir():
-        _folder(image, k, method, out, palette, json)
+        _folder(image, k, method, out, palette, force, json)
         return
     if out is None and str(image) in STANDARD_INPUT:
         raise DataError("the image comes from standard input: say --out FILE too.")
     base = image.with_name(f"{image.stem}-{k}")
     with progress(f"{k} colours", json=json):
-        facts = _one(image, k, method, base, out, palette)
+        facts = _one(image, k, method, base, out, palette, force)
     if json:
         print_json(facts)
     else:
@@ -141,7 +143,13 @@ def quantize(
 
 
 def _folder(
-    folder: Path, k: int, method: Quantizing, out: Path | None, palette: Path | None, json: bool
+    folder: Path,
+    k: int,
+    method: Quantizing,
+    out: Path | None,
+    palette: Path | None,
+    force: bool,
+    json: bool,
 ) -> None:
     """Quantise the images of a folder; one that cannot be read does not stop the others."""
     from lloydia.data.columns import DataError
@@ -171,7 +179,7 @@ def _folder(
         for path in steps("images", paths):
             base = out / (path.stem if stems[path.stem] == 1 else path.name)
             try:
-                done.append(_one(path, k, method, base, None, None))
+                done.append(_one(path, k, method, base, None, None, force))
             except DataError as error:
                 failed.append(str(error))
     if json:
@@ -185,7 +193,13 @@ def _folder(
 
 
 def _one(
-    path: Path, k: int, method: Quantizing, base: Path, out: Path | None, palette: Path | None
+    path: Path,
+    k: int,
+    method: Quantizing,
+    base: Path,
+    out: Path | None,
+    palette: Path | None,
+    force: bool,
 ) -> dict[str, Any]:
     """Quantise one image and return what there is to say; for `base` see `_target`."""
     from lloydia.data.outputs import check_output
@@ -199,9 +213,9 @@ def _one(
             film = read_animation(path, allow_huge=huge)
         picture = Picture(film.pixels, info=film.info) if film else read(path, allow_huge=huge)
     target = _target(path, base, out, film)
-    check_output(target, INDEXED, others=[path])
+    check_output(target, INDEXED, others=[path], force=force)
     if palette is not None:
-        check_output(palette, KINDS, others=[path, target])
+        check_output(palette, KINDS, others=[path, target], force=force)
     pixels, notes = _prepared(picture, target)
     if method.per_frame and film is None:
         notes.append("one picture has one frame, so --per-frame changes nothing")

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from lloydia.cli.options import FILE, METHOD, OUTPUT, POSITIVE, SEED, Json, OneDevice, Threads, real
+from lloydia.cli.options import (
+    FILE,
+    METHOD,
+    OUTPUT,
+    POSITIVE,
+    SEED,
+    Force,
+    Json,
+    OneDevice,
+    Threads,
+    real,
+)
 from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_clusters, sizes
@@ -131,7 +142,7 @@ class Outputs:
         Parameter(help="The image with segment borders drawn; small regions are ignored."),
     ] = None
 
-    def settle(self, image: Path, picture: Picture) -> Outputs:
+    def settle(self, image: Path, picture: Picture, force: bool) -> Outputs:
         """Name what is not named, and refuse what could not be written, before any work is done."""
         from lloydia.data.columns import DataError
         from lloydia.data.formats.opening import STANDARD_INPUT
@@ -152,7 +163,7 @@ class Outputs:
         settled, used = replace(self, out=out), [image]
         for field in fields(settled):
             if (path := getattr(settled, field.name)) is not None:
-                check_output(path, known[field.name], others=used)
+                check_output(path, known[field.name], others=used, force=force)
                 used.append(path)
                 if field.name != "labels":
                     check_form(path, *form)
@@ -218,6 +229,7 @@ def segment(
     method: Segmenting = Segmenting(),
     outputs: Outputs = Outputs(),
     allow_huge: AllowHuge = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Paint an image in the mean colours of its k segments.
@@ -242,11 +254,11 @@ def segment(
         picture = read(image, allow_huge=allow_huge)
     if picture.note:
         warnings.warn(picture.note, stacklevel=2)
-    outputs = outputs.settle(image, picture)
+    outputs = outputs.settle(image, picture, force)
     assert outputs.out is not None
     beside = outputs.out.with_name(f"{image.stem}SIDEBYSIDE.png")
     if display and not _has_screen():
-        check_output(beside, (".png",), others=[image, outputs.out])
+        check_output(beside, (".png",), others=[image, outputs.out], force=force)
     parts = [picture.pixels] if picture.alpha is None else [picture.pixels, picture.alpha]
     with progress(f"{k:,} segments", json=json):
         found = method.of(np.dstack(parts), k, mode, iterations)

@@ -81,7 +81,7 @@ def _ms(value: float) -> str:
     return f"{value:.1f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
-def write_images(rows: list[Row], stem: Path) -> list[Path]:
+def write_images(rows: list[Row], stem: Path, *, force: bool = True) -> list[Path]:
     """Write a run as Markdown with a figure; return their paths.
 
     Parameters
@@ -89,10 +89,19 @@ def write_images(rows: list[Row], stem: Path) -> list[Path]:
     rows : list of dict
     stem : Path
         Both names without their extensions.
+    force : bool
+        Whether files are replaced that Lloydia did not write.
+
+    Raises
+    ------
+    DataError
+        A file cannot be written, or would be replaced.
     """
-    from lloydia.data.outputs import writing
+    from lloydia.data.outputs import check_output, writing
 
     markdown, picture = stem.with_suffix(".md"), stem.with_suffix(".png")
+    for file in (markdown, picture):
+        check_output(file, (".md", ".png"), force=force)
     first = rows[0]
     there = _installed(rows)
     versions = ", ".join(dict.fromkeys(f"{_library(row)} {row['version']}" for row in there))

@@ -19,7 +19,10 @@ from lloydia.data.outputs import writing
 from lloydia.ladder.rung import Outcome, Watch
 from lloydia.stopping import Rule
 
-__all__ = ["dump", "iterations", "write"]
+__all__ = ["FILES", "dump", "iterations", "write"]
+
+# What files are called; the number of the iteration is in the place of the star.
+FILES = "iteration-*.txt"
 
 
 def dump(
@@ -64,7 +67,7 @@ def dump(
     folder.mkdir(parents=True, exist_ok=True)
     for number, outcome, last in iterations(X, start, rung, rule, max_iter):
         if every or last:
-            path = folder / f"iteration-{number:03}.txt"
+            path = folder / FILES.replace("*", f"{number:03}")
             with ExitStack() as renames, writing(path, renames) as to:
                 write(to, X, outcome)
             yield path

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
-from lloydia.data.outputs import writing
+from lloydia.data.outputs import check_output, writing
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
     comparison,
@@ -30,7 +30,7 @@ VERSIONS = ("lloydia", "numba", "numba-cuda", "scikit-learn", "triton")
 MARKED = re.compile(r"(<!-- ladder: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-def write(results: Path, page: Path) -> list[Path]:
+def write(results: Path, page: Path, *, force: bool = True) -> list[Path]:
     """Rewrite what stands between the page's markers, and draw the pictures.
 
     Parameters
@@ -41,6 +41,8 @@ def write(results: Path, page: Path) -> list[Path]:
         Markdown with ``<!-- ladder: NAME -->`` and ``<!-- end -->``, where NAME is an experiment,
         "findings" or "summits"; one that is not there is made, with a place for each experiment
         that was measured.  Pictures go to the folder beside it that has its stem as name.
+    force : bool
+        Whether pictures are replaced that Lloydia did not write.
 
     Returns
     -------
@@ -50,7 +52,8 @@ def write(results: Path, page: Path) -> list[Path]:
     Raises
     ------
     ValueError
-        If there is no measurement, or the page has no markers, or one with an unknown name.
+        If there is no measurement, or the page has no markers, or one with an unknown name; or a
+        picture would be replaced.
     """
     there = page.exists()
     text = page.read_text(encoding="utf-8") if there else ""
@@ -63,6 +66,8 @@ def write(results: Path, page: Path) -> list[Path]:
     text = MARKED.sub(lambda found: found[1] + blocks[found[2]] + found[4], text)
     folder = page.parent / page.stem
     folder.mkdir(exist_ok=True)
+    for name in figures:
+        check_output(folder / name, (".png",), force=force)
     with ExitStack() as renames:
         with writing(page, renames) as to:
             to.write_text(text, encoding="utf-8")

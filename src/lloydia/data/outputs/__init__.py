@@ -1,0 +1,27 @@
+"""Outputs: checked before the work starts, written under a temporary name, renamed when whole."""
+
+from __future__ import annotations
+
+from lloydia.data.outputs.places import check_output, refuse_others
+from lloydia.data.outputs.tables import (
+    TABLES,
+    write_encoded,
+    write_numpy,
+    write_rows,
+    write_table,
+)
+from lloydia.data.outputs.temporary import naming, replacing, target_of, writing
+
+__all__ = [
+    "TABLES",
+    "check_output",
+    "naming",
+    "refuse_others",
+    "replacing",
+    "target_of",
+    "write_encoded",
+    "write_numpy",
+    "write_rows",
+    "write_table",
+    "writing",
+]

@@ -1,0 +1,123 @@
+"""Where outputs may go: checked before any work is done for them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from lloydia.data.columns import DataError
+from lloydia.data.files import pyarrow_parquet
+from lloydia.data.formats.opening import STANDARD_INPUT
+from lloydia.data.outputs.seals import is_model, is_sealed
+from lloydia.data.outputs.temporary import target_of, temporary
+
+__all__ = ["check_output", "refuse_others"]
+
+
+def check_output(
+    path: Path, known: Sequence[str], *, others: Sequence[Path] = (), force: bool = True
+) -> None:
+    """Refuse a path that could not be written, before any work is done for it.
+
+    Parameters
+    ----------
+    path : Path
+        Where the output will go.
+    known : sequence of str
+        Extensions, with the dot, that the output can have.
+    others : sequence of Path
+        Inputs and other outputs of the same command, which it must not overwrite.  Of a folder of
+        Parquet files it must not become one.
+    force : bool
+        Whether a file that is there already is replaced whoever wrote it; otherwise one that
+        Lloydia wrote.
+
+    Raises
+    ------
+    DataError
+        The extension is unknown, the folder does not exist or cannot be written, the path is no
+        plain file, or it is one of the others or would be read with them; or without `force` it is
+        somebody else's.
+    """
+    if str(path) in STANDARD_INPUT:
+        raise DataError("cannot write -: standard output is not supported for it; name a file.")
+    if path.suffix.lower() not in known:
+        listed = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        raise DataError(f"cannot write {path}: its extension must be {listed}.")
+    if path.suffix.lower() == ".parquet":
+        pyarrow_parquet(str(path))
+    try:
+        _check_place(path, others)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {_reason(error)}.") from None
+    except ValueError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"cannot write {str(path)!r}: {error}.") from None
+    if not force:
+        refuse_others(path)
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse to replace a file that Lloydia did not write.
+
+    Raises
+    ------
+    DataError
+        There is one, and it is not empty.
+    """
+    if path.exists() and path.stat().st_size and not (is_sealed(path) or is_model(path)):
+        raise DataError(
+            f"cannot write {path}: it is there already, and Lloydia did not write it, or it was "
+            "changed or copied since; name another file, or add --force to replace it."
+        )
+
+
+def _check_place(path: Path, others: Sequence[Path]) -> None:
+    """Refuse a path that is taken, or where no file can be made."""
+    if any(_same(path, other) for other in others):
+        raise DataError(f"cannot write {path}: the command uses that file already.")
+    for folder in filter(Path.is_dir, others):
+        if _joins(path, folder):
+            raise DataError(
+                f"cannot write {path}: whoever reads {folder} would take it for a part of that; "
+                "name a place outside, or another format."
+            )
+    if path.exists() and not path.is_file():
+        raise DataError(f"cannot write {path}: it exists and is not a file.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise DataError(f"cannot write {path}: it is read-only.")
+    try:
+        parent = os.stat(path.parent)
+    except FileNotFoundError:
+        missing = f"there is no folder {path.parent}; make it first."
+        raise DataError(f"cannot write {path}: {missing}") from None
+    if not stat.S_ISDIR(parent.st_mode):
+        raise DataError(f"cannot write {path}: {path.parent} is a file, not a folder.")
+    with temporary(path):
+        pass
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Tell whether two names mean one file, through links of either kind."""
+    try:
+        return target_of(path) == target_of(other) or os.path.samefile(path, other)
+    except OSError:  # one of them does not exist
+        return False
+
+
+def _joins(path: Path, folder: Path) -> bool:
+    """Tell whether an output would be read as one of a folder's Parquet files."""
+    from lloydia.data.chunks.parquet import is_read
+
+    root = target_of(folder)
+    # A link is read where it is; what it leads to may be there too.
+    places = (target_of(path.parent) / path.name, target_of(path))
+    inside = any(place.is_relative_to(root) and is_read(place, root) for place in places)
+    return inside and any(folder.rglob("*.parquet"))
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower().rstrip(".")
