@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.loop.run import empty
+from lloydia.loop import empty
 
 # Two groups on a line and a third centre so far away that no row is nearest to it.
 X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [18.0]])
