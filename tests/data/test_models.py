@@ -15,6 +15,7 @@ from lloydia.data.models import contents
 from lloydia.stopping import Rule
 
 pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.thread_unsafe(reason="tests share models and the file of a fixture")
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 NAMES = ["a b", 'c,"d"', "größe"]

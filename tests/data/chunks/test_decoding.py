@@ -13,6 +13,7 @@ from tight import for_fit, tight
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+pytestmark = pytest.mark.thread_unsafe(reason="the memory that Arrow holds is the process's")
 
 N = 400_000
 X = np.random.default_rng(0).normal(size=(N, 8)).astype("float32")
@@ -54,7 +55,6 @@ CASES = {
 }
 
 
-@pytest.mark.thread_unsafe(reason="the memory that Arrow holds is the process's")
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_held_while_a_row_group_is_read_is_planned(case, tmp_path):
     table, options, columns = CASES[case]
@@ -77,7 +77,6 @@ def test_what_is_held_while_a_row_group_is_read_is_planned(case, tmp_path):
     assert plan.flow >= allowed + 2 * source.at_once * source.shape[1] * source.raw.itemsize
 
 
-@pytest.mark.thread_unsafe(reason="the memory that Arrow holds is the process's")
 def test_the_bytes_of_a_row_group_are_not_fetched_at_once(tmp_path):
     rows = np.random.default_rng(0).normal(size=(3_000_000, 2)).astype("float32")
     pq.write_table(named(rows), tmp_path / "t.parquet", row_group_size=len(rows))

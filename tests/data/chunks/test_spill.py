@@ -17,6 +17,7 @@ from lloydia.data.columns import DataError
 from table import answer, blobs, weights_of
 from tight import for_fit, tight
 
+pytestmark = pytest.mark.thread_unsafe(reason="a fixture counts the reads of one thread")
 X = blobs(1000, 3, "float32")
 
 
