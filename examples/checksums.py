@@ -77,11 +77,12 @@ def case(name: str, shape: tuple[int, int, int], dtype: str, **options: Any) -> 
 
 
 def rows(case: Case) -> np.ndarray:
-    """Return rows around 2 k places: from uniform numbers, which every NumPy draws alike."""
+    """Return rows around 2 k places: every NumPy draws a RandomState's numbers alike (NEP 19)."""
     n, d, k = case.shape
     n *= case.options.get("sets", 1)
-    rng = np.random.default_rng(n + d + k)
-    X = 4.0 * rng.random((2 * k, d))[rng.integers(0, 2 * k, n)] + rng.random((n, d))
+    rng = np.random.RandomState(n + d + k)
+    X = 4.0 * rng.random_sample((2 * k, d))[rng.randint(0, 2 * k, n)]
+    X += rng.random_sample((n, d))
     if levels := case.options.get("levels"):
         X = np.floor(levels * X / 5.0)
     return (X + case.options.get("shift", 0.0)).astype(case.dtype)
@@ -135,6 +136,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose names hold this text")
     options = parser.parse_args()
     some = [case for case in cases() if options.only in case.name]
+    if not some:
+        parser.error(f"no case has {options.only!r} in its name")
     # An algorithm is the processor's choice; on a GPU "lloyd" is the one there is.
     if options.device == "cuda":
         some = [case for case in some if case.options.get("algorithm", "lloyd") == "lloyd"]

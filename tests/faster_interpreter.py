@@ -2,7 +2,7 @@
 
 The interpreter works out the same facts again at every operation.  Here they are kept: what is
 replaced in ``triton.language`` for the host, the shape of a block, the NumPy dtype of a type.  A
-reduction by a function of the kernel combines pairs of whole slices, as a GPU does, where the
+reduction by a function of the kernel combines pairs of whole slices, where the
 interpreter combines one element after another.
 
 Results stay the same, except that a reduction has another order: Triton promises none.

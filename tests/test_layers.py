@@ -45,7 +45,12 @@ def imported(name):
     later = {id(node) for function in functions for node in ast.walk(function)}
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in later:
+        if id(node) in later:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name} has a relative import"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 found.add(whole if whole in FILES else node.module)

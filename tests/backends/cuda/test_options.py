@@ -65,6 +65,16 @@ def test_tables_and_bounds_are_left_out(device):
         assert not may_pay(None)
 
 
+def test_contexts_may_overlap():
+    first, second = options.without("gluon"), options.without("gluon", "graphs")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert options.state() == {"gluon", "graphs"}
+    second.__exit__(None, None, None)
+    assert options.state() == frozenset()
+
+
 def test_an_unknown_switch_is_named():
     with pytest.raises(ValueError, match="no switch 'prunning': there are early_launch, gluon"):
         options.without("prunning").__enter__()

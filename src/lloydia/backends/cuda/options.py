@@ -14,8 +14,10 @@ From the environment, for a whole process: ``LLOYDIA_CUDA_WITHOUT=pruning,record
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 __all__ = ["SWITCHES", "VARIABLE", "is_on", "state", "without"]
 
@@ -48,7 +50,10 @@ def named(names: str) -> frozenset[str]:
     return wanted
 
 
-_off = named(os.environ.get(VARIABLE, ""))
+# How many contexts, and the environment, have each of them off.
+_counts = Counter(named(os.environ.get(VARIABLE, "")))
+_off = frozenset(_counts)
+_lock = Lock()
 
 
 def is_on(name: str) -> bool:
@@ -75,10 +80,18 @@ def without(*names: str) -> Iterator[None]:
     ValueError
         If there is none of a name.
     """
-    global _off
-    before = _off
-    _off = before | named(",".join(names))
+    wanted = named(",".join(names))
+    _count(wanted, 1)
     try:
         yield
     finally:
-        _off = before
+        _count(wanted, -1)
+
+
+def _count(names: frozenset[str], step: int) -> None:
+    """Count a context in or out; contexts of several threads may overlap in any order."""
+    global _off
+    with _lock:
+        for name in names:
+            _counts[name] += step
+        _off = frozenset(name for name, count in _counts.items() if count)
