@@ -110,13 +110,29 @@ def test_an_empty_file_holds_nothing_to_keep(run, blobs, folder):
     assert run(*FIT, "--labels", "l.csv").status == 0
 
 
-def test_copies_of_outputs(run, blobs, folder):
+@pytest.mark.parametrize("copy", [shutil.copyfile, shutil.copy2])
+def test_copies_of_outputs(run, blobs, folder, copy):
     run(*FIT, "--model", "m.npz", "--labels", "l.csv")
     for name in ("m.npz", "l.csv"):
-        shutil.copyfile(folder / name, folder / f"copy-{name}")
+        copy(folder / name, folder / f"copy-{name}")
     # A model says what it is; labels could be anybody's.
     assert run(*FIT, "--model", "copy-m.npz").status == 0
     assert run(*FIT, "--labels", "copy-l.csv").status == 2
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_checkpoint_is_not_replaced_by_a_model(run, blobs, folder, copied):
+    pytest.importorskip("sklearn.callback")
+    run(*FIT, "--checkpoint", "c.npz")
+    if copied:
+        shutil.copyfile("c.npz", "copy.npz")
+        os.replace("copy.npz", "c.npz")
+    before = others(folder)
+    ran = run(*FIT, "--model", "c.npz")
+    assert (ran.status, ran.out) == (2, "")
+    assert "cannot write c.npz: it is the checkpoint of a fit; name another file" in ran.err
+    assert others(folder) == before
+    assert run(*FIT, "--model", "c.npz", "--force").status == 0
 
 
 def test_a_checkpoint(run, blobs, folder):

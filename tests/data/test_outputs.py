@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, suppress
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.outputs import TABLES, check_output, replacing, write_table
-from lloydia.data.outputs.seals import is_model, is_sealed
+from lloydia.data.outputs.seals import is_sealed, kind_of, seal
 
 
 def test_nothing_is_renamed_when_a_later_output_fails(tmp_path):
@@ -141,11 +141,12 @@ def test_every_bit_comes_back(tmp_path, suffix, dtype):
 def test_what_was_written_is_sealed_until_somebody_writes_to_it(tmp_path):
     path = tmp_path / "x.csv"
     for text in ("", "a", "label\n0\n1\n" * 1000):
-        before = time.time_ns()
+        (tmp_path / "input").write_text("an input that was written just before")
         with replacing(path) as to:
             to.write_text(text)
         # A build program must not take it for older than what it was made from.
-        assert abs(path.stat().st_mtime_ns - before) < 10**9
+        later = path.stat().st_mtime_ns - (tmp_path / "input").stat().st_mtime_ns
+        assert 0 <= later < 10**9
         assert is_sealed(path)
         check_output(path, TABLES, force=False)
     with path.open("a") as stream:
@@ -154,6 +155,32 @@ def test_what_was_written_is_sealed_until_somebody_writes_to_it(tmp_path):
     with pytest.raises(DataError, match="add --force to replace it"):
         check_output(path, TABLES, force=False)
     check_output(path, TABLES)
+
+
+@pytest.mark.parametrize("begin", [0, 1, 9_999_900, 123_456_789, 999_999_999])
+def test_a_seal_is_at_most_ten_milliseconds_later(tmp_path, begin):
+    for number in range(20):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(f"{number}")
+        os.utime(path, ns=(0, 10**18 + begin))
+        before = path.stat().st_mtime_ns
+        seal(path)
+        assert 0 <= path.stat().st_mtime_ns - before < 10**7
+        assert is_sealed(path)
+
+
+@pytest.mark.parametrize("copy", [shutil.copyfile, shutil.copy2])
+def test_a_copy_has_no_seal_even_if_it_keeps_the_time(tmp_path, copy):
+    path, kept = tmp_path / "l.csv", tmp_path / "kept.csv"
+    with replacing(path) as to:
+        to.write_text("label\n0\n")
+    copy(path, kept)
+    assert not is_sealed(kept)
+    with pytest.raises(DataError, match="or copied since"):
+        check_output(kept, TABLES, force=False)
+    # A file that is moved is the same file.
+    path.rename(tmp_path / "moved.csv")
+    assert is_sealed(tmp_path / "moved.csv")
 
 
 @pytest.mark.parametrize("digits", [10**9, 10**6, 10**3, 1])
@@ -165,6 +192,9 @@ def test_times_that_are_kept_less_exactly_are_no_seal(tmp_path, digits):
         time_ns = path.stat().st_mtime_ns // digits * digits
         os.utime(path, ns=(time_ns, time_ns))
         assert is_sealed(path) == (digits == 1)
+    if digits > 1:
+        with pytest.raises(DataError, match="or this file system keeps no exact times; name"):
+            check_output(path, TABLES, force=False)
 
 
 def test_a_file_that_cannot_be_sealed_is_written_all_the_same(tmp_path, monkeypatch):
@@ -179,10 +209,28 @@ def test_a_file_that_cannot_be_sealed_is_written_all_the_same(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04 and more", b"text"])
-def test_no_models(tmp_path, content):
+def test_neither_models_nor_checkpoints(tmp_path, content):
     (tmp_path / "x.npz").write_bytes(content)
-    assert not is_model(tmp_path / "x.npz")
+    assert kind_of(tmp_path / "x.npz") is None
     np.savez(tmp_path / "x.npz", header=np.array("[" * 10_000), X=np.eye(2))
-    assert not is_model(tmp_path / "x.npz")
+    assert kind_of(tmp_path / "x.npz") is None
     np.savez(tmp_path / "x.npz", X=np.eye(2))
-    assert not is_model(tmp_path / "x.npz")
+    assert kind_of(tmp_path / "x.npz") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("lloydia model 2", "model"),
+        ("lloydia model 99", "model"),
+        ("lloydia k-means 1", "model"),
+        ("lloydia checkpoint 2", "checkpoint"),
+        ("lloydia checkpoint 99", "checkpoint"),
+        ("lloydia catalogue 1", None),
+        ("another model 2", None),
+    ],
+)
+def test_what_an_archive_says_that_it_is(tmp_path, name, kind):
+    for parts in ({"header": np.array(f'{{"format": "{name}"}}')}, {"format": np.array(name)}):
+        np.savez(tmp_path / "x.npz", **parts)
+        assert kind_of(tmp_path / "x.npz") == kind
