@@ -135,15 +135,37 @@ def test_a_checkpoint_is_not_replaced_by_a_model(run, blobs, folder, copied):
     assert run(*FIT, "--model", "c.npz", "--force").status == 0
 
 
-def test_a_checkpoint(run, blobs, folder):
+@pytest.mark.parametrize("more", [(), ("--force",), ("--labels", "mine.csv", "--force")])
+def test_a_checkpoint_never_begins_anew(run, blobs, folder, more):
     pytest.importorskip("sklearn.callback")
+    (folder / "mine.csv").write_text("mine")
     words = (*FIT, "--checkpoint", "c.npz")
     assert run(*words).status == 0
+    before = others(folder)
+    ran = run(*words, *more)
+    assert (ran.status, ran.out) == (2, "")
+    assert "add --resume to go on from it, or delete it to begin anew, or name" in ran.err
+    assert others(folder) == before
+    assert run(*words, *more, "--resume").status == 0
+    (folder / "c.npz").unlink()
+    assert run(*words, *more).status == 0
+
+
+@pytest.mark.parametrize("kind", ["text", "a model", "an archive"])
+def test_a_checkpoint_replaces_other_files_only_with_force(run, blobs, folder, kind):
+    pytest.importorskip("sklearn.callback")
+    if kind == "text":
+        (folder / "c.npz").write_text("mine")
+    elif kind == "a model":
+        run(*FIT, "--model", "c.npz")
+    else:
+        np.savez("c.npz", X=blobs)
+    before = others(folder)
+    words = (*FIT, "--checkpoint", "c.npz")
     ran = run(*words)
-    assert (ran.status, "add --resume to go on from it, or --force to begin anew" in ran.err) == (
-        2,
-        True,
-    )
+    assert (ran.status, ran.out) == (2, "")
+    assert "c.npz is there already, and is not a checkpoint: name another file, or add" in ran.err
+    assert others(folder) == before
     assert run(*words, "--force").status == 0
     assert run(*words, "--resume").status == 0
 

@@ -29,8 +29,8 @@ class Checkpoints:
         Path | None,
         FILE,
         Parameter(
-            help="Save the state of the fit in this file: .npz. A file that exists is refused, "
-            "unless --resume continues from it, or --force starts anew."
+            help="Save the state of the fit in this file: .npz. A checkpoint that exists is "
+            "refused, unless --resume continues from it; to begin anew, delete it."
         ),
     ] = None
     every: Annotated[
@@ -66,14 +66,21 @@ class Checkpoints:
                     raise ValueError(f"--{name} says how to use a --checkpoint FILE; name one.")
             return
         from lloydia.callbacks import CallbackSupportMixin
-        from lloydia.data.outputs import check_output
+        from lloydia.data.outputs import check_output, kind_of
 
         check_output(self.checkpoint, (".npz",), others=used)
-        if self.checkpoint.exists() and not (self.resume or force):
-            raise ValueError(
-                f"--checkpoint {self.checkpoint} is there already: add --resume to go on from it, "
-                "or --force to begin anew, or name another file."
-            )
+        if self.checkpoint.exists() and not self.resume:
+            # --force may be there for another output: it never discards the work of a fit.
+            if kind_of(self.checkpoint) == "checkpoint":
+                raise ValueError(
+                    f"--checkpoint {self.checkpoint} is there already: add --resume to go on from "
+                    "it, or delete it to begin anew, or name another file."
+                )
+            if not force:
+                raise ValueError(
+                    f"--checkpoint {self.checkpoint} is there already, and is not a checkpoint: "
+                    "name another file, or add --force to replace it."
+                )
         if not hasattr(CallbackSupportMixin, "set_callbacks"):
             raise ImportError("--checkpoint needs scikit-learn 1.9 or newer.")
 

@@ -105,7 +105,8 @@ Force = Annotated[
         group=OUTPUT,
         negative="",
         show_default=False,
-        help="Replace files that Lloydia did not write, too; it always replaces its own.",
+        help="Also replace files that Lloydia did not write. It always replaces its own, "
+        "except checkpoints.",
     ),
 ]
 Data = Annotated[

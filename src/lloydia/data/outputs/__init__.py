@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lloydia.data.outputs.places import check_output, refuse_others
+from lloydia.data.outputs.seals import kind_of
 from lloydia.data.outputs.tables import (
     TABLES,
     write_encoded,
@@ -15,6 +16,7 @@ from lloydia.data.outputs.temporary import naming, replacing, target_of, writing
 __all__ = [
     "TABLES",
     "check_output",
+    "kind_of",
     "naming",
     "refuse_others",
     "replacing",
