@@ -20,7 +20,7 @@ BLOCK = re.compile(
 # What a page's code needs besides Lloydia.
 EXTRAS = {
     "dask": ("dask", "distributed"),
-    "large_data": ("pandas",),
+    "large_data": ("pandas", "pyarrow"),
     "long_fits": ("sklearn.callback",),
 }
 
