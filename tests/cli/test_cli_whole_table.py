@@ -231,6 +231,63 @@ def test_labels_of_other_ids(run, people, folder):
     assert "row 4 has the id 'Rob', and that row of the data has 'Bob'" in ran.err
 
 
+def exchange(first, second):
+    """Let each of two files have the content of the other one."""
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "-k", "2", "--out", "o.csv"),
+        ("fit", "-k", "2", "--id", "name", "--labels", "l.csv"),
+        ("fit", "-k", "2", "--id", "name", "--labels", "l.parquet"),
+        ("predict", "--out", "o.csv"),
+        ("predict", "--id", "name"),
+        ("predict", "--id", "name", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_a_table_that_is_sorted_during_the_work(run, people, folder, monkeypatch, words):
+    assert run("fit", people, *FIT, "--model", "m.npz").status == 0
+    lines = PEOPLE.splitlines(keepends=True)
+    (folder / "sorted.csv").write_bytes(
+        "".join([*lines[:5], lines[8], *lines[5:8], lines[9]]).encode()
+    )
+    name = words[0]
+    work = getattr(KMeans, name)
+
+    def disturbed(*given, **named):
+        exchange(people, folder / "sorted.csv")
+        return work(*given, **named)
+
+    monkeypatch.setattr(KMeans, name, disturbed)
+    before = sorted(folder.iterdir())
+    model = ["m.npz"] if name == "predict" else []
+    ran = run(name, *model, people, "--columns", TWO, *words[1:])
+    assert (ran.status, ran.out) == (2, "")
+    assert "people.csv changed while this command ran" in ran.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_table_that_is_sorted_while_it_is_scored(run, people, folder, monkeypatch):
+    from lloydia.cli.options import Reading
+
+    run("fit", people, *FIT, "--id", "name", "--labels", "l.csv")
+    read = Reading.table
+
+    def disturbed(*given, **named):
+        found = read(*given, **named)
+        people.write_bytes(people.read_bytes().replace(b"80.5", b"99.5"))
+        return found
+
+    monkeypatch.setattr(Reading, "table", disturbed)
+    ran = run("score", people, "l.csv", "--columns", TWO, "--id", "name")
+    assert (ran.status, "people.csv changed while this command ran" in ran.err) == (2, True)
+
+
 # -- Parquet and Arrow -------------------------------------------------------------------------
 
 
@@ -291,6 +348,30 @@ def test_the_index_of_pandas_may_be_the_ids(run, frame):
     frame.set_index("name")[["x", "y"]].to_parquet("i.parquet")
     assert run("fit", "i.parquet", "-k", 3, "--id", "name", "--labels", "l.csv").status == 0
     assert pd.read_csv("l.csv")["name"].tolist() == frame["name"].tolist()
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "2GB")])
+@pytest.mark.parametrize("how", ["replaced", "in another order", "one more"])
+def test_files_that_change_during_the_work(run, frame, folder, monkeypatch, memory, how):
+    work = KMeans.fit
+    a, b, c = (folder / "parts" / f"{name}.parquet" for name in "abc")
+
+    def disturbed(*given, **named):
+        found = work(*given, **named)
+        if how == "replaced":
+            frame[:100].sort_values("x").to_parquet("new.parquet", index=False)
+            (folder / "new.parquet").replace(a)
+        elif how == "in another order":
+            a.rename(c)
+        else:
+            frame[:1].to_parquet(c, index=False)
+        return found
+
+    monkeypatch.setattr(KMeans, "fit", disturbed)
+    ran = run("fit", "parts", *XY, "--out", "o.parquet", *memory)
+    assert (ran.status, "parts changed while this command ran" in ran.err) == (2, True)
+    assert not (folder / "o.parquet").exists()
+    assert b.exists()
 
 
 def test_files_of_a_folder_with_other_columns(run, frame, folder):

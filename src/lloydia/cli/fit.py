@@ -134,6 +134,7 @@ def fit(
     labelled.check(data, reading, used, force)
     outputs.check(used, force)
     checkpoints.check(used, force)
+    before = labelled.stamp(data, reading)
     dtype = None if method.dtype == "auto" else method.dtype
     blocks = by_blocks(data, memory)
     if blocks and outputs.plot is not None:
@@ -152,7 +153,7 @@ def fit(
         raise ValueError(
             f"-k {k} asks for more clusters than the {n} rows of {data}: give at most {n}."
         )
-    original = labelled.original(data, reading, table)
+    original = labelled.original(data, before, reading, table)
     estimator = checkpoints.prepared(method.estimator(table, k))
     whole = True
     if blocks:

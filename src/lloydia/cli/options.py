@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from lloydia.data.files import Table
+    from lloydia.data.formats.stamps import Stamp
     from lloydia.data.labelled import Labels, Original
 
 READING = Group("Reading", sort_key=1)
@@ -166,8 +167,15 @@ class Reading:
         Parameter(help="The mark between thousands in a text: a comma, a point, a blank or '."),
     ] = None
 
-    def original(self, data: FileName, table: Table) -> Original:
+    def original(self, data: FileName, before: Stamp, table: Table) -> Original:
         """Return DATA to be read once more, for what stands beside the features.
+
+        Parameters
+        ----------
+        data : str
+        before : Stamp
+            Of DATA, before `table` was read from it.
+        table : Table
 
         Raises
         ------
@@ -178,7 +186,8 @@ class Reading:
         from lloydia.data.labelled import original
         from lloydia.data.numbers import Grammar
 
-        found = original(str(data), table.names is not None, Grammar(self.decimal, self.thousands))
+        grammar = Grammar(self.decimal, self.thousands)
+        found = original(str(data), before, table.names is not None, grammar)
         if self.id is not None and (place := found.place(self.id)) in table.columns.places:
             what = name_column(place, found.id_name(self.id))
             raise ValueError(
@@ -268,7 +277,15 @@ class Labelled:
                 check_output(path, known, others=used, force=force)
                 used.append(path)
 
-    def original(self, data: FileName, reading: Reading, table: Table) -> Original | None:
+    def stamp(self, data: FileName, reading: Reading) -> Stamp | None:
+        """Return the stamp of DATA before it is read, if it will be read once more."""
+        from lloydia.data.labelled import stamp
+
+        return stamp(Path(data)) if reading.id is not None or self.out is not None else None
+
+    def original(
+        self, data: FileName, before: Stamp | None, reading: Reading, table: Table
+    ) -> Original | None:
         """Return DATA to be read once more, if that is needed, before any work is done.
 
         Raises
@@ -276,9 +293,9 @@ class Labelled:
         ValueError
             It has no such column of ids, or has one named as that of the clusters.
         """
-        if reading.id is None and self.out is None:
+        if before is None:
             return None
-        original = reading.original(data, table)
+        original = reading.original(data, before, table)
         if self.out is not None:
             original.check_name(self.cluster_name)
             original.check_ending(self.out)

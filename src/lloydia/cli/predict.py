@@ -48,6 +48,7 @@ def predict(
     from lloydia.data.models import load
 
     labelled.check(data, reading, [Path(model), Path(data)], force)
+    before = labelled.stamp(data, reading)
     estimator = load(model).set_params(device=device, n_threads=None)
     # Columns are matched by name here; the rows themselves have no names.
     names = tuple(vars(estimator).pop("feature_names_in_", ())) or None
@@ -61,7 +62,7 @@ def predict(
     if table.X.shape[1] != d:
         columns = f"{table.X.shape[1]} column{'s' * (table.X.shape[1] != 1)}"
         raise ValueError(f"{data} has {columns}, and {model} needs {d}.")
-    original = labelled.original(data, reading, table)
+    original = labelled.original(data, before, reading, table)
     if blocks:
         _predict_blocks(estimator, source, labelled, original, reading.id, json)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -42,15 +43,19 @@ def score(
 
     from lloydia.backends import put
     from lloydia.data.files import check_squares
-    from lloydia.data.labelled import endings
+    from lloydia.data.labelled import endings, stamp
     from lloydia.data.labels import read_labels
     from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 
+    before = None
     if reading.id is not None:
         endings(str(data), "--id")
+        before = stamp(Path(data))
     table = reading.table(data, json=json)
     n, d = table.X.shape
-    ids = None if reading.id is None else reading.original(data, table).ids(reading.id)
+    ids = None
+    if before is not None and reading.id is not None:
+        ids = reading.original(data, before, table).ids(reading.id)
     found = read_labels(labels, n, ids)
     if sample is not None and sample > n:
         raise ValueError(f"--sample {sample} asks for more than the {n} rows of {data}.")

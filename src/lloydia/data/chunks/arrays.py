@@ -13,6 +13,7 @@ from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 from lloydia.data.formats.damage import DAMAGE
+from lloydia.data.formats.stamps import stamp_of
 from lloydia.imports import load
 
 __all__ = ["NumpyFile", "Slices", "hdf5_dataset", "numpy_file", "zarr_array"]
@@ -62,8 +63,7 @@ class Slices(Chunks):
     def stamp(self) -> object:
         if self.path is None or not self.path.is_file():
             return tuple(self.array.shape)
-        found = self.path.stat()
-        return found.st_size, found.st_mtime_ns
+        return stamp_of([self.path])
 
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for i in range(piece, len(self.lengths)):

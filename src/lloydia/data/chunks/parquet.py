@@ -16,6 +16,7 @@ from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
 from lloydia.data.files import check_row_groups, pyarrow_parquet
 from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
+from lloydia.data.formats.stamps import stamp_of
 from lloydia.data.precision import stored_type
 
 __all__ = ["Parquet"]
@@ -145,8 +146,7 @@ class Parquet(Chunks):
             raise DataError(f"{self.files[number]} is damaged, or changed.") from None
 
     def stamp(self) -> object:
-        found = [file.stat() for file in self.files if file.exists()]
-        return [(one.st_size, one.st_mtime_ns) for one in found]
+        return stamp_of(self.files)
 
     def label(self, piece: int) -> str:
         number, group = self.groups[piece]

@@ -14,10 +14,11 @@ from pathlib import Path
 from lloydia.data.columns import DataError
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.opening import STANDARD_INPUT
-from lloydia.data.labelled.original import Labels, Original
+from lloydia.data.formats.stamps import Stamp
+from lloydia.data.labelled.original import Labels, Original, stamp
 from lloydia.data.numbers import Grammar
 
-__all__ = ["Labels", "Original", "columns_but", "endings", "original"]
+__all__ = ["Labels", "Original", "columns_but", "endings", "original", "stamp"]
 
 NO_NAMES = (".npy", ".npz", ".zarr", ".h5", ".hdf5")
 
@@ -53,13 +54,15 @@ def endings(data: str, option: str) -> tuple[str, ...]:
     return (".csv", ".tsv", ".txt")
 
 
-def original(data: str, header: bool, grammar: Grammar) -> Original:
+def original(data: str, before: Stamp, header: bool, grammar: Grammar) -> Original:
     """Open a table to read it again.
 
     Parameters
     ----------
     data : str
         A file, or a folder of Parquet files.
+    before : Stamp
+        What :func:`stamp` returned before the first reading.
     header : bool
         Whether the first row of a text is a header.
     grammar : Grammar
@@ -68,10 +71,10 @@ def original(data: str, header: bool, grammar: Grammar) -> Original:
     if _is_arrow(Path(data)):
         from lloydia.data.labelled.arrow import ArrowOriginal
 
-        return ArrowOriginal(Path(data))
+        return ArrowOriginal(Path(data), before)
     from lloydia.data.labelled.text import TextOriginal
 
-    return TextOriginal(Path(data), header, grammar)
+    return TextOriginal(Path(data), before, header, grammar)
 
 
 def columns_but(data: str, id_column: str) -> Sequence[str]:
@@ -85,7 +88,9 @@ def columns_but(data: str, id_column: str) -> Sequence[str]:
     from lloydia.data.arrow import all_but_id
     from lloydia.data.labelled.arrow import ArrowOriginal
 
-    return all_but_id(ArrowOriginal(Path(data)).schema, None, id_column, data) or ()
+    return (
+        all_but_id(ArrowOriginal(Path(data), stamp(Path(data))).schema, None, id_column, data) or ()
+    )
 
 
 def _is_pipe(path: Path) -> bool:

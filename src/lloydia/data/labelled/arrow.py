@@ -14,6 +14,7 @@ from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import arrow_table
 from lloydia.data.formats.opening import open_input
+from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
 
 __all__ = ["ArrowOriginal"]
@@ -28,10 +29,12 @@ class ArrowOriginal(Original):
     Parameters
     ----------
     path : Path
+    before : Stamp
+        As for :class:`Original`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.where = path, str(path)
+    def __init__(self, path: Path, before: Stamp) -> None:
+        super().__init__(path, before)
         self.parquet = pyarrow_parquet(self.where)
         self.in_memory = path.suffix.lower() in ARROW and not path.is_dir()
         self.files = [path] if self.in_memory else files_of(path)
@@ -67,8 +70,8 @@ class ArrowOriginal(Original):
         name, features = id_name(self.schema, column, self.where), feature_names(self.schema)
         return features.index(name) if name in features else len(features)
 
-    def ids(self, column: str) -> Iterator[Sequence[str]]:
-        """Give the values of a column as texts; a missing one is empty."""
+    def _ids(self, column: str) -> Iterator[Sequence[str]]:
+        # A missing value is empty.
         for batch in self._batches([id_name(self.schema, column, self.where)]):
             yield ["" if value is None else str(value) for value in batch.column(0).to_pylist()]
 
@@ -77,7 +80,7 @@ class ArrowOriginal(Original):
         if not self.in_memory and path.suffix.lower() != ".parquet":
             raise DataError(f"cannot write {path}: {self.where} is Parquet; name a .parquet file.")
 
-    def write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
+    def _write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
         """Write all columns, and the labels as the last one."""
         import pyarrow as pa
 

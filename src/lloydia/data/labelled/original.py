@@ -5,22 +5,39 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from numpy.typing import NDArray
 
+from lloydia.data.chunks.parquet import files_of
 from lloydia.data.columns import DataError, id_place
+from lloydia.data.formats.stamps import Stamp, stamp_of
 from lloydia.data.numbers import shown
 
-__all__ = ["Labels", "Original"]
+__all__ = ["Labels", "Original", "stamp"]
 
 # One integer a row: an array, or one that is mapped from a file.
 Labels = NDArray[Any]
 
 
+def stamp(path: Path) -> Stamp:
+    """Return the stamp of a table: of a file, or of all the Parquet files of a folder."""
+    return stamp_of(files_of(path))
+
+
 class Original(ABC):
-    """A table whose rows are read in order.
+    """A table whose rows are read in order, a second time.
+
+    The labels belong to the rows of the first reading, so every method that gives or writes rows
+    raises DataError if the table has changed since.
+
+    Parameters
+    ----------
+    path : Path
+    before : Stamp
+        What :func:`stamp` returned before the first reading.
 
     Attributes
     ----------
@@ -35,6 +52,9 @@ class Original(ABC):
     where: str
     names: tuple[str, ...] | None
     width: int
+
+    def __init__(self, path: Path, before: Stamp) -> None:
+        self.path, self.where, self.before = path, str(path), before
 
     def place(self, column: str) -> int:
         """Return the place, from 0, of the column that `column` names or numbers."""
@@ -72,13 +92,14 @@ class Original(ABC):
         Raises
         ------
         DataError
-            The table has another number of rows than there are labels: it changed.
+            The table has changed.
         OSError
             The file cannot be written.
         """
         names = [self.id_name(column), "label"]
         if suffix == ".parquet":
-            self._write_parquet(to, labels, column, names)
+            with self._unchanged():
+                self._write_parquet(to, labels, column, names)
             return
         delimiter = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
         with to.open("w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
@@ -96,11 +117,11 @@ class Original(ABC):
             writer.writerows(zip(ids, some))
         self._check_count(n, labels)
 
-    @abstractmethod
     def ids(self, column: str) -> Iterator[Sequence[str]]:
         """Give the cells of a column as texts, in blocks."""
+        with self._unchanged():
+            yield from self._ids(column)
 
-    @abstractmethod
     def write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
         """Write the whole table, every cell as it is, with a last column of labels.
 
@@ -118,6 +139,8 @@ class Original(ABC):
         DataError, OSError
             As :meth:`write_ids`.
         """
+        with self._unchanged():
+            self._write(to, labels, name, suffix)
 
     @abstractmethod
     def check_ending(self, path: Path) -> None:
@@ -130,13 +153,33 @@ class Original(ABC):
         """
 
     @abstractmethod
+    def _ids(self, column: str) -> Iterator[Sequence[str]]: ...
+
+    @abstractmethod
+    def _write(self, to: Path, labels: Labels, name: str, suffix: str) -> None: ...
+
+    @abstractmethod
     def _write_parquet(
         self, to: Path, labels: Labels, column: str, names: Sequence[str]
     ) -> None: ...
 
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Check before and after a reading that the table is the one that was read first."""
+        self._check_stamp()
+        yield
+        self._check_stamp()
+
+    def _check_stamp(self) -> None:
+        if stamp(self.path) != self.before:
+            raise self._changed("its rows may be others, or in another order")
+
     def _check_count(self, n: int, labels: Labels) -> None:
         if n != len(labels):
-            raise DataError(
-                f"{self.where} changed while it was read: it has {n:,} rows, and had "
-                f"{len(labels):,}."
-            )
+            raise self._changed(f"it has {n:,} rows, and had {len(labels):,}")
+
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{self.where} changed while this command ran: {how}; run the command again when the "
+            "table stays as it is."
+        )

@@ -13,6 +13,7 @@ from typing import TextIO
 from lloydia.data.columns import DataError
 from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.opening import open_input, text_of
+from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
 from lloydia.data.numbers import Grammar
 from lloydia.data.text.records import WHITE, QuoteError, Text, decoded, not_utf8, rows
@@ -39,13 +40,15 @@ class TextOriginal(Original):
     Parameters
     ----------
     path : Path
+    before : Stamp
+        As for :class:`Original`.
     header : bool
         Whether its first row is a header.
     grammar : Grammar
     """
 
-    def __init__(self, path: Path, header: bool, grammar: Grammar) -> None:
-        self.path, self.where = path, str(path)
+    def __init__(self, path: Path, before: Stamp, header: bool, grammar: Grammar) -> None:
+        super().__init__(path, before)
         self.header, self.grammar = header, grammar
         with self._opened() as reading:
             self.separator = reading.separator
@@ -77,15 +80,14 @@ class TextOriginal(Original):
             except QuoteError as error:
                 raise DataError(f"{self.where}: {error}") from None
 
-    def ids(self, column: str) -> Iterator[Sequence[str]]:
-        """Give the cells of a column, in blocks."""
+    def _ids(self, column: str) -> Iterator[Sequence[str]]:
         place, cells = self.place(column), []
         with self._opened() as reading:
             for number, (_, row) in enumerate(reading.rows()):
                 if self.header and number == 0:
                     continue
                 if place >= len(row):
-                    raise DataError(f"{self.where} changed while it was read.")
+                    raise self._changed("a row has fewer cells")
                 cells.append(row[place])
                 if len(cells) == BLOCK:
                     yield cells
@@ -101,7 +103,7 @@ class TextOriginal(Original):
                 "stay so; name a .csv or .txt file."
             )
 
-    def write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
+    def _write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
         """Write all characters of the text, with a cell more at the end of each row."""
         n = 0
         title = self._cell(name)
@@ -137,7 +139,7 @@ class TextOriginal(Original):
         schema = pa.schema([(names[0], pa.string()), (names[1], pa.from_numpy_dtype(labels.dtype))])
         n = 0
         with to.open("wb") as stream, parquet.ParquetWriter(stream, schema) as writer:
-            for ids in self.ids(column):
+            for ids in self._ids(column):
                 bad = next((i for i, cell in enumerate(ids) if not_utf8(cell)), None)
                 if bad is not None:
                     raise DataError(
