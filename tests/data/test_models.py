@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -323,6 +324,27 @@ def test_newer_versions_and_other_formats(rewritten):
     # Of the same version it is damage.
     with pytest.raises(DataError, match="is a damaged model"):
         lloydia.load(rewritten(header={"parameters": more}))
+
+
+OF_ANOTHER_VERSION = {
+    "an algorithm": {"header": {"fitted": {"algorithm_": "warp"}}},
+    "a fact": {"header": {"fitted": {"warp_": 1}}},
+    "a class": {"header": {"estimator": "WarpKMeans"}},
+    "a start": {"header": {"parameters": {**KMeans(2).get_params(), "init": "warp"}}},
+    "an array": {"warp_": CENTERS},
+    "a field that is gone": {"header": {"generators": None}},
+}
+
+
+@pytest.mark.parametrize("parts", OF_ANOTHER_VERSION.values(), ids=OF_ANOTHER_VERSION)
+def test_what_only_another_version_reads(rewritten, parts):
+    header = parts.get("header", {})
+    with pytest.raises(DataError, match="is a damaged model; write it again"):
+        lloydia.load(rewritten(**parts))
+    version = re.escape(lloydia.__version__)
+    says = rf"Lloydia 9\.1 wrote what this version \({version}\) does not read: install that"
+    with pytest.raises(DataError, match=says):
+        lloydia.load(rewritten(**{**parts, "header": {**header, "version": "9.1"}}))
 
 
 def test_a_parameter_that_is_new_since_has_its_default(rewritten):

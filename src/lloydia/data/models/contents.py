@@ -14,7 +14,7 @@ from lloydia.data.fields import check, is_real, is_whole
 from lloydia.imports import load
 from lloydia.parameters import check_mini_batches, check_parameters
 
-__all__ = ["ESTIMATORS", "FORMAT", "OUTPUTS", "Estimator", "sound_array", "sound_fact"]
+__all__ = ["ESTIMATORS", "FORMAT", "OUTPUTS", "Estimator", "checked_array", "checked_fact"]
 
 # A later format has a higher number; the first one was called "lloydia k-means 1".
 FORMAT = "lloydia model 2"
@@ -92,7 +92,7 @@ ESTIMATORS = {
 }
 
 
-def sound_fact(name: str, value: Any) -> Any:
+def checked_fact(name: str, value: Any) -> Any:
     """Return a number or a text as it is.
 
     Raises
@@ -104,7 +104,7 @@ def sound_fact(name: str, value: Any) -> Any:
     return value
 
 
-def sound_array(name: str, values: NDArray, k: int) -> Any:
+def checked_array(name: str, values: NDArray, k: int) -> Any:
     """Return an array as the attribute of this name has it; k is the number of centres.
 
     Raises

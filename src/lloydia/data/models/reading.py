@@ -24,8 +24,8 @@ from lloydia.data.models.contents import (
     FORMAT,
     OUTPUTS,
     Estimator,
-    sound_array,
-    sound_fact,
+    checked_array,
+    checked_fact,
 )
 from lloydia.loop.resuming import GENERATOR, stored_array
 from lloydia.spelling import either
@@ -33,6 +33,9 @@ from lloydia.stopping import parse
 from lloydia.version import __version__
 
 __all__ = ["load", "read_centers"]
+
+# What is raised for a part that is missing, of another type or out of range.
+DAMAGED = (*DAMAGE, LookupError, AttributeError, RecursionError)
 
 # What the first format was called, and the arrays that it had.
 FIRST = "lloydia k-means 1"
@@ -95,9 +98,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise _stranger(path)
         try:
             return _first(archive, path) if first else _estimator(archive, path)
-        except (*DAMAGE, LookupError, AttributeError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
+        except DataError:
+            raise
+        except DAMAGED:
             raise DataError(f"{path} is a damaged model; write it again.") from None
 
 
@@ -150,7 +153,8 @@ def _estimator(archive: Archive, path: Path) -> Any:
     Raises
     ------
     DataError
-        The file is of another format.
+        The file is of another format, or of another version and has a part that this one does not
+        read.
     ValueError, LookupError, TypeError or AttributeError
         A part is missing, or of another type, or out of range.
     """
@@ -165,6 +169,27 @@ def _estimator(archive: Archive, path: Path) -> Any:
         if number is None:
             raise DataError(f"{path} has the format {found[:40]!r}, not {FORMAT!r}.")
         raise _newer(path, version, f"the format {found!r}")
+    try:
+        return _fitted(header, arrays, path)
+    except DataError:
+        raise
+    except DAMAGED:
+        if version == __version__:
+            raise
+        raise DataError(
+            f"{path} is a damaged model, or Lloydia {version[:40]} wrote what this version "
+            f"({__version__}) does not read: install that version, or write the model again."
+        ) from None
+
+
+def _fitted(header: dict[str, Any], arrays: dict[str, NDArray], path: Path) -> Any:
+    """Return the estimator of a header and the other arrays, which are taken out as they are read.
+
+    Raises
+    ------
+    DataError, ValueError, LookupError, TypeError or AttributeError
+        As for `_estimator`.
+    """
     estimator = ESTIMATORS[header["estimator"]]
     model = _with_parameters(estimator, header, arrays, path)
     centers = sound_centers(arrays.pop("cluster_centers_"))
@@ -176,9 +201,9 @@ def _estimator(archive: Archive, path: Path) -> Any:
         result["feature_names_in_"] = np.array(names, dtype=object)
     facts = header["fitted"]
     check(facts.keys() <= set(estimator.facts))
-    result |= {name: sound_fact(name, value) for name, value in facts.items()}
+    result |= {name: checked_fact(name, value) for name, value in facts.items()}
     for name in set(estimator.arrays) & arrays.keys():
-        result[name] = sound_array(name, arrays.pop(name), len(centers))
+        result[name] = checked_array(name, arrays.pop(name), len(centers))
     own = _generators(header["generators"], arrays, model)
     # Every part has its place.
     check(not arrays)

@@ -19,8 +19,8 @@ from lloydia.data.models.contents import (
     FACTS,
     FORMAT,
     Estimator,
-    sound_array,
-    sound_fact,
+    checked_array,
+    checked_fact,
 )
 from lloydia.data.outputs import check_output, writing
 from lloydia.loop.resuming import GENERATOR, stored
@@ -193,7 +193,7 @@ def _start(init: Any, names: NDArray | None) -> NDArray:
 
 def _fact(name: str, value: Any) -> Any:
     try:
-        return sound_fact(name, FACTS[name][0](value))
+        return checked_fact(name, FACTS[name][0](value))
     except (TypeError, ValueError, OverflowError):
         raise ValueError(_refusal(name, value)) from None
 
@@ -201,7 +201,7 @@ def _fact(name: str, value: Any) -> Any:
 def _array(name: str, values: Any, k: int) -> NDArray:
     try:
         array = np.array(values, dtype=np.float64)
-        sound_array(name, array, k)
+        checked_array(name, array, k)
     except (TypeError, ValueError):
         raise ValueError(_refusal(name, values)) from None
     return array
