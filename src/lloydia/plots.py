@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lloydia.data.outputs import write_encoded, writing
+from lloydia.data.outputs import Renames, write_encoded, writing
 
 try:
     from matplotlib.figure import Figure
@@ -90,7 +89,7 @@ def clusters(
         # A name is no formula.
         ax.set_title(title, loc="left", fontweight="bold", parse_math=False)
     if path is not None:
-        with ExitStack() as renames, writing(Path(path), renames) as to:
+        with Renames() as renames, writing(Path(path), renames) as to:
             save(ax, to)
     return ax
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lloydia.data.outputs import Renames
+
 FIT = ("fit", "blobs.csv", "-k", 2)
 # Commands, and the option that names the output, for each kind of output.
 COMMANDS = {
@@ -79,6 +81,29 @@ def test_own_outputs_are_replaced_and_no_others(run, inputs, folder, name):
         assert others(folder) == before
         assert run(*words, named, "--force").status == 0
         assert run(*words, named).status == 0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_file_that_appears_during_the_work_is_not_replaced(
+    run, inputs, folder, name, monkeypatch
+):
+    words, output = COMMANDS[name]
+    path, close = folder / output, Renames.__exit__
+
+    def close_late(renames, *found):
+        monkeypatch.setattr(Renames, "__exit__", close)
+        path.write_text("the user's")
+        return close(renames, *found)
+
+    monkeypatch.setattr(Renames, "__exit__", close_late)
+    before = others(folder)
+    ran = run(*words, output.partition("/")[0])
+    assert ran.status == 2, ran.err
+    assert f"cannot write {output}: it is there already" in ran.err
+    assert others(folder) == {**before, path: b"the user's"}
+    monkeypatch.setattr(Renames, "__exit__", close_late)
+    assert run(*words, output.partition("/")[0], "--force").status == 0
+    assert path.read_bytes() != b"the user's"
 
 
 @pytest.mark.parametrize("words", [(), ("--force",)])

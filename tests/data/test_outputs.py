@@ -11,7 +11,7 @@ import pytest
 
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
-from lloydia.data.outputs import TABLES, check_output, replacing, write_table
+from lloydia.data.outputs import TABLES, Renames, check_output, replacing, write_table, writing
 from lloydia.data.outputs.seals import is_sealed, kind_of, seal
 
 
@@ -28,6 +28,29 @@ def test_nothing_is_renamed_when_a_later_output_fails(tmp_path):
         write()
     assert os.listdir(tmp_path) == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("appears", ["a.csv", "b.csv", "c.csv"])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_that_appears_while_others_are_written(tmp_path, appears, force):
+    paths = [tmp_path / name for name in ("a.csv", "b.csv", "c.csv")]
+
+    def write():
+        with Renames(force=force) as renames:
+            for path in paths:
+                check_output(path, TABLES, force=force)
+                with writing(path, renames) as to:
+                    to.write_text("new")
+            (tmp_path / appears).write_text("the user's")
+
+    if force:
+        write()
+        assert texts(tmp_path) == ["new"] * 3
+    else:
+        with pytest.raises(DataError, match=f"{appears}: it is there already"):
+            write()
+        assert texts(tmp_path) == ["the user's"]
+    (tmp_path / appears).unlink()
 
 
 WRITER = """

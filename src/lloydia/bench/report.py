@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +95,7 @@ def write(path: Path, folder: Path | None = None, *, force: bool = True) -> list
     DataError
         A file cannot be written, or would be replaced.
     """
-    from lloydia.data.outputs import check_output, writing
+    from lloydia.data.outputs import Renames, check_output, writing
 
     rows = newest(path)
     folder = path.parent if folder is None else folder
@@ -112,7 +111,7 @@ def write(path: Path, folder: Path | None = None, *, force: bool = True) -> list
     markdown = folder / f"{path.stem}.md"
     for file in (markdown, *pictures.values()):
         check_output(file, (".md", ".png"), others=[path], force=force)
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         with writing(markdown, renames) as to:
             to.write_text("\n".join(text), encoding="utf-8")
         for mode, picture in pictures.items():

@@ -78,22 +78,21 @@ def images(
     if save or out:
         print(f"kept in {kept}", file=sys.stderr)
     if pictures is not None:
-        _draw(rows, names, pictures)
+        _draw(rows, names, pictures, force)
 
 
-def _draw(rows: list[dict], names: list[str], folder: Path) -> None:
-    from contextlib import ExitStack
+def _draw(rows: list[dict], names: list[str], folder: Path, force: bool) -> None:
 
     from lloydia.bench.images import contact
     from lloydia.bench.images.photographs import photograph
     from lloydia.bench.images.report import draw
     from lloydia.bench.images.sides import SIDES
-    from lloydia.data.outputs import writing
+    from lloydia.data.outputs import Renames, writing
 
     present = {row["peer"] for row in rows if row["status"] != "not installed"}
     pixels, part = photograph(names[0]), (slice(10, 190), slice(70, 320))
     sides = [side for side in SIDES if side.name in present]
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         with writing(folder / PICTURES[0], renames) as to:
             contact.beside_peers(pixels, 16, sides, part).save(to, optimize=True)
         with writing(folder / PICTURES[1], renames) as to:

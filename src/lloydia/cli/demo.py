@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,7 +72,7 @@ def demo(
     outcomes = []
     with progress("loading", json=json, timed=True) as shown:
         for case in _cases():
-            outcomes.append(_run(case, out / f"{case.name}.png", shown.say))
+            outcomes.append(_run(case, out / f"{case.name}.png", force, shown.say))
     if json:
         print_json({"cases": [asdict(outcome) for outcome in outcomes]})
     else:
@@ -115,11 +114,11 @@ def _cases() -> Iterator[Case]:
     yield Case("wine", wine, 3, draw_plane(wine, "Wines, standardised, in 3 clusters"))
 
 
-def _run(case: Case, picture: Path, step: Callable[[str], None]) -> Outcome:
+def _run(case: Case, picture: Path, force: bool, step: Callable[[str], None]) -> Outcome:
     from sklearn.cluster import KMeans as Theirs
 
     from lloydia import KMeans, kmeans_plusplus
-    from lloydia.data.outputs import writing
+    from lloydia.data.outputs import Renames, writing
     from lloydia.metrics import silhouette_score
 
     X, k = case.X, case.k
@@ -139,7 +138,7 @@ def _run(case: Case, picture: Path, step: Callable[[str], None]) -> Outcome:
     sample = SAMPLE if len(X) > SAMPLE else None
     silhouette = silhouette_score(X, fitted.labels_, sample_size=sample, random_state=0)
     step(f"{case.name}: picture")
-    with ExitStack() as renames, writing(picture, renames) as to:
+    with Renames(force=force) as renames, writing(picture, renames) as to:
         case.draw(fitted, to)
     return Outcome(
         data=case.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +27,7 @@ from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
+    from lloydia.data.outputs import Renames
     from lloydia.kmeans import KMeans
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -68,7 +68,7 @@ class Outputs:
         if self.plot is not None:
             import lloydia.plots  # noqa: F401 - says now, not after the fit, that it is missing
 
-    def write(self, fitted: KMeans, table: Table, renames: ExitStack) -> None:
+    def write(self, fitted: KMeans, table: Table, renames: Renames) -> None:
         """Write all files under temporary names; they are renamed when `renames` closes."""
         import numpy as np
 
@@ -127,6 +127,7 @@ def fit(
     """
     from lloydia.backends import telling
     from lloydia.data.files import check_squares
+    from lloydia.data.outputs import Renames
     from lloydia.data.variances import warn_of_dominant, warning_of_blocks
 
     method.check()
@@ -176,7 +177,7 @@ def fit(
         seconds = time.perf_counter() - start
     files = {"labels": labelled.labels, **vars(outputs), "out": labelled.out}
     facts = {**_facts(estimator, table, seconds, files), "checkpoint": checkpoints.path()}
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         with progress("writing", json=json):
             labelled.write(estimator.labels_, original, reading.id, renames)
             outputs.write(estimator, table, renames)

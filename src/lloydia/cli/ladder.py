@@ -250,7 +250,10 @@ def dump(
         gpu()
     X = square(rows, on_gpu=on_gpu)
     paths = []
-    for path in written(out, X, X[:clusters], rung=rung, rule=RULE, max_iter=MOST, every=every):
+    files = written(
+        out, X, X[:clusters], rung=rung, rule=RULE, max_iter=MOST, every=every, force=force
+    )
+    for path in files:
         paths.append(str(path))
         if not json:
             print(path)

@@ -13,11 +13,10 @@ from cyclopts.validators import Number
 from lloydia.data.numbers import real_number, whole_number
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
-
     from lloydia.data.files import Table
     from lloydia.data.formats.stamps import Stamp
     from lloydia.data.labelled import Labels, Original
+    from lloydia.data.outputs import Renames
 
 READING = Group("Reading", sort_key=1)
 METHOD = Group("Method", sort_key=2)
@@ -302,7 +301,7 @@ class Labelled:
         return original
 
     def write(
-        self, labels: Labels, original: Original | None, id_column: str | None, renames: ExitStack
+        self, labels: Labels, original: Original | None, id_column: str | None, renames: Renames
     ) -> None:
         """Write the files under temporary names; they are renamed when `renames` closes."""
         from lloydia.data.chunks.writing import put_blocks

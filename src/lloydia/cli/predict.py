@@ -46,6 +46,7 @@ def predict(
     """
     from lloydia.data.files import check_squares
     from lloydia.data.models import load
+    from lloydia.data.outputs import Renames
 
     labelled.check(data, reading, [Path(model), Path(data)], force)
     before = labelled.stamp(data, reading)
@@ -64,7 +65,7 @@ def predict(
         raise ValueError(f"{data} has {columns}, and {model} needs {d}.")
     original = labelled.original(data, before, reading, table)
     if blocks:
-        _predict_blocks(estimator, source, labelled, original, reading.id, json)
+        _predict_blocks(estimator, source, labelled, original, reading.id, force, json)
         return
     check_squares(table, table.X.shape[0])
     with progress("predicting", json=json):
@@ -84,7 +85,7 @@ def predict(
         facts["labels"] = found.tolist()
         if reading.id is not None and original is not None:
             facts["ids"] = list(chain.from_iterable(original.ids(reading.id)))
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         with progress("writing", json=json):
             labelled.write(found, original, reading.id, renames)
         if json or written:
@@ -106,12 +107,13 @@ def _predict_blocks(
     labelled: Labelled,
     original: Original | None,
     id_column: str | None,
+    force: bool,
     json: bool,
 ) -> None:
     """Predict block by block; labels are kept in a file until the table is read once more."""
     import numpy as np
 
-    from lloydia.data.outputs import naming, target_of
+    from lloydia.data.outputs import Renames, naming, target_of
 
     first = labelled.labels or labelled.out
     if first is None:
@@ -119,10 +121,10 @@ def _predict_blocks(
     k, (n, d) = len(estimator.cluster_centers_), source.shape
     counts = np.zeros(k, dtype=np.int64)
     announce(source.block_by_block().plan(False, None))
-    with ExitStack() as renames:
+    with ExitStack() as files, Renames(force=force) as renames:
         with progress("predicting", json=json), naming(first):
             start = time.perf_counter()
-            kept = renames.enter_context(TemporaryFile(dir=target_of(first).parent))
+            kept = files.enter_context(TemporaryFile(dir=target_of(first).parent))
             for found in source.portions(estimator.predict):
                 counts += np.bincount(found, minlength=k)
                 kept.write(found.data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,6 +31,7 @@ from lloydia.progress.stages import steps
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lloydia.data.outputs import Renames
     from lloydia.images.indexed import Animation
     from lloydia.images.palettes import Palette
 
@@ -202,7 +202,7 @@ def _one(
     force: bool,
 ) -> dict[str, Any]:
     """Quantise one image and return what there is to say; for `base` see `_target`."""
-    from lloydia.data.outputs import check_output
+    from lloydia.data.outputs import Renames, check_output
     from lloydia.images.files import Picture, read
     from lloydia.images.indexed import INDEXED, read_animation
     from lloydia.images.palettes import KINDS
@@ -224,7 +224,7 @@ def _one(
     start = time.perf_counter()
     results = [reduce(part, k, **method.options()) for part in method.parts(pixels)]
     seconds = time.perf_counter() - start
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         _write(target, results, film, picture.info, renames)
         if palette is not None:
             results[0].palette.write(palette, picture.info, renames)
@@ -292,7 +292,7 @@ def _prepared(picture: Any, target: Path) -> tuple[NDArray, list[str]]:
 
 
 def _write(
-    target: Path, results: list[Any], film: Animation | None, info: Any, renames: ExitStack
+    target: Path, results: list[Any], film: Animation | None, info: Any, renames: Renames
 ) -> None:
     import numpy as np
 

@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.Image import Image
 
+    from lloydia.data.outputs import Renames
     from lloydia.images.files import Picture
     from lloydia.images.segments import Segments
 
@@ -169,13 +169,14 @@ class Outputs:
                     check_form(path, *form)
         return settled
 
-    def write(self, found: Segments, picture: Picture) -> None:
+    def write(self, found: Segments, picture: Picture, force: bool) -> None:
         """Write all files."""
+        from lloydia.data.outputs import Renames
         from lloydia.images.files import write
 
         assert self.out is not None  # since settle()
         image = found.image[..., : picture.pixels.shape[2]]
-        with ExitStack() as renames:
+        with Renames(force=force) as renames:
             if self.labels:
                 _write_labels(self.labels, found, renames)
             write(self.out, image, picture.alpha, picture.info, renames)
@@ -262,9 +263,9 @@ def segment(
     parts = [picture.pixels] if picture.alpha is None else [picture.pixels, picture.alpha]
     with progress(f"{k:,} segments", json=json):
         found = method.of(np.dstack(parts), k, mode, iterations)
-    outputs.write(found, picture)
+    outputs.write(found, picture, force)
     facts = _facts(image, mode, found, picture, outputs)
-    facts["display"] = _show(picture, found, beside) if display else None
+    facts["display"] = _show(picture, found, beside, force) if display else None
     if not json:
         colors = facts["palette"]
         more = ["..."] if len(colors) > SWATCHES else []
@@ -308,7 +309,7 @@ def _bytes(values: NDArray) -> NDArray:
     return np.repeat(eight.reshape(*values.shape[:2], 1), 3, axis=-1)
 
 
-def _write_labels(path: Path, found: Segments, renames: ExitStack) -> None:
+def _write_labels(path: Path, found: Segments, renames: Renames) -> None:
     import numpy as np
 
     from lloydia.data.outputs import write_table, writing
@@ -344,17 +345,17 @@ def _has_screen() -> bool:
     return sys.platform in ("darwin", "win32") or on_x
 
 
-def _show(picture: Picture, found: Segments, beside: Path) -> str:
+def _show(picture: Picture, found: Segments, beside: Path, force: bool) -> str:
     """Show the picture and its segments, or write them to `beside`; say which."""
     from PIL import ImageShow
 
-    from lloydia.data.outputs import writing
+    from lloydia.data.outputs import Renames, writing
     from lloydia.images.embedding import save
 
     sheet = _side_by_side(picture, found)
     if _has_screen() and ImageShow.show(sheet):
         return "shown"
-    with ExitStack() as renames, writing(beside, renames) as to:
+    with Renames(force=force) as renames, writing(beside, renames) as to:
         save(sheet, to, "PNG", picture.info, beside, optimize=True)
     return str(beside)
 

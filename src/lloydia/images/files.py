@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from PIL import Image, ImageCms, ImageOps
 
 from lloydia.data.columns import DataError
 from lloydia.data.formats.opening import STANDARD_INPUT, open_input
-from lloydia.data.outputs import writing
+from lloydia.data.outputs import Renames, writing
 from lloydia.images import colorimetry, deep
 from lloydia.images.decoding import check_size, sound, whole
 from lloydia.images.embedding import save
@@ -150,7 +149,7 @@ def write(
     pixels: NDArray[Any],
     alpha: NDArray[Any] | None = None,
     info: Mapping[str, Any] | None = None,
-    renames: ExitStack | None = None,
+    renames: Renames | None = None,
 ) -> None:
     """Write an image; the file appears whole or not at all.
 
@@ -162,7 +161,7 @@ def write(
     alpha : ndarray of the same type, shape (height, width), or None
     info : mapping or None
         As in :class:`Picture`.
-    renames : ExitStack or None
+    renames : Renames or None
         The file appears when it closes; None: at once.
 
     Raises
@@ -178,7 +177,7 @@ def write(
     samples = pixels.reshape(*pixels.shape[:2], -1)
     if alpha is not None:
         samples = np.dstack([samples, alpha])
-    with ExitStack() as own, writing(path, renames or own) as to:
+    with Renames() as own, writing(path, renames or own) as to:
         if samples.dtype == np.uint16:
             deep.write(to, samples, colorimetry.kept(found, form, samples.shape[2] < 3, path))
         else:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lloydia.data.columns import DataError
-from lloydia.data.outputs import writing
+from lloydia.data.outputs import Renames, writing
 from lloydia.images import colorimetry
 from lloydia.images.decoding import check_size, sound, whole
 from lloydia.images.embedding import save
@@ -102,7 +101,7 @@ def write_png(
     indices: NDArray[np.uint8],
     palette: Palette,
     info: Mapping[str, Any],
-    renames: ExitStack | None = None,
+    renames: Renames | None = None,
 ) -> None:
     """Write an indexed PNG, 1 to 8 bits a pixel.
 
@@ -126,7 +125,7 @@ def write_png(
     options: dict[str, Any] = {}
     if palette.alpha is not None:
         options["transparency"] = table[:, 3].tobytes()
-    with ExitStack() as own, writing(path, renames or own) as to:
+    with Renames() as own, writing(path, renames or own) as to:
         save(_image(indices, table), to, "PNG", info, path, optimize=True, **options)
 
 
@@ -137,7 +136,7 @@ def write_gif(
     durations: Sequence[int] = (0,),
     loop: int | None = None,
     info: Mapping[str, Any] | None = None,
-    renames: ExitStack | None = None,
+    renames: Renames | None = None,
 ) -> None:
     """Write a GIF.
 
@@ -178,7 +177,7 @@ def write_gif(
             image.info["transparency"] = spare
     if len(images) == 1 and hidden[0] is not None:
         options["transparency"] = hidden[0]
-    with ExitStack() as own, writing(path, renames or own) as to:
+    with Renames() as own, writing(path, renames or own) as to:
         save(images[0], to, "GIF", info or {}, path, **options)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
-from lloydia.data.outputs import writing
+from lloydia.data.outputs import Renames, writing
 from lloydia.images.color import levels
 
 __all__ = ["KINDS", "Palette"]
@@ -69,7 +68,7 @@ class Palette:
         self,
         path: str | Path,
         info: Mapping[str, Any] | None = None,
-        renames: ExitStack | None = None,
+        renames: Renames | None = None,
     ) -> None:
         """Write the palette; the extension says how (see :mod:`lloydia.images.palettes`).
 
@@ -96,7 +95,7 @@ class Palette:
             raise DataError(
                 f"cannot write {path}: its extension must be one of {', '.join(KINDS)}."
             )
-        with ExitStack() as own, writing(path, renames or own) as to:
+        with Renames() as own, writing(path, renames or own) as to:
             from lloydia.images.colorimetry import kept
             from lloydia.images.embedding import save
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -97,7 +96,7 @@ def write_images(rows: list[Row], stem: Path, *, force: bool = True) -> list[Pat
     DataError
         A file cannot be written, or would be replaced.
     """
-    from lloydia.data.outputs import check_output, writing
+    from lloydia.data.outputs import Renames, check_output, writing
 
     markdown, picture = stem.with_suffix(".md"), stem.with_suffix(".png")
     for file in (markdown, picture):
@@ -114,7 +113,7 @@ def write_images(rows: list[Row], stem: Path, *, force: bool = True) -> list[Pat
         "",
         *(sheet.markdown() for sheet in image_sheets(rows)),
     ]
-    with ExitStack() as renames:
+    with Renames(force=force) as renames:
         with writing(markdown, renames) as to:
             to.write_text("\n".join(text), encoding="utf-8")
         with writing(picture, renames) as to:

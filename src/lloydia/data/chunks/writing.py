@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lloydia.data.files import pyarrow_parquet
-from lloydia.data.outputs import TABLES, check_output, write_numpy, write_rows, writing
+from lloydia.data.outputs import TABLES, Renames, check_output, write_numpy, write_rows, writing
 
 __all__ = ["put_blocks", "write_blocks"]
 
@@ -43,7 +43,7 @@ def write_blocks(
     coming = iter(blocks)
     first = next(coming)
     names = ["label"] if first.ndim == 1 else [f"x{j + 1}" for j in range(first.shape[1])]
-    with ExitStack() as renames, writing(path, renames) as to:
+    with Renames() as renames, writing(path, renames) as to:
         put_blocks(to, chain([first], coming), n, names, path.suffix.lower())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from lloydia.data.models.contents import (
     checked_array,
     checked_fact,
 )
-from lloydia.data.outputs import check_output, writing
+from lloydia.data.outputs import Renames, check_output, writing
 from lloydia.loop.resuming import GENERATOR, stored
 from lloydia.version import __version__
 
@@ -107,7 +106,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     target = Path(path)
     check_output(target, (".npz",))
-    with ExitStack() as renames, writing(target, renames) as to:
+    with Renames() as renames, writing(target, renames) as to:
         _write(parts, to)
 
 

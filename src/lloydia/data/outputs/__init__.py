@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lloydia.data.outputs.places import check_output, refuse_others
-from lloydia.data.outputs.seals import kind_of
+from lloydia.data.outputs.places import check_output
+from lloydia.data.outputs.seals import kind_of, refuse_others
 from lloydia.data.outputs.tables import (
     TABLES,
     write_encoded,
@@ -11,10 +11,11 @@ from lloydia.data.outputs.tables import (
     write_rows,
     write_table,
 )
-from lloydia.data.outputs.temporary import naming, replacing, target_of, writing
+from lloydia.data.outputs.temporary import Renames, naming, replacing, target_of, writing
 
 __all__ = [
     "TABLES",
+    "Renames",
     "check_output",
     "kind_of",
     "naming",

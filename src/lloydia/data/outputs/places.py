@@ -10,10 +10,10 @@ from pathlib import Path
 from lloydia.data.columns import DataError
 from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.opening import STANDARD_INPUT
-from lloydia.data.outputs.seals import is_sealed, kind_of
+from lloydia.data.outputs.seals import refuse_others
 from lloydia.data.outputs.temporary import target_of, temporary
 
-__all__ = ["check_output", "refuse_others"]
+__all__ = ["check_output"]
 
 
 def check_output(
@@ -58,30 +58,6 @@ def check_output(
         raise DataError(f"cannot write {str(path)!r}: {error}.") from None
     if not force:
         refuse_others(path)
-
-
-def refuse_others(path: Path) -> None:
-    """Refuse to replace a file that Lloydia did not write, or a checkpoint.
-
-    Raises
-    ------
-    DataError
-        There is one, and it is not empty.
-    """
-    if not path.exists() or not path.stat().st_size:
-        return
-    kind = kind_of(path)
-    if kind == "checkpoint":
-        raise DataError(
-            f"cannot write {path}: it is the checkpoint of a fit; name another file, or add "
-            "--force to replace it."
-        )
-    if kind != "model" and not is_sealed(path):
-        raise DataError(
-            f"cannot write {path}: it is there already, and Lloydia did not write it, or it was "
-            "changed or copied since, or this file system keeps no exact times; name another file, "
-            "or add --force to replace it."
-        )
 
 
 def _check_place(path: Path, others: Sequence[Path]) -> None:

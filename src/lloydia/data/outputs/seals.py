@@ -22,7 +22,7 @@ from pathlib import Path
 from lloydia.data.columns import DataError
 from lloydia.data.formats.numpy_files import DAMAGE, Archive
 
-__all__ = ["is_sealed", "kind_of", "seal"]
+__all__ = ["is_sealed", "kind_of", "refuse_others", "seal"]
 
 # Nanoseconds: the digits of a time that are the seal are below SPAN, and multiples of UNIT.
 SPAN, UNIT = 10_000_000, 100
@@ -94,3 +94,27 @@ def kind_of(path: Path) -> str | None:
             return KINDS.get(name.rpartition(" ")[0])
     except (*DAMAGE, DataError):
         return None
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse to replace a file that Lloydia did not write, or a checkpoint.
+
+    Raises
+    ------
+    DataError
+        There is one, and it is not empty.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return
+    kind = kind_of(path)
+    if kind == "checkpoint":
+        raise DataError(
+            f"cannot write {path}: it is the checkpoint of a fit; name another file, or add "
+            "--force to replace it."
+        )
+    if kind != "model" and not is_sealed(path):
+        raise DataError(
+            f"cannot write {path}: it is there already, and Lloydia did not write it, or it was "
+            "changed or copied since, or this file system keeps no exact times; name another file, "
+            "or add --force to replace it."
+        )

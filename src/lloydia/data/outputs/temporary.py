@@ -11,12 +11,14 @@ import errno
 import glob
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO
 
-from lloydia.data.outputs.seals import seal
+from lloydia.data.outputs.seals import refuse_others, seal
 
 try:
     import fcntl
@@ -39,8 +41,41 @@ def target_of(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+class Renames(ExitStack):
+    """Outputs under temporary names, which are all renamed when it closes.
+
+    Parameters
+    ----------
+    force : bool
+        Whether a file that is there by then is replaced whoever wrote it.  Otherwise nothing is
+        renamed if one output would replace a file that :func:`refuse_others` refuses: the user may
+        have written it while the outputs were computed.
+    """
+
+    def __init__(self, *, force: bool = True) -> None:
+        super().__init__()
+        self.force = force
+        self.paths: list[Path] = []
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> bool:
+        if kind is None and not self.force:
+            try:
+                for path in self.paths:
+                    refuse_others(path)
+            except Exception:
+                super().__exit__(*sys.exc_info())
+                raise
+        return bool(super().__exit__(kind, error, trace))
+
+
 @contextmanager
-def writing(path: Path, renames: ExitStack) -> Iterator[Path]:
+def writing(path: Path, renames: Renames) -> Iterator[Path]:
     """Yield a temporary name to write at once; it is renamed when `renames` closes.
 
     Raises
@@ -49,7 +84,9 @@ def writing(path: Path, renames: ExitStack) -> Iterator[Path]:
         The file cannot be written; the error names `path`.
     """
     with naming(path):
-        yield renames.enter_context(replacing(path))
+        to = renames.enter_context(replacing(path))
+        renames.paths.append(path)
+        yield to
 
 
 @contextmanager

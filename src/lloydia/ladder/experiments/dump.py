@@ -8,14 +8,13 @@ Numbers are the shortest that read back to the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia import ladder
-from lloydia.data.outputs import writing
+from lloydia.data.outputs import Renames, writing
 from lloydia.ladder.rung import Outcome, Watch
 from lloydia.stopping import Rule
 
@@ -34,6 +33,7 @@ def dump(
     rule: Rule,
     max_iter: int,
     every: bool,
+    force: bool = True,
 ) -> Iterator[Path]:
     """Run a rung, and write its result, or that of every iteration.
 
@@ -49,6 +49,8 @@ def dump(
     max_iter : int
     every : bool
         Whether to write after every iteration, not the last alone.
+    force : bool
+        Whether files are replaced that Lloydia did not write.
 
     Yields
     ------
@@ -61,6 +63,8 @@ def dump(
         If the rung keeps bounds.
     OSError
         If a file cannot be written.
+    DataError
+        If a file would be replaced that Lloydia did not write.
     """
     if ladder.named(rung).ABOUT.solves != "lloyd":
         raise ValueError(f"{rung} keeps bounds between iterations: take a rung that does not.")
@@ -68,7 +72,7 @@ def dump(
     for number, outcome, last in iterations(X, start, rung, rule, max_iter):
         if every or last:
             path = folder / FILES.replace("*", f"{number:03}")
-            with ExitStack() as renames, writing(path, renames) as to:
+            with Renames(force=force) as renames, writing(path, renames) as to:
                 write(to, X, outcome)
             yield path
 

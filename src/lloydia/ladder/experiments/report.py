@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lloydia.bench.sheets import Sheet
-from lloydia.data.outputs import check_output, writing
+from lloydia.data.outputs import Renames, check_output, writing
 from lloydia.ladder.experiments import (
     EXPERIMENTS,
     comparison,
@@ -68,8 +67,9 @@ def write(results: Path, page: Path, *, force: bool = True) -> list[Path]:
     folder.mkdir(exist_ok=True)
     for name in figures:
         check_output(folder / name, (".png",), force=force)
-    with ExitStack() as renames:
-        with writing(page, renames) as to:
+    # The page has the user's own text around its tables, so it is always replaced.
+    with Renames() as pages, Renames(force=force) as renames:
+        with writing(page, pages) as to:
             to.write_text(text, encoding="utf-8")
         for name, figure in figures.items():
             with writing(folder / name, renames) as to:
