@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lloydia.data.columns import DataError
+from lloydia.data.numbers import Grammar
 from lloydia.data.text import QuoteError, TextForm, read_text, rows
 
 
@@ -235,6 +236,8 @@ def test_any_bytes_are_a_table_or_an_error(data, suffix):
 OTHER_LAYOUTS = {
     "1 1:0.5 3:2\n0 2:1.5\n": "is a LibSVM file",
     "+1 1:0.5 3:2 # a\n-1\n-1 2:1.5 4:2\n": "is a LibSVM file",
+    "3 qid:1 1:0.5 2:10\n1 qid:1 2:12\n": "is a LibSVM file",
+    "2,7 1:10 3:2e-3\n\n0 2:15\n": "is a LibSVM file",
     "a|b\n1|2\n3|4\n": r"has \| between its cells",
     "1|2\n3|4\n": r"has \| between its cells",
     "| a | b |\n|---|---|\n| 1 | 2 |\n": r"is a table drawn with \| and -",
@@ -253,6 +256,73 @@ def test_a_bar_or_a_colon_in_a_cell_is_no_layout():
     assert read("a|b,c\n1,2\n")[1].names == ("a|b", "c")
     for text in ("1,2|3\n4,5\n", "12:30 5\n12:31 6\n"):
         assert re.search("LibSVM|between its cells", refusal(text)) is None
+
+
+SPACED = [
+    'name,age,income\nAnn Lee,30,"1,200"\nBo Po,40,"2,300"\nCy Do,50,"12,300"\n',
+    'name,age,income\n"Lee, Ann",30,"1,200"\n"Po, Bo",40,"2,300"\n"Do, Cy",50,"12,300"\n',
+    'when,age,income\n2024-01-01 10:00,30,"1,200"\n2024-01-02 10:00,40,"2,300"\n'
+    '2024-01-03 11:00,50,"12,300"\n',
+    "name,age,income\nAnn Lee,30,1200\nBo Po,40,2300\nCy Do,50,12300\n",
+    'name,age,income\nAnn Lee,"30","1200"\nBo Po,"40","2300"\nCy Do,"50","12300"\n',
+    "name,age,income\n\nAnn,30,1200\n\nBo,40,2300\nCy,50,12300\n",
+]
+
+
+@pytest.mark.parametrize("text", SPACED)
+@pytest.mark.parametrize("wanted", ["age,income", "2-3"])
+def test_a_comma_in_numbers_separates_cells_in_spite_of_blanks(text, wanted):
+    X, columns = read(text, wanted=wanted, grammar=Grammar(thousands=","))
+    assert (columns.names, columns.places) == (("age", "income"), (1, 2))
+    assert X.tolist() == [[30, 1200], [40, 2300], [50, 12300]]
+
+
+def test_decimal_commas_in_quotes_between_commas():
+    text = 'name,a,b\nAnn Lee,"1,5",2\nBo Po,"2,5",3\n'
+    X, _ = read(text, wanted="a,b", grammar=Grammar(decimal=","))
+    assert X.tolist() == [[1.5, 2], [2.5, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "rows"),
+    [
+        ("a b\n1,200 3,400\n5,600 7,800\n", {"thousands": ","}, [[1200, 3400], [5600, 7800]]),
+        ("1,200 3,400\n5,600 7,800\n", {"thousands": ","}, [[1200, 3400], [5600, 7800]]),
+        ("1,5 2,5\n", {"decimal": ","}, [[1.5, 2.5]]),
+        ("a;b\n1,5;2,5\n3,5;4,5\n", {"decimal": ","}, [[1.5, 2.5], [3.5, 4.5]]),
+        ('a b\n"1,5" "2,5"\n3,5 4,5\n', {"decimal": ","}, [[1.5, 2.5], [3.5, 4.5]]),
+        ('a,b\n5, "1 234"\n6, "2 345"\n', {"thousands": " "}, [[5, 1234], [6, 2345]]),
+        ("weight\n1,5\n2,5\n", {"decimal": ","}, [[1.5], [2.5]]),
+        ('"weight, kg"\n1,5\n2,5\n', {"decimal": ","}, [[1.5], [2.5]]),
+        ('"a","b"\n1,5\n2,5\n', {"decimal": ","}, [[1, 5], [2, 5]]),
+    ],
+)
+def test_other_separators_of_numbers_with_commas(text, marks, rows):
+    assert read(text, grammar=Grammar(**marks))[0].tolist() == rows
+
+
+@pytest.mark.parametrize("marks", [{"thousands": ","}, {"decimal": ","}])
+def test_a_header_of_several_cells_above_one_number_is_unclear(marks):
+    name, _ = next(iter(marks.items()))
+    said = refusal("age,income\n30,200\n40,300\n", grammar=Grammar(**marks))
+    assert said.startswith("t: ',' divides the header into 'age' and 'income', and not '30,200'")
+    assert f"leave out {name}=',' if ',' separates columns" in said
+    assert "has a header but no rows" in refusal("age,income\n", grammar=Grammar(**marks))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time;value;a\n01.02.2024 10:00;30,5;1\n01.02.2024 10:00;31,5;7\n",
+        "5 12:30\n6 12:31\n",
+        "5 10:00 17:30\n6 11:00 18:30\n",
+        "5 3:1.5 2:0.5\n6 1:2\n",
+        "5 a:b\n",
+        "x 1:2.5\n",
+    ],
+)
+def test_what_is_no_libsvm_file(text):
+    assert "LibSVM" not in refusal(text)
 
 
 def test_quotes_keep_the_spaces_of_a_name():

@@ -181,7 +181,7 @@ class _Reading:
         self.text = Text(_recorded(lines, self.raw))
         self.leading = self.raw[: self.text.skipped]
         self.raw.clear()
-        self.separator = separator_of(self.text, suffix, grammar)
+        self.separator = separator_of(self.text, suffix, grammar, where)
         self.sample = self.text.sample(self.separator)
         if not self.sample:
             raise DataError(f"{where} is empty.")

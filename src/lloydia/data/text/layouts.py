@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+
+from lloydia.data.numbers import REAL
 
 __all__ = ["other_layout"]
 
 LINES = 20  # that are looked at
-PAIR = re.compile(r"\d+:[^:\s]+")
+LABEL = re.compile(rf"{REAL.pattern}(?:,{REAL.pattern})*")  # several where rows have several
+PAIR = re.compile(rf"(?:[0-9]{{1,18}}|qid):{REAL.pattern}")
+TIME = re.compile(r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]")
 RULE = re.compile(r"[|:+=\s-]*-[|:+=\s-]*")
 
 
@@ -19,7 +24,7 @@ def other_layout(head: Sequence[str]) -> str:
         return ""
     if lines[0].lower().startswith(("@relation", "@attribute")):
         return "is an ARFF file of Weka; save it as CSV with Weka"
-    if all(map(_is_libsvm, lines)) and any(":" in line for line in lines):
+    if _is_libsvm(lines):
         return (
             "is a LibSVM file (pairs index:value); read it by sklearn.datasets.load_svmlight_file "
             "and save the matrix by scipy.sparse.save_npz, as .npz"
@@ -32,7 +37,17 @@ def other_layout(head: Sequence[str]) -> str:
     return "has | between its cells, which separates none here; write commas or tabs instead"
 
 
-def _is_libsvm(line: str) -> bool:
-    """Return whether a line is a label and pairs, one of them at least unless it is a label."""
-    label, *pairs = line.partition("#")[0].split() or [""]
-    return ":" not in label and all(PAIR.fullmatch(pair) for pair in pairs)
+def _is_libsvm(lines: Sequence[str]) -> bool:
+    """Return whether each line is a label and pairs index:value whose indices ascend.
+
+    Some pair is no time of day: 10:30 may be either.
+    """
+    rows = [line.partition("#")[0].split() for line in lines]
+    rows = [row for row in rows if row]
+    for label, *pairs in rows:
+        if not LABEL.fullmatch(label) or not all(map(PAIR.fullmatch, pairs)):
+            return False
+        indices = [int(pair.partition(":")[0]) for pair in pairs if not pair.startswith("qid:")]
+        if any(b <= a for a, b in pairwise(indices)):
+            return False
+    return any(not TIME.fullmatch(pair) for _, *pairs in rows for pair in pairs)

@@ -117,7 +117,7 @@ class _Reading:
         self.where, self.form, self.wanted, self.grammar = where, form, wanted, form.grammar
         self.id_column = id_column
         self.text = text
-        self.separator = separator_of(self.text, suffix, self.grammar)
+        self.separator = separator_of(self.text, suffix, self.grammar, where)
         self.sample = self.text.sample(self.separator)
         if not self.sample:
             raise DataError(f"{where} is empty.")
