@@ -53,6 +53,17 @@ def test_nothing_is_proposed_where_there_is_nothing():
     [
         ("id,name,age\n7,ann,33\n3,bob,44\n", "such as columns='3' ("),
         ("n,name,age\n1,ann,33\n2,bob,22\n3,joe,44\n", "such as columns='3' ("),
+        ("id,name,age,rate\n7,ann,33,\n3,bob,44,n/a\n4,joe,9,5\n", "such as columns='3' ("),
+        ("name,rate\nann,\nbob,5\n", "holds text, and no column holds numbers alone ("),
+        (
+            'name,age,income\nann,33,"1,200"\nbob,44,\njoe,9,"2,300"\n',
+            "column 3 ('income') holds numbers such as '1,200': give thousands=','",
+        ),
+        (
+            "time;value;a\n1.2.2024 10:00;30,5;1\n1.2.2024 11:00;31,5;7\n",
+            "such as columns='3' (the first text is '1.2.2024 10:00' in row 1, line 2); "
+            "column 2 ('value') holds numbers such as '30,5': give decimal=','",
+        ),
         ("id,age,,sum\n7,33,,1\n4,44,,2\n", "leave it out with columns='2,4'"),
     ],
 )

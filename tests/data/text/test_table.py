@@ -101,7 +101,7 @@ def test_bad_choices(wanted, says):
         ("1,5;2,5\n3,5;4,5\n", "'1,5'"),
         ("a,b,c,d\n1,x,2,y\n3,z,4,w\n", "('b'), column 4 ('d') hold text; choose numeric columns, "
          "such as columns='1,3'"),
-        ("a,b\nx,y\n", "no column is numeric"),
+        ("a,b\nx,y\n", "no column holds numbers alone"),
         ("1,2\n3,\0\n", "not a number"),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ def refuse_columns(
     cells = [[row.cells[j].strip() for row in sample if j < len(row.cells)] for j in range(width)]
     empty = {place for place in range(width) if not any(cells[place])}
     text = {place for place in range(width) if _holds_text(cells[place], grammar)}
-    numeric = [place for place in range(width) if place not in empty and place not in text]
+    numeric = [place for place in range(width) if all(map(grammar.is_number, cells[place]))]
     chosen = [j for j, place in enumerate(columns.places) if place in empty]
     if chosen and numeric:
         listed = ", ".join(columns.label(j) for j in chosen[:LISTED])
@@ -47,7 +47,10 @@ def refuse_columns(
     if any(kinds):
         _refuse_first_text(sample, columns, kinds.index("text"), grammar, where)
         proposal = proposed(numeric, names, cells.__getitem__)
-        refuse_text(columns, kinds, where, proposal, _example(sample, columns, kinds, grammar))
+        example = _example(sample, columns, kinds, grammar)
+        refuse_text(
+            columns, kinds, where, proposal, example + _advice(sample, columns, kinds, grammar)
+        )
 
 
 def _holds_text(cells: Sequence[str], grammar: Grammar) -> bool:
@@ -81,3 +84,15 @@ def _example(
 ) -> str:
     cell, at = _first_text(sample, columns.places[kinds.index("text")], grammar)
     return f" (the first text is {shown(cell)} in {at})"
+
+
+def _advice(sample: Sequence[Row], columns: Columns, kinds: Sequence[str], grammar: Grammar) -> str:
+    """Return how the first of several columns of text is read that holds numbers all the same."""
+    for j in (j for j, kind in enumerate(kinds) if kind):
+        place = columns.places[j]
+        cells = [row.cells[place] for row in sample if place < len(row.cells)]
+        cells = [cell for cell in cells if grammar.is_text(cell)]
+        if all(map(grammar.other_number, cells)):
+            advice = grammar.other_number(cells[0])
+            return f"; {columns.label(j)} holds numbers such as {shown(cells[0].strip())}: {advice}"
+    return ""
