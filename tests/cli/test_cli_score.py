@@ -63,3 +63,46 @@ def test_one_cluster_has_no_score(run, blobs):
     ran = run("score", "blobs.csv", "l.npy")
     assert ran.status == 2
     assert ran.err.count("\n") == 1
+
+
+TABLE = 'id,name,age,income\na7,Ann Lee,30,"1,200"\nb9,Bo Po,40,"2,300"\nc4,Cy Do,50,"12,300"\n'
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("ids", [(), ("--id", "id"), ("--id", "1")])
+def test_the_whole_table_that_fit_writes(run, folder, mark, ids):
+    text = "\n".join(mark.join(line.split(",", 3)) for line in TABLE.splitlines())
+    (folder / "t.csv").write_text(text, encoding="utf-8")
+    chosen = ("--columns", "age,income", "--thousands", ",", *ids)
+    assert run("fit", "t.csv", "-k", 2, *chosen, "--out", "o.csv", "--labels", "l.csv").status == 0
+    scores = [run("score", "t.csv", labels, *chosen, "--json") for labels in ("o.csv", "l.csv")]
+    assert [ran.status for ran in scores] == [0, 0]
+    facts = [json.loads(ran.out) for ran in scores]
+    assert facts[0]["silhouette"] == facts[1]["silhouette"]
+    assert facts[0]["n_clusters"] == 2
+    if ids:
+        changed = (folder / "o.csv").read_text(encoding="utf-8").replace("b9", "x9")
+        (folder / "o.csv").write_text(changed, encoding="utf-8")
+        assert "row 2 has the id 'x9'" in run("score", "t.csv", "o.csv", *chosen).err
+
+
+@pytest.mark.parametrize("ids", [(), ("--id", "id")])
+def test_the_whole_table_of_parquet(run, folder, ids):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"id": ["a", "b", "c"], "x": [1, 2, 30], "s": ["u", "v", "w"]})
+    parquet.write_table(table, folder / "t.parquet")
+    chosen = ("--columns", "x", *ids)
+    assert run("fit", "t.parquet", "-k", 2, *chosen, "--out", "o.parquet").status == 0
+    ran = run("score", "t.parquet", "o.parquet", *chosen, "--json")
+    assert (ran.status, json.loads(ran.out)["n_clusters"]) == (0, 2)
+
+
+def test_a_table_without_clusters_is_no_labels(run, folder):
+    (folder / "t.csv").write_text("a,b,group\n1,2,0\n3,4,1\n9,9,1\n", encoding="utf-8")
+    for ids in ((), ("--id", "a")):
+        ran = run("score", "t.csv", "t.csv", "--columns", "b", *ids)
+        assert ran.status == 2
+        assert "t.csv has 3 columns; labels" in ran.err
+        assert "or the column 'cluster' of a table with a header." in ran.err

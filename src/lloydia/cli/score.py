@@ -17,7 +17,10 @@ def score(
     data: Data,
     labels: Annotated[
         FileName,
-        Parameter(help="One label a row, after its id if there is --id: .npy, .parquet or text."),
+        Parameter(
+            help="One label a row, after its id if there is --id: .npy, .parquet or text; or a "
+            "table with a column 'cluster', as --out of fit writes it."
+        ),
     ],
     /,
     *,
@@ -56,7 +59,7 @@ def score(
     ids = None
     if before is not None and reading.id is not None:
         ids = reading.original(data, before, table).ids(reading.id)
-    found = read_labels(labels, n, ids)
+    found = read_labels(labels, n, ids, reading.id or "1")
     if sample is not None and sample > n:
         raise ValueError(f"--sample {sample} asks for more than the {n} rows of {data}.")
     n_clusters = len(np.unique(found))
