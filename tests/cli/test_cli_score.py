@@ -106,3 +106,20 @@ def test_a_table_without_clusters_is_no_labels(run, folder):
         assert ran.status == 2
         assert "t.csv has 3 columns; labels" in ran.err
         assert "or the column 'cluster' of a table with a header." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,cluster\n1,0\n2,\n3,1\n", "line 3 is missing; every row needs a label"),
+        ("a,cluster\n1,0\n2\n3,1\n", "line 3 has 1 cell where the header has 2"),
+        ("a,cluster\n1,0\n3,1\n", "holds 2 labels for the 3 rows"),
+        ("a,cluster\n", "holds 0 labels for the 3 rows"),
+    ],
+)
+def test_tables_of_clusters_that_are_wrong(run, folder, text, says):
+    (folder / "t.csv").write_text("a\n1\n2\n3\n", encoding="utf-8")
+    (folder / "o.csv").write_text(text, encoding="utf-8")
+    ran = run("score", "t.csv", "o.csv")
+    assert (ran.status, ran.err.count("\n")) == (2, 1)
+    assert says in ran.err

@@ -225,10 +225,9 @@ def _of_table(
         names = ["", *names]  # R names the rows in a column without a name
     for row in found:
         if len(row.cells) != len(names):
-            raise DataError(
-                f"{where}: line {row.line} has {len(row.cells)} cells where the header has "
-                f"{len(names)}."
-            )
+            have = f"{len(row.cells)} cell{'s' * (len(row.cells) != 1)}"
+            width = len(names)
+            raise DataError(f"{where}: line {row.line} has {have} where the header has {width}.")
     place = names.index(CLUSTER)
     clusters = [Row(row.line, [row.cells[place]]) for row in found]
     if id_column is None:
