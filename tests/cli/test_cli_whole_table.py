@@ -15,6 +15,7 @@ import pytest
 
 import lloydia
 from lloydia import KMeans
+from lloydia.data.labelled import row_groups, text
 
 PEOPLE = """# what it is
 
@@ -372,6 +373,49 @@ def test_files_that_change_during_the_work(run, frame, folder, monkeypatch, memo
     assert (ran.status, "parts changed while this command ran" in ran.err) == (2, True)
     assert not (folder / "o.parquet").exists()
     assert b.exists()
+
+
+@pytest.mark.parametrize("compression", ["NONE", "SNAPPY", "ZSTD", "GZIP"])
+def test_row_groups_are_long_and_compressed_as_before(run, folder, compression):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    n = 30_000
+    table = pd.DataFrame({"name": np.arange(n), "x": np.arange(n) % 7.0})
+    # Each file has other categories.
+    (folder / "x").mkdir()
+    for i, rows in enumerate((table[:12_000], table[12_000:])):
+        rows = rows.assign(kind=pd.Categorical([f"{i} {j % 5}" for j in range(len(rows))]))
+        rows.to_parquet(f"x/{i}.parquet", index=False, compression=compression)
+    options = ("--columns", "x", "--id", "name", "--out", "o.parquet", "--labels", "l.parquet")
+    ran = run("fit", "x", "-k", 2, *options)
+    assert ran.status == 0, ran.err
+    for path in ("o.parquet", "l.parquet"):
+        metadata = parquet.ParquetFile(path).metadata
+        assert metadata.num_row_groups == 1
+        group = metadata.row_group(0)
+        found = {group.column(j).compression for j in range(group.num_columns)}
+        assert found == {"UNCOMPRESSED" if compression == "NONE" else compression}
+    found, before = (parquet.read_table(path).to_pydict() for path in ("o.parquet", "x"))
+    assert len(found.pop("cluster")) == n
+    assert found == before
+
+
+def test_row_groups_end_at_a_number_of_rows_or_bytes(monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    tables = [pa.table({"x": np.arange(10)})] * 7
+    monkeypatch.setattr(row_groups, "ROWS", 30)
+    assert [len(table) for table in row_groups.gathered(tables)] == [30, 30, 10]
+    monkeypatch.setattr(row_groups, "BYTES", 150)
+    assert [len(table) for table in row_groups.gathered(tables)] == [20, 20, 20, 10]
+    assert list(row_groups.gathered([])) == []
+
+
+def test_ids_of_a_text_are_one_row_group(run, folder, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(text, "BLOCK", 10)
+    (folder / "x.csv").write_text("id,x\n" + "".join(f"r{i},{i}\n" for i in range(35)))
+    assert run("fit", "x.csv", "-k", 2, "--id", "id", "--labels", "l.parquet").status == 0
+    metadata = parquet.ParquetFile("l.parquet").metadata
+    assert (metadata.num_rows, metadata.num_row_groups) == (35, 1)
 
 
 def test_files_of_a_folder_with_other_columns(run, frame, folder):

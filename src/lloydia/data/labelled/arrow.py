@@ -16,6 +16,7 @@ from lloydia.data.formats.arrow_files import arrow_table
 from lloydia.data.formats.opening import open_input
 from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
+from lloydia.data.labelled.row_groups import compression_of, gathered
 
 __all__ = ["ArrowOriginal"]
 
@@ -87,7 +88,7 @@ class ArrowOriginal(Original):
         schema = self.schema.append(pa.field(name, pa.from_numpy_dtype(labels.dtype)))
         with to.open("wb") as stream:
             if suffix == ".parquet":
-                writer = self.parquet.ParquetWriter(stream, schema)
+                writer = self._writer(stream, schema)
             else:
                 writer = pa.ipc.new_file(stream, schema)
             with writer:
@@ -99,14 +100,22 @@ class ArrowOriginal(Original):
         ids = id_name(self.schema, column, self.where)
         kinds = self.schema.field(ids).type, pa.from_numpy_dtype(labels.dtype)
         schema = pa.schema(zip(names, kinds))
-        with (
-            to.open("wb") as stream,
-            self.parquet.ParquetWriter(stream, schema) as writer,
-        ):
+        with to.open("wb") as stream, self._writer(stream, schema) as writer:
             self._put(writer, schema, labels, [ids])
+
+    def _writer(self, stream: Any, schema: Any) -> Any:
+        """Return a writer of Parquet that compresses as the table does, if that is Parquet."""
+        if self.in_memory:
+            return self.parquet.ParquetWriter(stream, schema)
+        compression = compression_of(self._opened(self.files[0]).metadata)
+        return self.parquet.ParquetWriter(stream, schema, compression=compression)
 
     def _put(self, writer: Any, schema: Any, labels: Labels, columns: list[str] | None) -> None:
         """Write batches with their labels."""
+        for table in gathered(self._with_labels(schema, labels, columns)):
+            writer.write_table(table)
+
+    def _with_labels(self, schema: Any, labels: Labels, columns: list[str] | None) -> Iterator[Any]:
         import pyarrow as pa
 
         n = 0
@@ -114,8 +123,7 @@ class ArrowOriginal(Original):
             some = labels[n : n + len(batch)]
             n += len(batch)
             if len(some) == len(batch):
-                table = pa.Table.from_arrays([*batch.columns, pa.array(some)], schema=schema)
-                writer.write_table(table)
+                yield pa.Table.from_arrays([*batch.columns, pa.array(some)], schema=schema)
         self._check_count(n, labels)
 
     def _batches(self, columns: list[str] | None) -> Iterator[Any]:

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from lloydia.data.columns import DataError
 from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.opening import open_input, text_of
 from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
+from lloydia.data.labelled.row_groups import gathered
 from lloydia.data.numbers import Grammar
 from lloydia.data.text.records import WHITE, QuoteError, Text, decoded, not_utf8, rows
 from lloydia.data.text.separators import is_short, separator_of
@@ -137,20 +138,25 @@ class TextOriginal(Original):
 
         parquet = pyarrow_parquet(str(to))
         schema = pa.schema([(names[0], pa.string()), (names[1], pa.from_numpy_dtype(labels.dtype))])
-        n = 0
         with to.open("wb") as stream, parquet.ParquetWriter(stream, schema) as writer:
-            for ids in self._ids(column):
-                bad = next((i for i, cell in enumerate(ids) if not_utf8(cell)), None)
-                if bad is not None:
-                    raise DataError(
-                        f"{self.where} is not UTF-8 text in row {n + bad + 1}; save it as UTF-8."
-                    )
-                some = pa.array(labels[n : n + len(ids)])
-                n += len(ids)
-                if len(some) == len(ids):
-                    writer.write_table(
-                        pa.Table.from_arrays([pa.array(ids, pa.string()), some], schema=schema)
-                    )
+            for table in gathered(self._ids_with_labels(schema, labels, column)):
+                writer.write_table(table)
+
+    def _ids_with_labels(self, schema: Any, labels: Labels, column: str) -> Iterator[Any]:
+        """Give Arrow tables of the ids and the labels."""
+        import pyarrow as pa
+
+        n = 0
+        for ids in self._ids(column):
+            bad = next((i for i, cell in enumerate(ids) if not_utf8(cell)), None)
+            if bad is not None:
+                raise DataError(
+                    f"{self.where} is not UTF-8 text in row {n + bad + 1}; save it as UTF-8."
+                )
+            some = pa.array(labels[n : n + len(ids)])
+            n += len(ids)
+            if len(some) == len(ids):
+                yield pa.Table.from_arrays([pa.array(ids, pa.string()), some], schema=schema)
         self._check_count(n, labels)
 
 
