@@ -43,6 +43,9 @@ OUTPUTS = {
         for kind in (".npy", ".csv", ".tsv", ".txt", ".parquet")
     },
     "labels.parquet": "fit blobs.csv -k 2 --labels out.parquet",
+    "ids": "fit blobs.csv -k 2 --id a --labels out.csv",
+    "ids.parquet": "fit blobs.csv -k 2 --id a --labels out.parquet",
+    "table": "fit blobs.csv -k 2 --out out.csv",
     "model": "fit blobs.csv -k 2 --model out.npz",
     "checkpoint": "fit blobs.csv -k 2 --checkpoint out.npz --every 1",
     **{f"plot{kind}": f"fit blobs.csv -k 2 --plot out{kind}" for kind in (".png", ".svg", ".pdf")},

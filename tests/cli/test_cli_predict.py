@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -146,3 +148,64 @@ def test_a_model_by_blocks(run, blobs, folder):
     ran = run("predict", "m.npz", "blobs.parquet", "--memory", "2GB", "--labels", "l.npy")
     assert (ran.status, "names" in ran.err) == (0, False)
     assert np.array_equal(np.load("l.npy"), KMeans(3, random_state=0).fit(blobs).labels_)
+
+
+class Broken:
+    """Give some of the lines of a file, and then the error of a broken disk."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stream.close()
+
+    def read(self, *_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    readinto = readline = peek = __next__ = read
+
+
+def broken_from(monkeypatch, name, number):
+    """Let a file be broken from the opening of this number on, counted from 1."""
+    opened, n = Path.open, 0
+
+    def open_(path, mode="r", *more, **named):
+        nonlocal n
+        stream = opened(path, mode, *more, **named)
+        if path.name != name or "r" not in mode:
+            return stream
+        n += 1
+        return Broken(stream) if n >= number else stream
+
+    monkeypatch.setattr(Path, "open", open_)
+
+
+@pytest.mark.parametrize("files", [("--out", "o.csv"), ("--id", "a", "--labels", "l.csv")])
+def test_a_table_that_cannot_be_read_again(run, blobs, folder, monkeypatch, files):
+    run("fit", "blobs.csv", "-k", 2, "--columns", "b,c", "--model", "m.npz")
+    # The first opening reads the numbers, the second one the header.
+    broken_from(monkeypatch, "blobs.csv", 3)
+    before = sorted(folder.iterdir())
+    ran = run("predict", "m.npz", "blobs.csv", "--columns", "b,c", *files)
+    assert (ran.status, ran.err) == (2, "lloydia: cannot read blobs.csv: input/output error.\n")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_blocks_that_cannot_be_read(run, blobs, folder, monkeypatch):
+    np.save("x.npy", blobs)
+    run("fit", "x.npy", "-k", 2, "--model", "m.npz")
+
+    def refuse(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(np, "fromfile", refuse)
+    ran = run("predict", "m.npz", "x.npy", "--memory", "2GB", "--labels", "l.npy")
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1] == "lloydia: cannot read x.npy: input/output error."
+    assert not (folder / "l.npy").exists()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +13,15 @@ import pytest
 
 from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
-from lloydia.data.outputs import TABLES, Renames, check_output, replacing, write_table, writing
+from lloydia.data.outputs import (
+    TABLES,
+    Renames,
+    check_output,
+    naming,
+    replacing,
+    write_table,
+    writing,
+)
 from lloydia.data.outputs.seals import is_sealed, kind_of, seal
 
 
@@ -159,6 +169,13 @@ def test_every_bit_comes_back(tmp_path, suffix, dtype):
     table = read_table(path, dtype=np.dtype(dtype).name)
     assert table.X.tobytes() == values.tobytes()
     assert table.names == (("a, b", "c") if suffix in (".csv", ".tsv", ".parquet") else None)
+
+
+def test_an_error_of_an_input_does_not_name_the_output(tmp_path):
+    says = DataError("cannot read x.csv: input/output error.")
+    says.__context__ = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(DataError, match=re.escape(str(says))), naming(tmp_path / "labels.csv"):
+        raise says
 
 
 def test_what_was_written_is_sealed_until_somebody_writes_to_it(tmp_path):

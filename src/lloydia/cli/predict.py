@@ -122,13 +122,16 @@ def _predict_blocks(
     counts = np.zeros(k, dtype=np.int64)
     announce(source.block_by_block().plan(False, None))
     with ExitStack() as files, Renames(force=force) as renames:
-        with progress("predicting", json=json), naming(first):
+        with progress("predicting", json=json):
             start = time.perf_counter()
-            kept = files.enter_context(TemporaryFile(dir=target_of(first).parent))
+            with naming(first):
+                kept = files.enter_context(TemporaryFile(dir=target_of(first).parent))
             for found in source.portions(estimator.predict):
                 counts += np.bincount(found, minlength=k)
-                kept.write(found.data)
-            kept.flush()
+                with naming(first):
+                    kept.write(found.data)
+            with naming(first):
+                kept.flush()
             seconds = time.perf_counter() - start
         labels = np.memmap(kept, dtype=np.int32, mode="r", shape=(n,))
         with progress("writing", json=json):

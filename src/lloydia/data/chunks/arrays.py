@@ -13,6 +13,7 @@ from lloydia.data.arrays import refuse_masked
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError, choose
 from lloydia.data.formats.damage import DAMAGE
+from lloydia.data.formats.opening import reading_from
 from lloydia.data.formats.stamps import stamp_of
 from lloydia.imports import load
 
@@ -68,7 +69,8 @@ class Slices(Chunks):
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for i in range(piece, len(self.lengths)):
             start, stop = self.edges[i : i + 2].tolist()
-            rows = self._chosen(np.asanyarray(self.array[start:stop]))
+            with reading_from(self.where):
+                rows = self._chosen(np.asanyarray(self.array[start:stop]))
             refuse_masked(rows, f"{self.where}, rows from {start + 1:,} on: ")
             yield i, np.asarray(rows)
 
@@ -85,7 +87,7 @@ class NumpyFile(Slices):
 
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
         width = self.array.shape[1]
-        with open(self.path, "rb") as stream:  # type: ignore[arg-type]
+        with reading_from(self.where), open(self.path, "rb") as stream:  # type: ignore[arg-type]
             stream.seek(self.offset + int(self.edges[piece]) * width * self.raw.itemsize)
             for i in range(piece, len(self.lengths)):
                 rows = np.fromfile(stream, self.raw, self.lengths[i] * width)

@@ -24,7 +24,14 @@ from lloydia.data.formats.signatures import (
 )
 from lloydia.progress.stages import stage
 
-__all__ = ["STANDARD_INPUT", "followed", "open_input", "refuse_other_kinds", "text_of"]
+__all__ = [
+    "STANDARD_INPUT",
+    "followed",
+    "open_input",
+    "reading_from",
+    "refuse_other_kinds",
+    "text_of",
+]
 
 # A Path spells the second with the separators of its system.
 STANDARD_INPUT = ("-", "/dev/stdin", str(Path("/dev/stdin")))
@@ -48,7 +55,7 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
     if str(path) in STANDARD_INPUT:
         if sys.stdin is None:
             raise DataError("standard input is closed; give a file.")
-        with _reading("standard input"):
+        with reading_from("standard input"):
             yield _of_pipe(sys.stdin.buffer, "", "standard input")
         return
     if not str(path):
@@ -64,7 +71,7 @@ def open_input(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
         if os.path.isdir(path):  # Windows calls that a lack of permission
             raise DataError(f"{path} is a folder, not a file.") from None
         raise DataError(f"cannot read {path}: {_reason(error)}.") from None
-    with stream, _reading(str(path)):
+    with stream, reading_from(str(path)):
         _refuse_device(stream, path)
         suffix = path.suffix.lower()
         if stream.seekable():
@@ -99,8 +106,14 @@ def followed(stream: BinaryIO) -> Iterator[None]:
 
 
 @contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """Say in one sentence why a file that was opened cannot be read."""
+def reading_from(where: str) -> Iterator[None]:
+    """Say in one sentence why a file that was opened cannot be read.
+
+    Raises
+    ------
+    DataError
+        An OSError was raised within.
+    """
     try:
         yield
     except OSError as error:

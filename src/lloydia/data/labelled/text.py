@@ -53,6 +53,7 @@ class TextOriginal(Original):
         self.header, self.grammar = header, grammar
         with self._opened() as reading:
             self.separator = reading.separator
+            self.mark, self.codec = reading.mark, reading.codec
             first, self.width = reading.sample[0], reading.width
             cells = [cell.strip() for cell in first.cells]
         if not header:
@@ -105,11 +106,28 @@ class TextOriginal(Original):
             )
 
     def _write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
-        """Write all characters of the text, with a cell more at the end of each row."""
+        # The table is read in a generator: an error of `out` must not pass for one of the table.
+        with self._same_encoding(to) as out:
+            for part in self._with_labels(labels, name):
+                out.write(part)
+
+    @contextmanager
+    def _same_encoding(self, to: Path) -> Iterator[TextIO]:
+        """Open a file that is encoded as the text is."""
+        with to.open("wb") as stream:
+            stream.write(self.mark)
+            errors = "surrogateescape" if self.codec == "utf-8" else "strict"
+            out = io.TextIOWrapper(stream, encoding=self.codec, errors=errors, newline="")
+            yield out
+            out.flush()
+            out.detach()
+
+    def _with_labels(self, labels: Labels, name: str) -> Iterator[str]:
+        """Give all characters of the text, with a cell more at the end of each row."""
         n = 0
         title = self._cell(name)
-        with self._opened() as reading, reading.same_encoding(to) as out:
-            out.write("".join(reading.leading))
+        with self._opened() as reading:
+            yield "".join(reading.leading)
             mark = reading.separator
             for number, (raw, _) in enumerate(reading.rows()):
                 body = raw.rstrip("\r\n")
@@ -122,8 +140,8 @@ class TextOriginal(Original):
                 else:
                     n += 1
                     continue
-                out.write(f"{body}{mark}{cell}{raw[len(body) :]}")
-            out.write("".join(reading.raw))
+                yield f"{body}{mark}{cell}{raw[len(body) :]}"
+            yield "".join(reading.raw)
         self._check_count(n, labels)
 
     def _cell(self, name: str) -> str:
@@ -203,17 +221,6 @@ class _Reading:
         for _, cells, _ in rows(lines, self.separator, self.text.skipped, marked=False):
             yield "".join(self.raw), cells
             self.raw.clear()
-
-    @contextmanager
-    def same_encoding(self, to: Path) -> Iterator[TextIO]:
-        """Open a file that is encoded as the text is."""
-        with to.open("wb") as stream:
-            stream.write(self.mark)
-            errors = "surrogateescape" if self.codec == "utf-8" else "strict"
-            out = io.TextIOWrapper(stream, encoding=self.codec, errors=errors, newline="")
-            yield out
-            out.flush()
-            out.detach()
 
 
 def _recorded(lines: Iterable[str], record: list[str]) -> Iterator[str]:

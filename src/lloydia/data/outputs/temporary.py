@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from lloydia.data.columns import DataError
 from lloydia.data.outputs.seals import refuse_others, seal
 
 try:
@@ -94,7 +95,7 @@ def naming(path: Path) -> Iterator[None]:
     """Make an OSError from within name `path`, the file that was being written.
 
     A library may have put an error of its own in the place of what the disk answered: the reason is
-    what the disk answered.
+    what the disk answered.  A DataError stays as it is, since it names an input.
 
     Raises
     ------
@@ -103,6 +104,8 @@ def naming(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except DataError:
+        raise
     except Exception as error:
         answer = _of_disk(error) or error
         if not isinstance(answer, OSError):
