@@ -120,9 +120,9 @@ def test_d_has_its_own_tables_beside_ours():
     assert told["01 lloyd"] == "80.0 s"
     assert line[times.heads.index("01 lloyd") + 1] == "177 s"
     assert told["Lloydia on the GPU"] == "10.0 ms in 9"
-    assert any("10 of the 200 iterations were timed" in note for note in times.notes)
+    assert any("10 iterations were timed; the table shows" in note for note in times.notes)
     (gains,) = tables["k = 2: gain over one thread, as in table 4"].lines
-    assert gains == ["10,000,000", "2.00x", "1.10x", "20.0x", "19.1x", "80.0x", "110x", "8,000x"]
+    assert gains == ["10,000,000", "2.00x", "1.1x", "20.0x", "19x", "80.0x", "110.5x", "8,000x"]
 
 
 def test_d_has_table_2():
@@ -146,7 +146,7 @@ def test_a_fit_of_lloydia_is_never_divided_by_its_iterations():
 def test_d_has_openmp_centres_and_sums():
     tables = {sheet.title: sheet for sheet in sheets(run_of_d())}
     team = tables["10,000,000 pixels, 12 iterations, as in tables 7 and 8"].lines
-    assert team[1] == ["50", "4.80 s", "108 s", "1.60 s", "23.0 s", "3.00x", "4.70x", ""]
+    assert team[1] == ["50", "4.80 s", "108 s", "1.60 s", "23.0 s", "3.00x", "4.7x", ""]
     (centres,) = tables["10,000,000 pixels: centres in global and shared memory"].lines
     assert centres == ["2", "2.00 ms", "1.00 ms", "0.50x", "", "", "", "0.50x"]
     sums = tables["1,000,000 pixels, k = 7: sums and schedules on threads"].lines

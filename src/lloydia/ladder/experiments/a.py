@@ -85,13 +85,26 @@ def _verdict(found: Sequence[Measurement], n: int) -> str:
     ours, in_kernels = _order(runs), _order(alone)
     theirs = list(reversed(VERSIONS))
     likeness = {tuple(theirs): "the same", VERSIONS: "reversed"}.get(tuple(ours), "another")
-    shares = sorted(alone[rung].per_iteration / runs[rung].per_iteration for rung in alone)
-    decides = "the kernels decide" if shares[0] > 0.5 else "the host that launches them decides"
+    shares = {rung: alone[rung].per_iteration / runs[rung].per_iteration for rung in alone}
     return (
         f"{n:,} points: the document has {_chain(theirs)} in time; ours is {_chain(ours)}, "
-        f"{likeness}. The kernels take {shares[0]:.0%} to {shares[-1]:.0%} of an iteration, so "
-        f"{decides}. By the kernels alone it is {_chain(in_kernels)}."
+        f"{likeness}. {_deciders(shares)} By the kernels alone it is {_chain(in_kernels)}."
     )
+
+
+def _deciders(shares: Mapping[str, float]) -> str:
+    """Say in which rungs the kernels decide, by their share of an iteration, and where the host."""
+    said = []
+    deciders = {True: "kernels decide", False: "host that launches them decides"}
+    for by_kernels, decides in deciders.items():
+        some = {rung[1:3]: share for rung, share in shares.items() if (share > 0.5) == by_kernels}
+        if some:
+            *first, last = some
+            called = f"{', '.join(first)} and {last}" if first else last
+            ends = (f"{share:.0%}" for share in (min(some.values()), max(some.values())))
+            part = " to ".join(dict.fromkeys(ends))
+            said.append(f"In {called} the kernels take {part} of an iteration, so the {decides}.")
+    return " ".join(said)
 
 
 def _order(found: Mapping[str, Measurement]) -> list[str]:

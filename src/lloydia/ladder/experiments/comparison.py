@@ -8,7 +8,7 @@ from pathlib import Path
 from lloydia.bench.sheets import Sheet
 from lloydia.ladder.experiments.documents import Entry, document
 from lloydia.ladder.experiments.documents.wording import SHOWN
-from lloydia.ladder.experiments.figures import seconds, speedup
+from lloydia.ladder.experiments.figures import printed, seconds
 from lloydia.ladder.experiments.measurement import Measurement, pick
 
 __all__ = ["sheet"]
@@ -69,7 +69,7 @@ def _theirs(entry: Entry) -> str:
     if isinstance(value, str):
         return value
     if entry.unit in ("s", "x"):
-        return seconds(value) if entry.unit == "s" else speedup(value)
+        return seconds(value) if entry.unit == "s" else printed(value)
     return f"{value:,g}{'' if entry.unit == '%' else ' '}{entry.unit}"
 
 

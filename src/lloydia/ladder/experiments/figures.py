@@ -23,6 +23,7 @@ __all__ = [
     "lines",
     "name",
     "ordered",
+    "printed",
     "seconds",
     "speedup",
 ]
@@ -59,6 +60,11 @@ def seconds(value: float | None, digits: int = 3) -> str:
     size, unit = next(((size, unit) for size, unit in UNITS if value >= size), UNITS[-1])
     scaled = value / size
     return f"{scaled:,.{max(0, digits - len(str(int(scaled))))}f} {unit}"
+
+
+def printed(gain: float) -> str:
+    """Return a document's gain with the digits that it prints."""
+    return f"{gain:,g}x"
 
 
 def speedup(value: float | None) -> str:

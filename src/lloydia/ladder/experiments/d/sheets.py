@@ -18,7 +18,7 @@ from lloydia.ladder.experiments.d.runs import (
     TEAMED,
 )
 from lloydia.ladder.experiments.documents import document
-from lloydia.ladder.experiments.figures import excuses, name, ordered, seconds, speedup
+from lloydia.ladder.experiments.figures import excuses, name, ordered, printed, seconds, speedup
 from lloydia.ladder.experiments.lab import ENGINES, PEERS
 from lloydia.ladder.experiments.measurement import Measurement, pick
 
@@ -74,10 +74,15 @@ def _gain(base: Measurement | None, each: Measurement | None, iterations: int) -
     return speedup(whole(base, iterations) / whole(each, iterations))
 
 
-def _their_gain(base: Measurement | None, each: Measurement | None) -> str:
-    if base is None or each is None or not (base.theirs and each.theirs):
+def _their_gain(place: str, each: Measurement | None) -> str:
+    """Return the gain that a table of the document's prints for a measurement."""
+    if each is None or each.theirs is None:
         return ""
-    return speedup(base.theirs / each.theirs)
+    for entry in document("D").entries:
+        alike = all(getattr(each, name) == value for name, value in entry.pick.items())
+        if entry.place == place and entry.show == "gain" and alike:
+            return printed(float(entry.theirs))
+    return ""
 
 
 def _notes(found: Found, iterations: int) -> list[str]:
@@ -88,8 +93,8 @@ def _notes(found: Found, iterations: int) -> list[str]:
         if each.n_iter and each.n_iter < iterations and not fitted:
             short.setdefault(name(each), each.n_iter)
     notes = [
-        f"{called}: in some lines {n} of the {iterations} iterations were timed, and the time is "
-        f"that of one times {iterations}."
+        f"{called}: in some lines {n} iterations were timed; the table shows {iterations} times "
+        "one of them."
         for called, n in short.items()
     ]
     if off := [each.figures["error"] for each in pick(found, rung=ATOMICS) if each.figures]:
@@ -136,14 +141,15 @@ def _gains(k: int, found: Found) -> Sheet:
     one = {each.n: each for each in pick(found, rung=ONE)}
     columns = [(called, own) for called, own in _columns(found) if called[:2] != ONE[1:3]]
     heads, lines = ["pixels"], [[f"{n:,}"] for n in sorted(one)]
+    place = f"table {4 if k == 2 else 6}"
     for called, own in columns:
         theirs = any(each.theirs for each in own.values())
         heads += [called, "theirs"] if theirs else [called]
         for n, line in zip(sorted(one), lines):
             line.append(_gain(one[n], own.get(n), ITERATIONS))
             if theirs:
-                line.append(_their_gain(one[n], own.get(n)))
-    title = f"k = {k}: gain over one thread, as in table {4 if k == 2 else 6}"
+                line.append(_their_gain(place, own.get(n)))
+    title = f"k = {k}: gain over one thread, as in {place}"
     return Sheet(title, heads, lines)
 
 
@@ -183,7 +189,7 @@ def _team(found: Found) -> Sheet:
         line = [str(k)]
         for each in (one, team):
             line += [_told(each, iterations), seconds(each.theirs) if each else ""]
-        line += [_gain(one, team, iterations), _their_gain(one, team)]
+        line += [_gain(one, team, iterations), _their_gain("table 8", team)]
         lines.append([*line, _told(ours, iterations)])
     called = next((name(each) for each in found if each.rung == TEAM), "")
     heads = ["k", "01 lloyd", "theirs", called, "theirs", "gain", "theirs", "Lloydia"]
