@@ -2,8 +2,8 @@
 
 python benchmarks/switches.py [--save] [--rounds 11]
 
-A fit begins with an array of centres on the GPU beside the rows, and does ten iterations.  The last
-one does two hundred, since bounds are kept only late in long runs.  Figures are medians; all fits
+Rows and the first centres are on the GPU.  Each fit does ten iterations; the last case does two
+hundred, since bounds are kept only late in long runs.  Figures are medians; all fits
 of a case must give the same bits.
 """
 
