@@ -5,7 +5,7 @@ import pytest
 
 from lloydia import KMeans, stopping
 from lloydia.backends.engine import Report
-from lloydia.exact.sums import Extent
+from lloydia.exact.sums import Magnitudes
 
 
 def report(**changes):
@@ -106,15 +106,15 @@ def test_tol_zero_runs_to_strict_convergence():
     assert np.allclose(model.cluster_centers_, means, rtol=1e-14, atol=1e-15)
 
 
-def test_tolerance_asks_for_the_spread_only_near_the_limit():
+def test_tolerance_asks_for_the_variance_only_near_the_limit():
     X = np.random.default_rng(0).normal(size=(50, 3)) + 2.0
     asked = []
 
-    def spread():
+    def mean_variance():
         asked.append(1)
         return 0.5
 
-    rule = stopping.Tolerance(0.1, spread, lambda: Extent.of(X))
+    rule = stopping.Tolerance(0.1, mean_variance, lambda: Magnitudes.of(X))
     assert not rule(report(shift=0.11 * float(np.square(X).max())))
     assert rule(report(shift=0.0))
     assert not asked

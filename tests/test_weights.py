@@ -116,8 +116,8 @@ def test_the_tolerance_of_mini_batches_is_by_weights():
     X = np.vstack([blobs(90, 2, "float64"), np.full((10, 2), 1e4)])
     weights = np.repeat([1.0, 1e-12], [90, 10])
     options = {"random_state": 0, "batch_size": 30, "max_no_improvement": None, "max_iter": 20}
-    limit = 1e-2 * choose("cpu", X, weights, None).spread()
-    plain = 1e-2 * choose("cpu", X, None, None).spread()
+    limit = 1e-2 * choose("cpu", X, weights, None).mean_variance()
+    plain = 1e-2 * choose("cpu", X, None, None).mean_variance()
     assert limit < 1.0 < plain
     assert MiniBatchKMeans(3, tol=1e-2, **options).fit(X, sample_weight=weights).n_steps_ > 2
 
@@ -285,4 +285,4 @@ def test_the_spread_is_the_mean_of_the_weighted_variances(dtype, weighted, devic
         for column, mean in zip(columns, means, strict=True)
     ]
     exact = float(sum(squares) / sum(w) / 3)
-    assert choose(device, X, weights, None).spread() == pytest.approx(exact, rel=1e-9)
+    assert choose(device, X, weights, None).mean_variance() == pytest.approx(exact, rel=1e-9)

@@ -337,7 +337,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         if self.stop is not None:
             return self.stop
         if self.tol > 0:
-            return Tolerance(self.tol, engine.spread, engine.extent)
+            return Tolerance(self.tol, engine.mean_variance, engine.magnitudes)
         return Shift(0.0)
 
     def _run(

@@ -343,7 +343,7 @@ class MiniBatchKMeans(BaseKMeans):
         """Return the centres after all batches, how many these were, and their smoothed inertia."""
         n, size = X.shape[0], min(self.batch_size, X.shape[0])
         n_steps = self.max_iter * n // size
-        limit = float(self.tol) * whole.spread() if self.tol > 0 else None
+        limit = float(self.tol) * whole.mean_variance() if self.tol > 0 else None
         draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
         centers = Centers(values, np.zeros(self.n_clusters))
         for step in range(1, n_steps + 1):

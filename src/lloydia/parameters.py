@@ -129,7 +129,7 @@ def check_range(
         check_later()
         largest = 0.0
     else:
-        largest = float(engine.extent().largest.max())
+        largest = float(engine.magnitudes().largest.max())
     check_magnitudes(largest, given, engine.n_features, total)
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from lloydia.backends.engine import NEVER, Report
 from lloydia.data.numbers import real_number
-from lloydia.exact.sums import Extent
+from lloydia.exact.sums import Magnitudes
 from lloydia.spelling import meant
 
 __all__ = [
@@ -175,29 +175,32 @@ class Tolerance(Rule):
     Parameters
     ----------
     tol : float
-    spread : callable
-        Returns the mean of the weighted variances of X.
-    extent : callable
-        Returns the :class:`~lloydia.exact.sums.Extent` of X: no variance is above the square of the
-        largest magnitude.
+    mean_variance : callable
+        Returns the mean over features of the weighted variance of X.
+    magnitudes : callable
+        Returns the :class:`~lloydia.exact.sums.Magnitudes` of X: no variance is above the
+        square of the largest magnitude.
     """
 
     def __init__(
-        self, tol: float, spread: Callable[[], float], extent: Callable[[], Extent]
+        self,
+        tol: float,
+        mean_variance: Callable[[], float],
+        magnitudes: Callable[[], Magnitudes],
     ) -> None:
         # As everywhere, whatever type of number it came as.
-        self.tol, self.spread, self.extent = float(tol), spread, extent
+        self.tol, self.mean_variance, self.magnitudes = float(tol), mean_variance, magnitudes
 
     @cached_property
     def most(self) -> float:
         """A bound on the limit, that covers its roundings and what underflows."""
-        largest = self.extent().largest
+        largest = self.magnitudes().largest
         return self.tol * (1.001 * float(largest @ largest) / len(largest) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:
         """The rule with its limit."""
-        return Shift(self.tol * self.spread())
+        return Shift(self.tol * self.mean_variance())
 
     @property
     def bound(self) -> float:  # type: ignore[override]
@@ -214,7 +217,7 @@ class Tolerance(Rule):
 
 
 def tolerance_of(rule: Rule) -> float:
-    """Return the factor of the spread that a rule stops within, and nowhere else; or NEVER."""
+    """Return the `tol` of a rule that stops by the mean variance alone, else NEVER."""
     if type(rule) is Tolerance:
         return rule.tol
     # No other limit is known to be one of the rows'.

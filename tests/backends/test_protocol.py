@@ -152,7 +152,7 @@ def test_parts_give_the_bits_of_the_whole(dtype, weighted, sparse):
             for seed in range(3)
         ]
         result = run(engine, start, history=True)
-        return engine.spread(), seeds, result, engine.distances(X[:3]).tobytes()
+        return engine.mean_variance(), seeds, result, engine.distances(X[:3]).tobytes()
 
     expected = facts(choose("reference", given, weights, None))
     assert facts(choose("cpu", given, weights, 2)) == expected
@@ -165,25 +165,25 @@ def test_parts_give_the_bits_of_the_whole(dtype, weighted, sparse):
 
 
 class Asking(stopping.Rule):
-    """Ask an engine for its spread after every iteration."""
+    """Ask an engine for its mean variance after every iteration."""
 
     def __init__(self, engine):
         self.engine, self.answers = engine, set()
 
     def __call__(self, report):
-        self.answers.add(self.engine.spread())
+        self.answers.add(self.engine.mean_variance())
         return False
 
 
 @pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "filtering", "auto"])
 @pytest.mark.parametrize("weighting", [None, "wide", "some"])
-def test_the_spread_may_be_asked_for_in_a_run(weighting, algorithm):
+def test_the_mean_variance_may_be_asked_for_in_a_run(weighting, algorithm):
     X = data(4)
     wide = 10.0 ** np.random.default_rng(0).uniform(-8, 8, size=400)
     weights = {None: None, "wide": wide, "some": (wide > 1.0).astype(float)}[weighting]
     start = np.vstack([X[:5], np.full((2, 3), 50.0)])
     expected = run(choose("reference", X, weights, None), start)
-    spread = choose("reference", X, weights, None).spread()
+    variance = choose("reference", X, weights, None).mean_variance()
     for device in ("reference", "cpu", "parts"):
         if device == "parts":
             own = [None if weights is None else weights[a:] for a in (0, 150)]
@@ -193,7 +193,7 @@ def test_the_spread_may_be_asked_for_in_a_run(weighting, algorithm):
             engine = choose(device, X, weights, 2)
         asking = Asking(engine)
         assert run(engine, start, rule=asking, algorithm=algorithm) == expected
-        assert asking.answers == {spread}
+        assert asking.answers == {variance}
 
 
 def test_watchers_see_every_iteration():

@@ -30,8 +30,8 @@ def unit_in_last_place(value: Fraction, dtype: np.dtype) -> Fraction:
 
 def check_means(X: np.ndarray, weights: np.ndarray | None, labels: np.ndarray, k: int) -> None:
     """Assert that every mean is within one ulp of the mean magnitude of its feature."""
-    extent = sums.Extent.of(X, weights)
-    grid = sums.Grid.choose(extent, X.dtype)
+    magnitudes = sums.Magnitudes.of(X, weights)
+    grid = sums.Grid.choose(magnitudes, X.dtype)
     totals = sums.accumulate(sums.limbs(X, weights, grid), labels, k)
     centers = means(totals, grid, X.dtype)
     assert centers.dtype == X.dtype
@@ -82,7 +82,7 @@ def test_the_mean_of_equal_rows_is_the_row(dtype):
     row = (rng.normal(size=(1, 6)) * 10.0 ** rng.uniform(-6, 6, size=6)).astype(dtype)
     for n in (1, 3, 7, 1000):
         X = np.repeat(row, n, axis=0)
-        grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
+        grid = sums.Grid.choose(sums.Magnitudes.of(X), X.dtype)
         totals = sums.accumulate(sums.limbs(X, None, grid), np.zeros(n, dtype=int), 1)
         assert (means(totals, grid, X.dtype) == row).all()
 
@@ -95,12 +95,14 @@ def test_parts_and_moves_add_up_exactly(X, data):
     moved = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(X), max_size=len(X))))
     cut = data.draw(st.integers(0, len(X)))
     parts = [slice(0, cut), slice(cut, None)]
-    extents = [
-        sums.Extent.of(X[p], None if weights is None else weights[p]) for p in parts if len(X[p])
+    found = [
+        sums.Magnitudes.of(X[p], None if weights is None else weights[p])
+        for p in parts
+        if len(X[p])
     ]
-    whole = extents[0] if len(extents) == 1 else extents[0].merge(extents[1])
+    whole = found[0] if len(found) == 1 else found[0].merge(found[1])
     grid = sums.Grid.choose(whole, X.dtype)
-    direct = sums.Grid.choose(sums.Extent.of(X, weights), X.dtype)
+    direct = sums.Grid.choose(sums.Magnitudes.of(X, weights), X.dtype)
     assert (grid.bits, grid.n_limbs) == (direct.bits, direct.n_limbs)
     values = sums.limbs(X, weights, grid)
     total = sums.accumulate(values, labels, 3)
@@ -121,7 +123,7 @@ def test_limbs_cannot_overflow():
 
 def test_ordinary_float32_data_need_two_limbs_at_most():
     X = np.random.default_rng(0).normal(size=(20_000, 8)).astype(np.float32)
-    grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
+    grid = sums.Grid.choose(sums.Magnitudes.of(X), X.dtype)
     assert grid.n_limbs <= 2
     beyond = (sums.limbs(X, None, grid)[1:] != 0).any(axis=(0, 2)).mean()
     assert beyond < 0.01

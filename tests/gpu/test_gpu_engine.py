@@ -230,7 +230,7 @@ def test_tables_that_are_full_more_than_once_and_limbs_beside_them(dtype):
     X[::1000] *= 2.0 ** rng.integers(-90, 0, size=(len(X[::1000]), 1)).astype(dtype)
     rows = torch.from_numpy(X).cuda()
     agree(rows, X, k, init=X[1 : k + 1], max_iter=4, tol=0)
-    assert sums.Grid.choose(sums.Extent.of(X), X.dtype).n_limbs >= 4
+    assert sums.Grid.choose(sums.Magnitudes.of(X), X.dtype).n_limbs >= 4
 
 
 def test_more_values_than_32_bits_count():
@@ -252,7 +252,7 @@ def test_limits_beside_a_movement(d, dtype):
     shifts = [engine.iterate(False).result().shift for _ in range(40)]
     for i in (3, 17, 37):
         for away in (-1e-8, 0.0, 1e-8):
-            tol = shifts[i] / engine.spread() * (1.0 + away)
+            tol = shifts[i] / engine.mean_variance() * (1.0 + away)
             for max_iter in (i + 1, 300):
                 parameters = {"init": X[:20], "tol": tol, "max_iter": max_iter}
                 oracle = KMeans(20, device="cpu", **parameters).fit(X)

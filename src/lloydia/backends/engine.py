@@ -8,8 +8,9 @@ Two properties make every engine give the same bits; the first makes them compos
 :mod:`lloydia.backends.parts`:
 
 * What a part of the data contributes is integer (limbs of :mod:`lloydia.exact.sums`) or a minimum
-  or maximum, so contributions merge in any order.  The grid needs the extent of all parts first:
-  :meth:`Engine.extent` measures, :meth:`Engine.set_grid` tells every part the merged one.
+  or maximum, so contributions merge in any order.  The grid follows from the magnitudes
+  of all parts: :meth:`Engine.magnitudes` measures them, :meth:`Engine.set_grid` takes those of
+  the whole.
 * Scalars may arrive late.  :meth:`Engine.iterate` queues an iteration and returns something with
   ``result()``; the loop keeps up to :attr:`Engine.lag` of them in flight before it waits for the
   oldest.  An engine with a lag keeps the centres of that many iterations, and
@@ -26,7 +27,7 @@ from typing import NamedTuple, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.exact.sums import Extent
+from lloydia.exact.sums import Magnitudes
 
 __all__ = ["NEVER", "UNLIMITED", "Engine", "Late", "Ready", "Report"]
 
@@ -114,9 +115,9 @@ class Engine(Protocol):
     lag : int
         Iterations that may be queued before the loop waits for the first report.
     tolerance : float
-        Set before a run is started: it ends where the shift is at most so many times the spread.
-        An engine may end it there by itself: what is queued beyond changes nothing, and
-        :meth:`rewind` still finds the state after that iteration.
+        Set before a run is started, which ends where the shift is at most this many times
+        :meth:`mean_variance`.  An engine may end it there by itself: what is queued
+        beyond changes nothing, and :meth:`rewind` still finds the state after that iteration.
     algorithm : str
         That of the last assignment; of a run with ``"auto"``, the one it came to.
     full : bool
@@ -137,13 +138,13 @@ class Engine(Protocol):
     n_distances: int
     n_rechecked: int
 
-    def extent(self) -> Extent:
+    def magnitudes(self) -> Magnitudes:
         """Measure the data; parts merge."""
 
-    def set_grid(self, extent: Extent) -> None:
-        """Fix the grid of all sums from the extent of the whole data set."""
+    def set_grid(self, magnitudes: Magnitudes) -> None:
+        """Fix the grid of all sums from the magnitudes of the whole data set."""
 
-    def spread(self) -> float:
+    def mean_variance(self) -> float:
         """Return the mean over features of the weighted variance of the rows.
 
         It is the inertia of all rows as one cluster, divided by d times the sum of the weights

@@ -60,11 +60,11 @@ class Part(Protocol):
     n_features: int
     dtype: np.dtype
 
-    def extent(self) -> sums.Extent:
+    def magnitudes(self) -> sums.Magnitudes:
         """Measure the rows."""
 
-    def set_grid(self, extent: sums.Extent) -> None:
-        """Fix the grid of the sums from the extent of the whole."""
+    def set_grid(self, magnitudes: sums.Magnitudes) -> None:
+        """Fix the grid of the sums from the magnitudes of the whole."""
 
     def all_sums(self) -> NDArray[np.int64]:
         """Return the integers of all rows as one cluster: shape (n_limbs, 1, d + 1)."""

@@ -42,7 +42,7 @@ class Parts:
         self.n_samples = int(self.edges[-1])
         self.name, self.dtype, self.n_features = group.name, group.dtype, group.n_features
         self.iteration = 0
-        self.set_grid(self.extent())
+        self.set_grid(self.magnitudes())
 
     n_distances = property(lambda self: sum(tally.n_distances for tally in self._tallies()))
     n_rechecked = property(lambda self: sum(tally.n_rechecked for tally in self._tallies()))
@@ -51,14 +51,14 @@ class Parts:
     def _tallies(self) -> list[Tally]:
         return self.group.each("tally")
 
-    def extent(self) -> sums.Extent:
-        return reduce(sums.Extent.merge, self.group.each("extent"))
+    def magnitudes(self) -> sums.Magnitudes:
+        return reduce(sums.Magnitudes.merge, self.group.each("magnitudes"))
 
-    def set_grid(self, extent: sums.Extent) -> None:
-        self.whole, self.grid = extent, sums.Grid.choose(extent, self.dtype)
-        self.group.each("set_grid", extent)
+    def set_grid(self, magnitudes: sums.Magnitudes) -> None:
+        self.whole, self.grid = magnitudes, sums.Grid.choose(magnitudes, self.dtype)
+        self.group.each("set_grid", magnitudes)
 
-    def spread(self) -> float:
+    def mean_variance(self) -> float:
         # After an iteration every row is in one of the clusters.
         if self.iteration:
             totals = self.step.sums.sum(axis=1, keepdims=True)

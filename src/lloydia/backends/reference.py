@@ -33,15 +33,15 @@ class Reference:
         self.n_samples, self.n_features = self.X.shape
         self.dtype = self.X.dtype
         self.n_distances = self.n_rechecked = 0
-        self.set_grid(self.extent())
+        self.set_grid(self.magnitudes())
 
-    def extent(self) -> sums.Extent:
-        return sums.Extent.of(self.X, self.weights)
+    def magnitudes(self) -> sums.Magnitudes:
+        return sums.Magnitudes.of(self.X, self.weights)
 
-    def set_grid(self, extent: sums.Extent) -> None:
-        self.grid = sums.Grid.choose(extent, self.dtype)
+    def set_grid(self, magnitudes: sums.Magnitudes) -> None:
+        self.grid = sums.Grid.choose(magnitudes, self.dtype)
 
-    def spread(self) -> float:
+    def mean_variance(self) -> float:
         one = np.zeros(self.n_samples, dtype=np.int64)
         limbs = sums.limbs(self.X, self.weights, self.grid)
         mean = means(sums.accumulate(limbs, one, 1), self.grid, self.dtype)

@@ -70,7 +70,7 @@ class Block(CPUPart):
     ) -> None:
         self.shared, self.place = shared, slice(start, start + len(rows))
         super().__init__(rows, None if weights is None else weights[self.place], n_threads)
-        self.extent()
+        self.magnitudes()
         self.attach(None)
 
     def attach(self, rows: NDArray | None) -> None:

@@ -126,12 +126,12 @@ def judge_picks(X: NDArray, k: int) -> None:
 
 def exact_means(X: NDArray, labels: NDArray, k: int) -> NDArray:
     """Return the mean of each cluster, from integer sums, block by block: shape (k, d)."""
-    extent = None
+    magnitudes = None
     for x, _ in _blocks(X, labels):
-        part = sums.Extent.of(x)
-        extent = extent.merge(part) if extent else part
-    assert extent is not None
-    grid = sums.Grid.choose(extent, X.dtype)
+        part = sums.Magnitudes.of(x)
+        magnitudes = magnitudes.merge(part) if magnitudes else part
+    assert magnitudes is not None
+    grid = sums.Grid.choose(magnitudes, X.dtype)
     totals = np.zeros((grid.n_limbs, k, X.shape[1] + 1), dtype=np.int64)
     for x, own in _blocks(X, labels):
         ones = np.ones(len(x), dtype=np.int64)

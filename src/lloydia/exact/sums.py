@@ -2,7 +2,7 @@ r"""Reproducible sums: every cluster's sum is an integer, so no order of additio
 
 A product ``p = w_i * x_if`` is rounded to a fixed-point grid and added in 64-bit integers.  The
 grid is a power of two a feature, chosen from numbers that do not depend on any order either: the
-number of rows, and the largest and smallest non-zero magnitudes (:class:`Extent`).
+number of rows, and the largest and smallest non-zero magnitudes (:class:`Magnitudes`).
 
 **Limbs.**  With ``|x_if| < 2**E_f`` and ``w_i <= 2**E_w``, the quotient ``y = p / 2**(E_f + E_w)``
 lies in [-1, 1].  Limb 0 is ``v_0 = rint(y * 2**B)``; what remains, ``y * 2**B - v_0``, is exact
@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Extent",
     "Grid",
+    "Magnitudes",
     "accumulate",
     "bits_a_limb",
     "exponents_of",
@@ -50,7 +50,7 @@ __all__ = [
     "total_limbs",
     "total_weight",
     "two_factors",
-    "weight_extent",
+    "weight_magnitudes",
 ]
 
 # Rows are scaled to below 2**HEADROOM before they are cut into limbs, so that neither the cutting
@@ -61,7 +61,7 @@ DEKKER = 2.0**27 + 1.0
 
 
 @dataclass(frozen=True)
-class Extent:
+class Magnitudes:
     """The facts about the data that the grid depends on; parts of a data set merge.
 
     Attributes
@@ -80,16 +80,16 @@ class Extent:
     smallest_weight: float = 1.0
 
     @classmethod
-    def of(cls, X: NDArray, weights: NDArray | None = None) -> Extent:
+    def of(cls, X: NDArray, weights: NDArray | None = None) -> Magnitudes:
         """Measure rows `X` of shape (n, d) and `weights` of shape (n,)."""
         magnitude = np.abs(X.astype(np.float64))
         largest = magnitude.max(axis=0)
         smallest = np.where(magnitude > 0, magnitude, np.inf).min(axis=0)
-        return cls(len(X), largest, smallest, *weight_extent(weights))
+        return cls(len(X), largest, smallest, *weight_magnitudes(weights))
 
-    def merge(self, other: Extent) -> Extent:
-        """Return the extent of both parts together."""
-        return Extent(
+    def merge(self, other: Magnitudes) -> Magnitudes:
+        """Return those of both parts."""
+        return Magnitudes(
             self.n_samples + other.n_samples,
             np.maximum(self.largest, other.largest),
             np.minimum(self.smallest, other.smallest),
@@ -103,7 +103,7 @@ def bits_a_limb(n: int) -> int:
     return min(51, 62 - (n - 1).bit_length())
 
 
-def weight_extent(weights: NDArray | None) -> tuple[float, float]:
+def weight_magnitudes(weights: NDArray | None) -> tuple[float, float]:
     """Return the largest and the smallest positive weight."""
     if weights is None:
         return 1.0, 1.0
@@ -156,17 +156,17 @@ class Grid:
     recover: bool
 
     @classmethod
-    def choose(cls, extent: Extent, dtype: np.dtype) -> Grid:
-        """Return the grid for data of this `extent` and type (float32 or float64)."""
+    def choose(cls, magnitudes: Magnitudes, dtype: np.dtype) -> Grid:
+        """Return the grid for data of these `magnitudes` and type (float32 or float64)."""
         double = np.dtype(dtype) == np.float64
-        bits = bits_a_limb(extent.n_samples)
-        exponents = exponents_of(extent.largest)
-        span = int(span_of(extent.largest, extent.smallest))
+        bits = bits_a_limb(magnitudes.n_samples)
+        exponents = exponents_of(magnitudes.largest)
+        span = int(span_of(magnitudes.largest, magnitudes.smallest))
         weight_exponent = 0
-        weighted = (extent.largest_weight, extent.smallest_weight) != (1.0, 1.0)
-        if weighted and extent.largest_weight > 0:
-            weight_exponent = math.frexp(extent.largest_weight)[1]
-            span += weight_exponent - math.frexp(extent.smallest_weight)[1] + 1
+        weighted = (magnitudes.largest_weight, magnitudes.smallest_weight) != (1.0, 1.0)
+        if weighted and magnitudes.largest_weight > 0:
+            weight_exponent = math.frexp(magnitudes.largest_weight)[1]
+            span += weight_exponent - math.frexp(magnitudes.smallest_weight)[1] + 1
         n_limbs = int(limbs_for(span, bits, dtype))
         return cls(bits, n_limbs, exponents, weight_exponent, double and weighted)
 

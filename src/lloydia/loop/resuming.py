@@ -106,14 +106,14 @@ class Snapshot:
 def known_by(engine: Engine) -> dict[str, Any]:
     """Return what data can be known by: their shape and type, and a digest of some values.
 
-    The digest is of the largest magnitude of each feature, the extent of the weights and a few
+    The digest is of the largest magnitude of each feature, the magnitudes of the weights and a few
     rows: the same on every engine.  That the centres follow from the rows is tested as well, where
     a run goes on.
     """
-    extent, n = engine.extent(), engine.n_samples
+    magnitudes, n = engine.magnitudes(), engine.n_samples
     rows = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)
-    weights = np.array([extent.largest_weight, extent.smallest_weight])
-    parts = (engine.rows(rows), np.asarray(extent.largest, dtype=np.float64), weights)
+    weights = np.array([magnitudes.largest_weight, magnitudes.smallest_weight])
+    parts = (engine.rows(rows), np.asarray(magnitudes.largest, dtype=np.float64), weights)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
     return {
         "shape": [n, engine.n_features],

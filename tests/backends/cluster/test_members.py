@@ -81,14 +81,14 @@ def facts_of(engine, start, algorithm, kept=...):
     seeds = [seeding(engine, k, np.random.RandomState(3)).tolist() for seeding in SEEDINGS.values()]
     result = minimise(
         engine, start, algorithm=algorithm,
-        rule=stopping.Tolerance(1e-4, engine.spread, engine.extent),
+        rule=stopping.Tolerance(1e-4, engine.mean_variance, engine.magnitudes),
         max_iter=30, empty="relocate", history=True,
     )  # fmt: skip
     again = minimise(
         engine, start, algorithm=algorithm, rule=stopping.Labels(), max_iter=30, empty="relocate"
     )
     return (
-        seeds, engine.spread(), np.asarray(result.labels)[kept].tobytes(),
+        seeds, engine.mean_variance(), np.asarray(result.labels)[kept].tobytes(),
         result.centers.tobytes(), result.inertia, result.n_iter, result.history,
         np.asarray(again.labels)[kept].tobytes(), again.inertia, again.n_iter,
     )  # fmt: skip
@@ -149,9 +149,9 @@ def test_a_history_is_short():
 def test_a_question_is_answered_once():
     X = blobs(50, 3, "float32")
     member = member_of(X[:20], X[20:])
-    extent = choose("cpu", X, None, 1).extent()
+    magnitudes = choose("cpu", X, None, 1).magnitudes()
     grid = Question(1, 0, "set_grid")
-    answer(member, None, grid, (extent,), None)
+    answer(member, None, grid, (magnitudes,), None)
     begin = Question(2, 1, "start")
     answer(member, None, begin, (X[:4], "lloyd", True), None)
     step = Question(3, 2, "step", adds=True)
@@ -162,7 +162,7 @@ def test_a_question_is_answered_once():
     stale = Question(5, 4, "counts", adds=True)
     assert answer(member, None, stale, (), None) is None
     history = [
-        ("set_grid", (extent,)),
+        ("set_grid", (magnitudes,)),
         ("start", (X[:4], "lloyd", True)),
         ("step", (X[4:8], False)),
     ]
@@ -198,7 +198,7 @@ def test_rows_that_come_out_differently_are_noticed(form):
     other[[3, 1500]] = X[[1500, 3]]
     again = Member(partitions.take([other]), None, member.digests, "cpu", 1)
     with pytest.raises(RuntimeError, match="computed other rows"):
-        answer(again, None, Question(1, 0, "extent"), (), None)
+        answer(again, None, Question(1, 0, "magnitudes"), (), None)
     with pytest.raises(RuntimeError, match="computed other rows"):
         labels(again, 0, 7, blobs(4, 3, "float32"))
 

@@ -6,7 +6,7 @@ import pytest
 from lloydia.backends.cpu.engine import CPU
 from lloydia.backends.cpu.rows.placed import ABREAST
 from lloydia.backends.cpu.update import sums
-from lloydia.exact.sums import Extent, join, total, total_grid
+from lloydia.exact.sums import Magnitudes, join, total, total_grid
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -16,7 +16,7 @@ def test_magnitudes_are_found_several_rows_at_a_time(n, d, n_threads):
     X = rng.normal(size=(n, d)) * np.ldexp(1.0, rng.integers(-30, 30, size=(n, d)))
     X[rng.random((n, d)) < 0.1] = 0.0
     X[-1, 0] = 2.0**40
-    found, expected = CPU(X, None, n_threads).extent(), Extent.of(X)
+    found, expected = CPU(X, None, n_threads).magnitudes(), Magnitudes.of(X)
     assert (found.largest == expected.largest).all()
     assert (found.smallest == expected.smallest).all()
 

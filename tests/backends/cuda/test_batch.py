@@ -132,10 +132,10 @@ def test_what_a_member_knows_of_its_rows():
         (group,) = groups
     for b, member in group.items():
         own = choose("cuda", X[b], None, None)
-        assert (member.extent().largest == own.extent().largest).all()
+        assert (member.magnitudes().largest == own.magnitudes().largest).all()
         assert (member.grid.exponents == own.grid.exponents).all()
         member.start(X[b, :3], "lloyd")
         asked = member.iterate(False)
     asked.begin()
     for b, member in group.items():
-        assert member.spread() == choose("cuda", X[b], None, None).spread()
+        assert member.mean_variance() == choose("cuda", X[b], None, None).mean_variance()

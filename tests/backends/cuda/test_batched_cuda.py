@@ -286,5 +286,5 @@ def test_rows_are_measured_before_a_run_that_was_begun_is_launched():
     X = blobs(24, 2, "float32", seed=0)
     engine, fresh = (choose("cuda", X, None, None) for _ in range(2))
     engine.start(X[:3], "lloyd")
-    assert engine.spread() == fresh.spread()
-    assert engine.extent().largest.tolist() == fresh.extent().largest.tolist()
+    assert engine.mean_variance() == fresh.mean_variance()
+    assert engine.magnitudes().largest.tolist() == fresh.magnitudes().largest.tolist()

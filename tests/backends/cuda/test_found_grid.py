@@ -32,7 +32,7 @@ def test_it_is_that_of_the_host(d, dtype, device):
         X[2, 6], X[2, 7] = 1e30, 1e-30
     there = torch.as_tensor(X, device=device)
     wide = np.dtype("float64" if dtype == "float64" else "float32")
-    grid = exact.Grid.choose(exact.Extent.of(X), wide)
+    grid = exact.Grid.choose(exact.Magnitudes.of(X), wide)
     m = d + 1
     numbers = torch.zeros(5 * m, dtype=torch.int64, device=device)
     rows = SimpleNamespace(X=there, n_samples=len(X), n_features=d)
@@ -102,7 +102,7 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
     # The first iteration is queued with the start, and launched for the loop later.
     assert engine.run.early
     assert engine.launched == 0
-    assert engine.spread() == oracle.spread()
+    assert engine.mean_variance() == oracle.mean_variance()
     assert engine.queue_spread().n_limbs == engine.grid.n_limbs
     reports = [[one.iterate(False).result() for _ in range(3)] for one in (engine, oracle)]
     assert reports[0] == reports[1]

@@ -50,7 +50,7 @@ def facts(engine, start):
     )  # fmt: skip
     answers = result.inertia, result.n_iter, result.reason, result.history
     arrays = result.labels, result.centers, engine.distances(start)
-    return engine.spread(), seeds, answers, [np.asarray(array).tobytes() for array in arrays]
+    return engine.mean_variance(), seeds, answers, [np.asarray(array).tobytes() for array in arrays]
 
 
 @pytest.mark.parametrize(

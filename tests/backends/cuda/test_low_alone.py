@@ -8,7 +8,7 @@ import pytest
 from lloydia import KMeans
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.low_dim import run as low_run
-from lloydia.exact.sums import Extent, Grid
+from lloydia.exact.sums import Grid, Magnitudes
 from table import answer, blobs, weights_of
 
 
@@ -56,7 +56,7 @@ def test_rows_of_more_limbs_than_are_added_at_once(dtype, kind):
     X = blobs(200, 2, dtype)
     X[3] *= 2.0**30
     X[4] *= 2.0**-50
-    n_limbs = Grid.choose(Extent.of(X), X.dtype).n_limbs
+    n_limbs = Grid.choose(Magnitudes.of(X), X.dtype).n_limbs
     assert 2 < n_limbs <= low_run.LIMBS
     agree(X, 5, weights_of(kind, len(X)), max_iter=4)
 

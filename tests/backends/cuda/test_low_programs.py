@@ -126,7 +126,7 @@ def test_labels_and_sums_are_those_of_the_host(
     monkeypatch.setattr(low_sums, "LEAST_ROWS", each * THREADS)
     rows = torch.from_numpy(rows_of(kind, n, d)).to(getattr(torch, dtype))
     X = rows.to(torch.float64 if dtype == "float64" else torch.float32).numpy()
-    extent = sums.Extent.of(X)
+    extent = sums.Magnitudes.of(X)
     span = int(sums.span_of(extent.largest, extent.smallest))
     exponents = sums.Grid.choose(extent, X.dtype).exponents
     grid = sums.Grid(bits, int(sums.limbs_for(span, bits, X.dtype)), exponents, 0, False)

@@ -36,7 +36,7 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     engine = begun(X)
     run = engine.run
     assert run.lattice is None
-    grid = sums.Grid.choose(sums.Extent.of(X), X.dtype)
+    grid = sums.Grid.choose(sums.Magnitudes.of(X), X.dtype)
     floats = run.numbers.cpu().numpy().view(np.float64)
     m = d + 1
     assert (floats[:m] == grid.scale).all()
@@ -49,7 +49,7 @@ def test_the_grid_is_that_of_the_host(d, dtype):
 def test_what_a_run_has_found_is_what_the_host_would_measure():
     X = blobs(70, 2, "float32")
     engine = begun(X)
-    found, expected = engine.extent(), sums.Extent.of(X)
+    found, expected = engine.magnitudes(), sums.Magnitudes.of(X)
     assert (found.largest == expected.largest).all()
     assert (found.smallest == expected.smallest).all()
 
@@ -59,7 +59,7 @@ def wide(dtype):
     X = blobs(40, 2, dtype)
     X[3] = 1e30
     X[4] = 1e-30
-    assert sums.Grid.choose(sums.Extent.of(X), X.dtype).n_limbs > low_run.LIMBS
+    assert sums.Grid.choose(sums.Magnitudes.of(X), X.dtype).n_limbs > low_run.LIMBS
     return X
 
 

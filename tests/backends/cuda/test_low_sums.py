@@ -52,7 +52,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
     engine.start(X[:k].astype("float64" if dtype == "float64" else "float32"), "lloyd")
     held, _, copies = engine.run.shape.own
     assert (copies > 0) == there
-    limbs = sums.limbs(X, None, sums.Grid.choose(sums.Extent.of(X), X.dtype))
+    limbs = sums.limbs(X, None, sums.Grid.choose(sums.Magnitudes.of(X), X.dtype))
     assert (limbs[held:] != 0).any() == (kind in ("some left", "vanishing")) or not there
     before = np.full(n, -1)
     for iteration in range(2 if n < MANY else 1):

@@ -22,7 +22,7 @@ def test_a_member_on_a_gpu_that_lost_its_state_finds_it_again(device):
     digests += [partitions.digest(w) for w in own]
     whole = choose("cpu", X, weights, 1)
     history = [
-        ("set_grid", (whole.extent(),)),
+        ("set_grid", (whole.magnitudes(),)),
         ("start", (X[:4], "lloyd", True)),
         ("step", (X[4:8], False)),
     ]

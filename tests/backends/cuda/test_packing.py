@@ -65,7 +65,7 @@ def test_scans_find_the_current_centres_packed(case, scans):
     X = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
     options = {"empty": "relocate", "rule": Shift(1.0 if case == "rule" else 0.0), "max_iter": 5}
     engine = CUDA(torch.from_numpy(X), None, "cuda")
-    engine.extent()
+    engine.magnitudes()
     # The same run once more, over rows whose frame is another.
     for rows in (X, X[::-1].copy()):
         start = rows[:K].copy()

@@ -31,7 +31,7 @@ def driver(monkeypatch):
 
 def fit(engine, start, max_iter=3, shift=0.0, tol=None, rule=None, empty="relocate"):
     if tol is not None:
-        rule = Tolerance(tol, engine.spread, engine.extent)
+        rule = Tolerance(tol, engine.mean_variance, engine.magnitudes)
     result = minimise(
         engine, start, algorithm="lloyd", rule=rule or Shift(shift), max_iter=max_iter, empty=empty
     )

@@ -31,16 +31,16 @@ def test_the_spread_is_that_of_the_reference(d, dtype, weighted):
     X = nasty(90, d, dtype)
     weights = np.linspace(0.0, 3.0, 90) if weighted else None
     wide = X.astype("float32") if dtype == "float16" else X
-    expected = choose("reference", wide, weights, None).spread()
+    expected = choose("reference", wide, weights, None).mean_variance()
     engine = choose("cuda", torch.from_numpy(X), weights, None)
-    assert engine.spread() == expected
+    assert engine.mean_variance() == expected
     # In a run that is launched, and in one that is not.
     engine = choose("cuda", torch.from_numpy(X), weights, None)
     engine.tolerance = 1e-3
     engine.start(wide[:4].copy(), "lloyd")
-    assert engine.spread() == expected
+    assert engine.mean_variance() == expected
     engine.iterate(False).result()
-    assert engine.spread() == expected
+    assert engine.mean_variance() == expected
 
 
 def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
@@ -57,7 +57,7 @@ def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
         engine.iterate(False).begin()
         if again:
             engine.start(X[:3].copy(), "lloyd")
-        assert engine.spread() == choose("reference", X, None, None).spread()
+        assert engine.mean_variance() == choose("reference", X, None, None).mean_variance()
 
 
 def together(monkeypatch, lag):
@@ -98,7 +98,7 @@ def test_a_device_that_ended_a_run_changes_nothing_more(d):
     engine = choose("cuda", X, None, None)
     engine.tolerance = tol
     engine.start(X[:6].copy(), "lloyd")
-    limit = tol * engine.spread()
+    limit = tol * engine.mean_variance()
     waiting = [engine.iterate(False) for _ in range(n_iter + 3)]
     shifts = [late.result().shift for late in waiting[:n_iter]]
     assert shifts[-1] <= limit < shifts[-2]
@@ -150,7 +150,7 @@ def test_the_limit_is_nearly_that_of_the_rule(d, weighted):
     engine.start(X[:3].copy(), "lloyd")
     engine.iterate(False).result()
     found = float(engine.limit())
-    assert abs(found - 1e-2 * engine.spread()) <= 2.0**-45 * found
+    assert abs(found - 1e-2 * engine.mean_variance()) <= 2.0**-45 * found
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e150])
@@ -191,7 +191,7 @@ def test_limits_beside_a_movement(d, kind):
     for shift in shifts[3 : 7 if d == 2 else 4 : 3]:
         for away in (-1e-8, 1e-8):
             # 1e-8 is less than float32 tells apart, and more than the margin.
-            tol = kind(shift / engine.spread() * (1.0 + away))
+            tol = kind(shift / engine.mean_variance() * (1.0 + away))
             parameters = {"init": X[:6], "tol": tol}
             oracle = KMeans(6, device="reference", **parameters).fit(X)
             assert answer(KMeans(6, device="cuda", **parameters).fit(X)) == answer(oracle)
@@ -206,7 +206,7 @@ def test_each_run_of_an_engine_has_its_own_limit(d):
     engine.start(X[:6].copy(), "lloyd")
     for tol in (0.3, 1e-3, 0.3):
         oracle = KMeans(6, init=X[:6], tol=tol, device="reference").fit(X)
-        rule = Tolerance(tol, engine.spread, engine.extent)
+        rule = Tolerance(tol, engine.mean_variance, engine.magnitudes)
         options = {"algorithm": "lloyd", "rule": rule, "max_iter": 300, "empty": "relocate"}
         result = minimise(engine, X[:6].copy(), **options)
         assert (result.n_iter, result.inertia) == (oracle.n_iter_, oracle.inertia_)

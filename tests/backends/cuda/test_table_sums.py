@@ -171,9 +171,9 @@ def test_what_moves_later_limbs(each, limbs):
 def lattice_of(X, n=None):
     """Return rows and the lattice that they have among n rows."""
     rows = Placed(X, None, "cuda")
-    extent = sums.Extent.of(X)
+    extent = sums.Magnitudes.of(X)
     if n is not None:
-        extent = extent.merge(sums.Extent(n - len(X), extent.largest, extent.smallest))
+        extent = extent.merge(sums.Magnitudes(n - len(X), extent.largest, extent.smallest))
     return rows, Lattice.of(rows, sums.Grid.choose(extent, X.dtype), None)
 
 
@@ -416,7 +416,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
     weights = rng.uniform(0.5, 2.0, size=300) if weighted else None
     engine = choose("cuda", X, weights, None)
     engine.start(X[:7].copy(), "lloyd")
-    limbs = sums.limbs(X, weights, sums.Grid.choose(sums.Extent.of(X, weights), X.dtype))
+    limbs = sums.limbs(X, weights, sums.Grid.choose(sums.Magnitudes.of(X, weights), X.dtype))
     for _ in range(3):
         engine.iterate(False).result()
         expected = sums.accumulate(limbs, engine.labels().cpu().numpy(), 7)

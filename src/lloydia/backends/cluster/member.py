@@ -151,7 +151,7 @@ class Member:
         self.__dict__.pop("parts", None)
         for part in self.parts.values():
             # As every part has been asked to begin with, before it was told the grid.
-            part.extent()
+            part.magnitudes()
             for method, arguments in history:
                 getattr(part, method)(*arguments)
         self.state = state

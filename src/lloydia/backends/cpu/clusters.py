@@ -46,8 +46,8 @@ class Clusters(Picks):
         self.touched[:] = True
         self.last = False
 
-    def set_grid(self, extent: exact.Extent) -> None:
-        super().set_grid(extent)
+    def set_grid(self, magnitudes: exact.Magnitudes) -> None:
+        super().set_grid(magnitudes)
         for name in ("scaled", "lattice", "places"):
             self.__dict__.pop(name, None)
 

@@ -73,7 +73,7 @@ class CPU(Clusters):
         # Whether there are labels in the order of the tiles that are not in `_assigned` yet.
         self.behind = False
 
-    def spread(self) -> float:
+    def mean_variance(self) -> float:
         n, d = self.n_samples, self.n_features
         # The rows as one cluster; after an iteration the sums of all clusters are known.
         one = self if self.iteration else self.as_one()
@@ -87,7 +87,7 @@ class CPU(Clusters):
     def as_one(self) -> CPU:
         """Return the same rows on the same grid, all in cluster 0."""
         one = CPU(self.source, self.given_weights, self.n_threads)
-        one.set_grid(self.extent())
+        one.set_grid(self.magnitudes())
         one.start(np.zeros((1, self.n_features), dtype=self.dtype), "lloyd")
         zeros = np.zeros(self.n_samples, dtype=np.int32)
         one.each_block(lambda t, a, b: one.move(t, EVERY, a, b, zeros[a:b]), 5.0 + 2.0 * self.width)
@@ -196,7 +196,7 @@ class CPU(Clusters):
             self.bounds = kind()
             return
         # Every later centre is a mean of rows, or one of the initial ones.
-        magnitudes = np.maximum(self.extent().largest, np.abs(self.initial).max(axis=0))
+        magnitudes = np.maximum(self.magnitudes().largest, np.abs(self.initial).max(axis=0))
         self.bounds = kind(self.n_samples, k, Padding.of(magnitudes, self.dtype))
 
     def assign(self) -> None:

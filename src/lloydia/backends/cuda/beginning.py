@@ -59,12 +59,12 @@ class Beginning(Gridded):
         if not 0 < self.run.needs() <= LIMBS:
             before, settles = self.run, bool(self.run.settles)
             self.begun = self._begin(self._checked(self.begun))
-            self.extent()
+            self.magnitudes()
             self._variance = None
             self._build(self.begun, settles)
             self.run.repeat(before)
         elif self.ranges:
-            self.extent()
+            self.magnitudes()
 
     @anywhere
     def lag_of(self, k: int) -> int:
@@ -161,7 +161,7 @@ class Beginning(Gridded):
             self._variance.part_with()
         self.unchecked = self._measures()
         if self.low and not self.unchecked:
-            self.extent()
+            self.magnitudes()
         self.forget_run()
         k = self.k
         self.lag = self.lag_of(k)
@@ -221,7 +221,7 @@ class Beginning(Gridded):
         if self.low:
             self.forget_run()
             return
-        self.set_grid(self.extent())
+        self.set_grid(self.magnitudes())
         if self._lattice is not None:
             self._lattice = self._lattice.renewed(self, self.grid)
         if self.halves is not None:

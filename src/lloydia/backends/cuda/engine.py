@@ -78,8 +78,8 @@ class CUDA(Beginning):
         if self.low and weights is not None:
             self.ask()
 
-    def spread(self) -> float:
-        self.extent()  # refuses NaN
+    def mean_variance(self) -> float:
+        self.magnitudes()  # refuses NaN
         # Of more features, what is queued with the start may be by a guess, too.
         if self.unchecked and (self.launched or not self.low):
             self._check()
@@ -259,9 +259,9 @@ class CUDA(Beginning):
         self.run.assign()
         if self.unchecked:
             self._check()
-        self.extent()  # refuses NaN
+        self.magnitudes()  # refuses NaN
         self.n_distances += self.n_samples * self.k
 
     def distances(self, centers: NDArray) -> torch.Tensor:
-        self.extent()  # refuses NaN
+        self.magnitudes()  # refuses NaN
         return distances(self, torch.from_numpy(centers.astype(self.dtype)).to(self.device))

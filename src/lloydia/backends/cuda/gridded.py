@@ -61,14 +61,14 @@ class Gridded(Picks):
         super().forget_extent()
         self._variance: Spread | None = None
 
-    def extent(self) -> exact.Extent:
+    def magnitudes(self) -> exact.Magnitudes:
         run = self.__dict__.get("run")
         if self._extent is None and isinstance(run, LowRun) and not run.begins:
             largest, smallest = run.measured()
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
-            self._extent = exact.Extent(self.n_samples, largest, smallest)
-        found = super().extent()
+            self._extent = exact.Magnitudes(self.n_samples, largest, smallest)
+        found = super().magnitudes()
         if self.ranges:
             largest = float(found.largest.max())
             check_magnitudes(largest, (), self.n_features, self.n_samples)
@@ -90,7 +90,7 @@ class Gridded(Picks):
         """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
         self.ranges = True
         if self._extent is not None:
-            self.extent()
+            self.magnitudes()
 
     @property
     def expected(self) -> int | None:

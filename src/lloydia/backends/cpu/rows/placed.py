@@ -54,7 +54,7 @@ class Placed:
         # Values in a row: what the cost of a pass over the rows is made of.
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
         self._grid: exact.Grid | None = None
-        self._extent: exact.Extent | None = None
+        self._magnitudes: exact.Magnitudes | None = None
 
     @property
     def given_weights(self) -> NDArray[np.float64] | None:
@@ -81,52 +81,52 @@ class Placed:
         else:
             pool.run(task, n, block, self.n_threads, min(block, 1 + int(SHORTEST / cost)))
 
-    def extent(self) -> exact.Extent:
-        if self._extent is None:
+    def magnitudes(self) -> exact.Magnitudes:
+        if self._magnitudes is None:
             weights = None if self.weights is NONE else self.weights
-            self._extent = exact.Extent(
-                self.n_samples, *self.magnitudes(), *exact.weight_extent(weights)
+            self._magnitudes = exact.Magnitudes(
+                self.n_samples, *self._measure(), *exact.weight_magnitudes(weights)
             )
-        return self._extent
+        return self._magnitudes
 
-    def magnitudes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _measure(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the largest and the smallest non-zero magnitude a feature: shape (d,)."""
         d, X = self.n_features, self.source
         # Several rows as one, so that there are vectors to be looked at.
         several = ABREAST // d if not self.sparse and X.flags.c_contiguous else 0
         if several < 2 or self.n_samples < ABREAST * several:
-            return self.fold_magnitudes(self.X, self.n_samples)
+            return self._fold_magnitudes(self.X, self.n_samples)
         whole = self.n_samples // several * several
         parts = [(X[:whole].reshape(-1, several * d), whole // several)]
         if whole < self.n_samples:
             parts.append((X[whole:], self.n_samples - whole))
-        found = zip(*(self.fold_magnitudes(*part) for part in parts), strict=True)
+        found = zip(*(self._fold_magnitudes(*part) for part in parts), strict=True)
         largest, smallest = (np.concatenate(sides).reshape(-1, d) for sides in found)
         return largest.max(axis=0), smallest.min(axis=0)
 
-    def fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Do it for `n` rows of any shape."""
         d = self.n_features if self.sparse else X.shape[1]
         # Of dense rows in their type: float32 has twice as many in a vector.
         kind = np.float64 if self.sparse else self.dtype
         largest = np.zeros((self.n_threads, d), kind)
         smallest = np.full((self.n_threads, d), np.inf, kind)
-        measure = sums.sparse_extent if self.sparse else sums.extent
+        fold = sums.fold_sparse_magnitudes if self.sparse else sums.fold_magnitudes
 
         def task(thread: int, start: int, stop: int) -> None:
-            measure(X, start, stop, largest[thread], smallest[thread])
+            fold(X, start, stop, largest[thread], smallest[thread])
 
         self.each_block(task, 1.0 + 0.3 * (self.width if self.sparse else d), n)
         return largest.max(axis=0).astype(float), smallest.min(axis=0).astype(float)
 
-    def set_grid(self, extent: exact.Extent) -> None:
-        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+    def set_grid(self, magnitudes: exact.Magnitudes) -> None:
+        self._magnitudes, self._grid = magnitudes, exact.Grid.choose(magnitudes, self.dtype)
 
     @property
     def grid(self) -> exact.Grid:
-        """The grid of all sums; from this data's own extent unless it was set."""
+        """The grid of all sums; from this data's own magnitudes unless it was set."""
         if self._grid is None:
-            self.set_grid(self.extent())
+            self.set_grid(self.magnitudes())
         assert self._grid is not None
         return self._grid
 

@@ -88,7 +88,7 @@ def extend(engine: Oversampled, centers: NDArray) -> None:
 
 def loads(engine: Oversampled) -> NDArray[np.int64]:
     """Return the integer sum of the weights of each seed's rows, on the grid of all weights."""
-    whole = engine.extent()
+    whole = engine.magnitudes()
     bits, exponent = exact.total_grid(whole.n_samples, whole.largest_weight)
     low, high = exact.two_factors(bits - exponent)
     out = np.zeros((engine.n_threads, engine.n_seeds), dtype=np.int64)

@@ -70,5 +70,5 @@ class Oversampled(Seeding, Protocol):
     def own_distances(self, labels: NDArray[np.int32], centers: NDArray) -> NDArray[np.float64]:
         """Return D of each row to the centre of its label."""
 
-    def extent(self) -> exact.Extent:
+    def magnitudes(self) -> exact.Magnitudes:
         """Return the largest magnitudes of rows and weights."""

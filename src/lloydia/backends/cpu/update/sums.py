@@ -19,7 +19,7 @@ from lloydia.backends.cpu.simd.limbs import move_rows
 from lloydia.backends.cpu.update.changes import WIDTH, list_differing
 from lloydia.exact.sums import DEKKER
 
-__all__ = ["accumulate", "extent", "total_terms"]
+__all__ = ["accumulate", "fold_magnitudes", "total_terms"]
 
 # Rows whose changes are listed at a time, and the room that listing them takes.
 LISTED = 1024
@@ -27,7 +27,7 @@ ROOM = LISTED + WIDTH
 
 
 @kernel(**LEAN)
-def extent(X, start, stop, largest, smallest):
+def fold_magnitudes(X, start, stop, largest, smallest):
     """Fold dense rows into the largest and smallest non-zero magnitudes, (d,), in X's type."""
     for i in upto(start, stop):
         for f in upto(len(largest)):
@@ -38,7 +38,7 @@ def extent(X, start, stop, largest, smallest):
 
 
 @kernel
-def sparse_extent(X, start, stop, largest, smallest):
+def fold_sparse_magnitudes(X, start, stop, largest, smallest):
     """Fold CSR rows into the same."""
     data, indices, indptr = X
     high, low = largest.copy(), smallest.copy()

@@ -75,11 +75,13 @@ class Member(Picks):
         """The rows, for seedings."""
         return self.batch.rows.X[self.number]
 
-    def extent(self) -> exact.Extent:
+    def magnitudes(self) -> exact.Magnitudes:
         known = self.batch.rows.measured
-        return exact.Extent(self.n_samples, known.largest[self.number], known.smallest[self.number])
+        return exact.Magnitudes(
+            self.n_samples, known.largest[self.number], known.smallest[self.number]
+        )
 
-    def spread(self) -> float:
+    def mean_variance(self) -> float:
         return self.batch.spreads[self.number]
 
     def start(

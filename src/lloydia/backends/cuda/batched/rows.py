@@ -30,7 +30,7 @@ class Measured:
     Attributes
     ----------
     largest, smallest : ndarray of shape (members, d)
-        See :class:`lloydia.exact.sums.Extent`.
+        See :class:`lloydia.exact.sums.Magnitudes`.
     grid : Grid
         Its exponents have shape (members, d + 1).
     """

@@ -155,7 +155,7 @@ class Block(CUDAPart):
         self._hold(X)
         if weights is not None:
             self.weights = torch.as_tensor(weights).to(self.device)
-        self.extent()
+        self.magnitudes()
         self.narrow = narrowest(X)
         if self.low:
             self.frame()
@@ -207,7 +207,7 @@ class Block(CUDAPart):
     def frame(self) -> NDArray[np.float64]:
         """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
         origin = super().frame()[:-1]
-        reach = float((self.extent().largest + np.abs(origin)).max())
+        reach = float((self.magnitudes().largest + np.abs(origin)).max())
         return np.append(origin, scale_of(reach, most_scale(self.dtype)))
 
     def _columns(self) -> None:

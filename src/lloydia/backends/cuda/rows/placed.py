@@ -89,7 +89,7 @@ class Placed:
 
     def forget_extent(self) -> None:
         """Forget what is known of the rows: they are others."""
-        self._extent: exact.Extent | None = None
+        self._extent: exact.Magnitudes | None = None
         self._grid: exact.Grid | None = None
         self.bounds: Fetched | None = None
         self.measured: torch.Tensor | None = None
@@ -114,15 +114,15 @@ class Placed:
         if self.weights is not None or limbs_before(self.X) is None:
             self.ask()
 
-    def extent(self) -> exact.Extent:
+    def magnitudes(self) -> exact.Magnitudes:
         if self._extent is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
             found = self.ask().numpy()
             largest, smallest = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
                 self._refuse()
-            self._extent = exact.Extent(
-                self.n_samples, largest, smallest, *exact.weight_extent(weights)
+            self._extent = exact.Magnitudes(
+                self.n_samples, largest, smallest, *exact.weight_magnitudes(weights)
             )
         return self._extent
 
@@ -138,21 +138,21 @@ class Placed:
         limbs = cost_limbs(self.weights, None, largest_term(self.weights, None))
         return join_cost(limbs.tolist(), self.n_samples)
 
-    def set_grid(self, extent: exact.Extent) -> None:
+    def set_grid(self, extent: exact.Magnitudes) -> None:
         self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
 
     @property
     def grid(self) -> exact.Grid:
         """The grid of all sums; from this data's own extent unless it was set."""
         if self._grid is None:
-            self.set_grid(self.extent())
+            self.set_grid(self.magnitudes())
         assert self._grid is not None
         return self._grid
 
     def frame(self) -> NDArray[np.float64]:
         """Return the frame of float32 scores, found while the rows are here: shape (d + 1,)."""
         if self._frame is None:
-            self._frame = frame_of(self.X, self.extent().largest, self.dtype)
+            self._frame = frame_of(self.X, self.magnitudes().largest, self.dtype)
         return self._frame
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:

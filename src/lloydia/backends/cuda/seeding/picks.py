@@ -46,7 +46,7 @@ class Picks(Placed):
     owners: torch.Tensor
 
     def seed_start(self) -> object:
-        self.extent()  # refuses NaN, of which no seed could be drawn
+        self.magnitudes()  # refuses NaN, of which no seed could be drawn
         n, new = self.n_samples, {"device": self.device}
         self.columns = self._columns()
         self.nearest = torch.ones(n, dtype=torch.float64, **new)
@@ -226,7 +226,7 @@ class Picks(Placed):
         return closest(self.columns, centers)
 
     def seed_loads(self) -> NDArray[np.int64]:
-        whole = self.extent()
+        whole = self.magnitudes()
         grid = exact.total_grid(whole.n_samples, whole.largest_weight)
         terms = oversampling.integers(torch.ones_like(self.nearest), self.weights, grid)
         return oversampling.loads(terms, self.owners, self.n_seeds).cpu().numpy()
