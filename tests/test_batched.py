@@ -80,11 +80,11 @@ def test_members_draw_from_a_random_state_one_after_the_other():
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (X[0], {}, r"X has shape \(60, 4\) and must be .* use k_means, or X\[None\]"),
+        (X[0], {}, r"X has shape \(60, 4\) and must have .* or pass X\[None\]"),
         (X[:, :0], {}, r"X has shape \(3, 0, 4\)"),
         (X[:0], {}, r"X has shape \(0, 60, 4\)"),
         (X[:, :3], {}, "n_samples=3 should be >= n_clusters=5"),
-        (X, {"init": X[0, :5]}, r"init has shape \(5, 4\) and must have \(3, 5, 4\)"),
+        (X, {"init": X[0, :5]}, r"init has shape \(5, 4\) and must have shape \(3, 5, 4\)"),
         (X, {"init": X[:, :4]}, r"init has shape \(3, 4, 4\) and must have"),
         (X, {"init": [[[1.0], [2.0, 3.0]]] * 3}, "init holds 3 rows that make no array: give all"),
         (X, {"sample_weight": np.ones(N)}, r"sample_weight has shape \(60,\) and must have"),
@@ -92,7 +92,7 @@ def test_members_draw_from_a_random_state_one_after_the_other():
         (X, {"random_state": -1}, "random_state=-1 must be from 0 to"),
         (X, {"random_state": "a"}, "random_state='a' must be None, an integer from 0 to"),
         (X, {"random_state": [1, 2.5, 3]}, r"random_state\[1\]=2.5 must be None, an integer"),
-        (X, {"random_state": [1, 2]}, "2 seeds for 3 members: give one each"),
+        (X, {"random_state": [1, 2]}, "2 seeds for 3 members: give one seed for each"),
         (X, {"max_iter": 0}, "max_iter=0"),
         (X, {"init": "none"}, "init='none'"),
         (np.where(X > 5, np.nan, X), {}, "contains NaN"),
@@ -158,6 +158,6 @@ def test_members_with_fewer_clusters_are_told(device):
     few = np.repeat([[0.0, 0], [1, 1]], 20, axis=0)
     many = np.arange(80.0).reshape(40, 2)
     X = np.stack([many, few, few])
-    message = r"distinct clusters of X\[1\], 2, are fewer than n_clusters=4, and so are .* 1 other"
+    message = r"n_clusters=4 were found in 2 of 3 members, first in X\[1\] \(2\)"
     with pytest.warns(ConvergenceWarning, match=message):
         k_means_batched(X, 4, random_state=0, device=device)

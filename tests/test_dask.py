@@ -231,7 +231,7 @@ def test_an_estimator_with_a_client_of_its_own(client):
         assert other.client is None
         assert not hasattr(other, "labels_")
         assert (other.predict(X) == KMeans(4, init="first").fit(X).labels_).all()
-    with pytest.raises(TypeError, match=r"numpy.ndarray and lloydia.dask takes Dask"):
+    with pytest.raises(TypeError, match=r"numpy.ndarray, and lloydia.dask.KMeans takes only Dask"):
         model.fit(X)
     with pytest.raises(RuntimeError, match="There is no Dask client"):
         lloydia.dask.KMeans(4).fit(cut(X))

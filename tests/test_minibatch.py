@@ -198,7 +198,7 @@ def test_a_dask_collection_is_refused_before_it_is_computed(method):
 
     rows = array.from_array(X, chunks=(1000, -1)).map_blocks(compute, meta=X[:0])
     for given, name in ((rows, "dask Array"), (frame.from_dask_array(rows), "dask DataFrame")):
-        with pytest.raises(ValueError, match=f"X is a {name}: give its blocks to partial_fit"):
+        with pytest.raises(ValueError, match=f"X is a {name}: pass its blocks to partial_fit"):
             getattr(MiniBatchKMeans(9), method)(given)
 
 
@@ -250,7 +250,7 @@ def test_equal_centres_are_warned_of_once_and_of_fewer_again():
 def test_forged_counts_of_rows_and_steps_are_refused(name, value):
     model = MiniBatchKMeans(2, random_state=0).partial_fit(X)
     setattr(model, name, value)
-    with pytest.raises(ValueError, match=f"{name} is .*, and must be a whole number"):
+    with pytest.raises(ValueError, match=f"{name}=.* must be an integer"):
         model.partial_fit(X)
 
 

@@ -1,4 +1,4 @@
-"""Lloydia: k-means that gives the same answer, to the last bit, on any number of threads."""
+"""Lloydia: k-means with the same result, to the last bit, on any number of threads and on GPUs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PARTS = ("callbacks", "images", "metrics", "stopping")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name or a part where it is first used: scikit-learn takes most of a second."""
+    """Import a name or a module at its first use: scikit-learn takes most of a second to import."""
     if name in _HOME:
         return getattr(imports.load(_HOME[name]), name)
     if name in _PARTS:

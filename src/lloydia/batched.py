@@ -1,8 +1,9 @@
-"""Batches: many data sets of one shape, each of which gets the bits of its own fit.
+"""Batches: many data sets of one shape, each with the result of its own fit.
 
-On a GPU the iterations of all members are the same launches, where that can be
-(:func:`lloydia.backends.together`).  Other members overlap: there are a few lanes (streams), in
-each of which members follow one another through the memory of one engine.
+The data sets are the members of the batch.  On a GPU, one launch computes an iteration of many
+members where possible (:func:`lloydia.backends.together`).  The other members run in a few lanes
+(CUDA streams) that overlap; the members of one lane run one after another and share the memory of
+one engine.
 """
 
 from __future__ import annotations
@@ -54,43 +55,59 @@ def k_means_batched(
     device: str = "auto",
     n_threads: int | None = None,
 ) -> tuple[Any, ...]:
-    """Cluster each member of a batch by itself; on a GPU several at a time, or all together.
+    """Cluster each data set of a batch on its own; on a GPU, many data sets at the same time.
 
-    Member b gets, to the last bit, what ``KMeans(..., n_init=1)`` gives for ``X[b]``: one start,
-    its own grid, its own number of iterations.
+    The data sets are called the members of the batch.  The result of member b is, to the last bit,
+    that of ``KMeans(..., n_init=1)`` on ``X[b]``: it has its own start and its own number of
+    iterations.
 
     Parameters
     ----------
     X : array-like of shape (n_members, n_samples, n_features)
-        Dense; of any library that :class:`lloydia.KMeans` takes, on the host or on a GPU.
+        Dense rows in any array library that :class:`lloydia.KMeans` accepts, on the CPU or a GPU.
     n_clusters : int
-    init : str, array of shape (n_members, n_clusters, n_features) or callable
-        As in :class:`lloydia.KMeans`; an array has the starting centres of each member.
+        Number of clusters of each member.
+    init : str, array of shape (n_members, n_clusters, n_features) or callable, \
+            default="k-means++"
+        As in :class:`lloydia.KMeans`; an array holds the initial centres of each member.
     max_iter, tol, stop, empty, device, n_threads
         As in :class:`lloydia.KMeans`.
     random_state : int, sequence, RandomState instance or None, default=None
-        An int s seeds member b with s + b.  A sequence has a seed (or a RandomState) for each
-        member.  From a RandomState, or NumPy's global one for None, the members draw one after the
-        other.
+        An int s seeds member b with s + b.  A sequence holds a seed or a RandomState for each
+        member.  With a RandomState, or with None (NumPy's global generator), the members draw from
+        it one after another.
     sample_weight : array-like of shape (n_members, n_samples), default=None
+        Finite weights >= 0; None gives every row the weight 1.
 
     Returns
     -------
-    centers : array of shape (n_members, n_clusters, n_features)
+    centers : array of shape (n_members, n_clusters, n_features), float32 or float64
+        Cluster centres.
     labels : array of shape (n_members, n_samples), int32
+        The index of the nearest centre of each row.
     inertia : array of shape (n_members,), float64
+        Sum over the rows of weight times squared distance to the nearest centre.
     n_iter : array of shape (n_members,), int64
-        All in the library and on the device of X; ndarrays for X on the host.
+        Number of iterations.
+
+        All four are ndarrays if X was on the CPU, and arrays of X's library on its GPU otherwise.
 
     Raises
     ------
     ValueError, ImportError, MemoryError, EmptyClusterError
-        As :meth:`lloydia.KMeans.fit`, also where one member alone is at fault.
+        As :meth:`lloydia.KMeans.fit`, if the parameters or any member are invalid.
+    TypeError
+        If X is sparse.
 
     Warns
     -----
     ConvergenceWarning
-        Members have fewer distinct clusters than `n_clusters`.
+        If the fit of a member found fewer distinct clusters than `n_clusters`.
+
+    References
+    ----------
+    S. P. Lloyd, "Least squares quantization in PCM", *IEEE Transactions on Information Theory*
+    28(2), 1982; see :class:`lloydia.KMeans`.
 
     Examples
     --------
@@ -131,15 +148,15 @@ def k_means_batched(
 
 @dataclass(frozen=True)
 class Batch:
-    """What members are fitted to, and where their results go.
+    """The parameters, rows and results of the members of a batch.
 
     Attributes
     ----------
     drawn : dict of ndarray
-        Where members under way have begun: one that is fitted again begins there again, and draws
-        no other numbers.
+        Initial centres of members whose fit has begun.  If a member is fitted a second time, it
+        starts from these centres and draws no random numbers.
     doubtful : list of int
-        Members of which not every cluster is known to have a row.
+        Members that may have a cluster without rows.
     """
 
     model: KMeans
@@ -157,11 +174,11 @@ class Batch:
 
     @property
     def in_turn(self) -> bool:
-        """Whether members draw from one generator, so that none may come before its turn."""
+        """Whether several members draw from one generator and so must start in their order."""
         return self.starts is None and len(set(map(id, self.states))) < len(self.states)
 
     def alone(self) -> list[int]:
-        """Fit the members that can be fitted together; return the others."""
+        """Fit all members that one launch can compute together; return the others' numbers."""
         left = set(range(len(self.X)))
         model = self.model
         inertia = model.stop is not None and model.stop.needs_inertia
@@ -178,7 +195,7 @@ class Batch:
                         for b, engine in group.items()
                     }
                     ended = in_step(runs, settles)
-                    # What they found is copied before anybody waits for it.
+                    # Queue all copies before waiting for any result.
                     put(self.centers, {b: group[b].centers() for b in ended})
                     put(self.labels, {b: group[b].labels() for b in ended})
                     for b, run in ended.items():
@@ -187,7 +204,7 @@ class Batch:
         return sorted(left)
 
     def turns(self, left: Iterable[int]) -> Turns:
-        """Fit the members that are left, if possible each with the engine of the one before."""
+        """Fit the members of `left`, reusing the engine of the previous member where possible."""
         engine = None
         for b in left:
             with about(b):
@@ -203,7 +220,7 @@ class Batch:
                 self._count(b, result)
 
     def _placed(self, rows: WeightedRows, engine: Any) -> Any:
-        """Return an engine of a member: that of another one, on a GPU and without weights."""
+        """Return an engine that holds a member's rows: on a GPU without weights, a reused one."""
         X, model = rows.X, self.model
         if on_gpu(X) and rows.weights is None:
             if engine is not None:
@@ -213,7 +230,10 @@ class Batch:
         return choose(model.device, X, rows.weights, model.n_threads)
 
     def _start(self, b: int, there: bool) -> Any:
-        """Return where a member starts, or how; on the device only if `there`."""
+        """Return a member's initial centres, or the `init` that makes them.
+
+        The centres are on the GPU only with `there`.
+        """
         if self.starts is None:
             return self.drawn.get(b, self.model.init)
         start = self.starts[b]
@@ -235,29 +255,29 @@ class Batch:
         )  # fmt: skip
 
     def _count(self, b: int, result: Result) -> None:
-        """Keep the numbers of a member's result, and its start no longer."""
+        """Store a member's inertia and number of iterations, and drop its initial centres."""
         del self.drawn[b]
         self.inertia[b], self.n_iter[b] = result.inertia, result.n_iter
         if not result.full:
             self.doubtful.append(b)
 
     def warn_of_fewer(self) -> None:
-        """Warn where members have fewer clusters than they were to have."""
+        """Warn if members have fewer distinct clusters than `n_clusters`."""
         k = self.model.n_clusters
         found = {b: n_distinct(self.labels[b], k) for b in sorted(self.doubtful)}
         fewer = [b for b, count in found.items() if count < k]
         if fewer:
-            more = f", and so are those of {len(fewer) - 1} other members" if fewer[1:] else ""
             warnings.warn(
-                f"The distinct clusters of X[{fewer[0]}], {found[fewer[0]]}, are fewer than "
-                f"n_clusters={k}{more}. Possibly rows are repeated.",
+                f"Fewer distinct clusters than n_clusters={k} were found in {len(fewer)} of "
+                f"{len(self.X)} members, first in X[{fewer[0]}] ({found[fewer[0]]}). "
+                "Possibly due to duplicate rows.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
 
 def put(place: Any, values: dict[int, Any]) -> None:
-    """Copy arrays to some members' parts of one, of another kind perhaps, all at once."""
+    """Copy the arrays of some members into `place`, an ndarray or a tensor, in one step."""
     if not values:
         return
     parts, where = list(values.values()), list(values)
@@ -273,7 +293,7 @@ def put(place: Any, values: dict[int, Any]) -> None:
 
 
 def _check_batch(X: Any) -> Any:
-    """Return the batch as an ndarray or a tensor, checked but for NaN and infinity on a GPU."""
+    """Return the batch as an ndarray or a tensor, checked except for NaN and infinity on a GPU."""
     there = on_gpu(X)
     X = as_tensor(X) if there else rows_on_host(X)
     if not there:
@@ -283,8 +303,9 @@ def _check_batch(X: Any) -> Any:
         )  # fmt: skip
     if X.ndim != 3 or 0 in X.shape:
         raise ValueError(
-            f"X has shape {tuple(X.shape)} and must be (n_members, n_samples, n_features), none of "
-            "them 0: for one data set use k_means, or X[None]."
+            f"X has shape {tuple(X.shape)} and must have the shape (n_members, n_samples, "
+            "n_features), without zeros: for a single data set use lloydia.k_means, or pass "
+            "X[None]."
         )
     if there:
         return check_rows(X.flatten(0, 1)).unflatten(0, X.shape[:2])
@@ -302,9 +323,9 @@ def _refuse_non_finite(X: NDArray) -> None:
 
 
 def _starts(init: Any, X: Any, n_clusters: int) -> Any:
-    """Return the starts of all members: where they are, if there is nothing to convert.
+    """Return the initial centres of all members, on the GPU if they need no conversion.
 
-    float64 centres are looked at on the host: their squares may overflow.
+    float64 centres are checked on the host, because their squares may overflow.
     """
     shape = (X.shape[0], n_clusters, X.shape[2])
     if on_gpu(init) and on_gpu(X):
@@ -317,28 +338,29 @@ def _starts(init: Any, X: Any, n_clusters: int) -> Any:
 
 
 def _split(name: str, values: Any, shape: tuple[int, ...]) -> NDArray | None:
-    """Return an array with a part for each member, on the host, or None where there is none."""
+    """Return `values` as an ndarray of `shape`, one entry per member; None remains None."""
     if values is None:
         return None
     array = real_numbers(name, values, "centres" if name == "init" else "weights")
     if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape} and must have {shape}.")
+        raise ValueError(f"{name} has shape {array.shape} and must have shape {shape}.")
     return array
 
 
 def _states(random_state: Any, size: int) -> list[RandomState]:
-    """Return what each member draws from."""
+    """Return the random generator of each member."""
     if isinstance(random_state, Integral):
         if not 0 <= random_state <= 2**32 - size:  # type: ignore[operator]
             raise ValueError(
-                f"random_state={random_state!r} must be from 0 to 2**32 - {size}: it seeds {size} "
-                "members, each with one more than the one before."
+                f"random_state={random_state!r} must be from 0 to 2**32 - {size}, because member b "
+                f"of the {size} members gets the seed random_state + b."
             )
         return [check_random_state(int(random_state) + b) for b in range(size)]
     if isinstance(random_state, list | tuple | np.ndarray):
         if len(random_state) != size:
             raise ValueError(
-                f"random_state has {len(random_state)} seeds for {size} members: give one each."
+                f"random_state has {len(random_state)} seeds for {size} members: give one seed for "
+                "each member."
             )
         for b, seed in enumerate(random_state):
             check_seed(f"random_state[{b}]", seed)
@@ -348,7 +370,7 @@ def _states(random_state: Any, size: int) -> list[RandomState]:
 
 
 def _places(X: Any, n_clusters: int) -> tuple[Any, Any]:
-    """Return where centres and labels of all members go: where X is."""
+    """Return uninitialised arrays for the centres and labels of all members, on X's device."""
     size, n, d = X.shape
     if not on_gpu(X):
         centers = np.empty((size, n_clusters, d), dtype=X.dtype)

@@ -1,15 +1,16 @@
-"""A step of mini-batch k-means (Sculley 2010, "Web-scale k-means clustering"), wherever it is done.
+"""One step of mini-batch k-means (Sculley 2010, "Web-scale k-means clustering") on any engine.
 
-The rows of a batch are assigned to the centres c_j, and m_j is the mean that a fit would give the
-rows of cluster j, whose weights add up to w_j.  With W_j the weight of all rows that made c_j,
+The rows of a batch are assigned to the centres c_j.  m_j is the mean of the batch's rows of cluster
+j as a fit would compute it, and w_j is the sum of their weights.  W_j is the sum of the weights of
+all earlier rows of cluster j.  The step is
 
     c_j <- (W_j c_j + w_j m_j) / (W_j + w_j),   W_j <- W_j + w_j
 
-in float64, each operation rounded once, and the result once more to the type of the data.  That is
-Sculley's gradient step, with the rate 1 / W_j of each centre, for all rows of a cluster at once.
+in float64.  Each operation is rounded once, and the result once more to the type of the data.  This
+is Sculley's gradient step, with the rate 1 / W_j of each centre, for all rows of a cluster at once.
 
-Labels and means are those of the contract, and all else is done here, on the host and in one order:
-so the same bits follow on every engine.
+The engine computes labels and means as the contract defines them.  Everything else is computed here
+on the host, in one fixed order, so every engine gives the same bits.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from lloydia.exact.sums import total_grid
 
 __all__ = ["Centers", "Draw", "Smoothed", "reassigned", "sample", "stepped"]
 
-# Weights beyond 2 to this are scaled down before they are multiplied with centres.
+# Weights above 2**LARGEST are scaled down before they are multiplied by centres.
 LARGEST = 300
 
 
 @dataclass(frozen=True)
 class Centers:
-    """Centres, and what they are made of.
+    """Centres and the weights of their rows.
 
     Attributes
     ----------
     values : ndarray of shape (k, d)
     counts : ndarray of shape (k,), float64
-        The weight of the rows that made each.
+        For each centre, the sum of the weights of the rows assigned to it so far.
     since : int
-        Rows since centres were last looked for that few rows made.
+        Number of rows since the last search for centres with few rows.
     """
 
     values: NDArray
@@ -51,13 +52,13 @@ class Centers:
 
     @property
     def n_distinct(self) -> int:
-        """How many centres differ from each other: of equal ones only the first gets rows."""
-        # A set of bytes takes a third of the time of sorted rows; with + 0.0, -0 is 0.
+        """The number of distinct centres; of equal centres only the first gets rows."""
+        # A set of bytes takes a third of the time of sorted rows; adding 0.0 turns -0.0 into 0.0.
         return len({center.tobytes() for center in self.values + 0.0})
 
 
 class Draw:
-    """Rows drawn with replacement, by their weights.
+    """Draws rows with replacement, with probability proportional to their weights.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ class Draw:
             self.cumulative = np.cumsum(terms)
 
     def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return a row for each fraction u in [0, 1).
+        """Return the index of a row for each fraction u in [0, 1).
 
-        The first one whose cumulative weight, an integer, exceeds u times the total, as a float
-        that is cut to a whole number.
+        It is the first row whose cumulative weight, an integer, exceeds the integer part of u times
+        the total weight.
         """
         if self.cumulative is None:
             return np.minimum((fractions * self.n_samples).astype(np.int64), self.n_samples - 1)
@@ -89,7 +90,7 @@ class Draw:
 def sample(
     X: Any, weights: NDArray | None, size: int, random_state: RandomState
 ) -> tuple[Any, NDArray | None]:
-    """Draw rows of positive weight, each as likely as any other; return them and their weights."""
+    """Draw rows of positive weight uniformly, with replacement; return them and their weights."""
     if weights is None:
         return rows_of(X, random_state.randint(0, X.shape[0], size)), None
     positive = np.flatnonzero(weights > 0)
@@ -100,15 +101,21 @@ def sample(
 def stepped(
     engine: Engine, weights: NDArray[np.float64] | None, centers: Centers
 ) -> tuple[Centers, float]:
-    """Return the centres after a batch, and its inertia before.
+    """Return the centres after a batch, and the inertia of the batch before the update.
 
     Parameters
     ----------
     engine : Engine
-        Holds the batch.
+        Holds the rows of the batch.
     weights : ndarray of shape (n,), float64, or None
-        Of its rows; added in their order.
+        Weights of the rows; they are added in the order of the rows.
     centers : Centers
+        The centres before the batch.
+
+    Raises
+    ------
+    ValueError
+        If counts and weights add up to infinity.
     """
     old, counts = centers.values, centers.counts
     fresh: NDArray
@@ -125,7 +132,7 @@ def stepped(
         raise ValueError(
             "counts_ and the weights of the rows add up to infinity: scale the weights down."
         )
-    # Products with huge weights would overflow; a power of two changes no bit of their ratios.
+    # Products with huge weights would overflow; scaling by a power of two keeps ratios exact.
     exponent = -np.maximum(np.frexp(sums)[1] - LARGEST, 0)
     before, added = (np.ldexp(each, exponent)[:, None] for each in (counts, fresh))
     with np.errstate(invalid="ignore"):
@@ -143,11 +150,12 @@ def reassigned(
     ratio: float,
     random_state: RandomState,
 ) -> tuple[Centers, int]:
-    """Move centres that few rows made to rows of the batch; return how many were moved.
+    """Move centres with small counts to rows of the batch; return how many were moved.
 
-    Few is less than `ratio` times the most.  At most half as many as the batch has rows are moved,
-    those with the least rows, to distinct rows of positive weight, each as likely as any other.
-    They count as much as the least of the others from then on, lest they be moved again at once.
+    A count is small if it is less than `ratio` times the largest count.  The centres with the
+    smallest counts are moved first, and at most half as many as the batch has rows of positive
+    weight.  Each is moved to another row of positive weight, drawn uniformly.  A moved centre gets
+    the smallest count of the centres that stay, so that it is not moved again at once.
     """
     counts = centers.counts.copy()
     possible = np.arange(engine.n_samples) if weights is None else np.flatnonzero(weights > 0)
@@ -169,7 +177,7 @@ class Smoothed:
     Parameters
     ----------
     share : float
-        Of all rows, that a batch is.
+        Rows of a batch divided by all rows (plus 1, as in scikit-learn).
     """
 
     def __init__(self, share: float) -> None:
@@ -179,7 +187,7 @@ class Smoothed:
         self.since = 0
 
     def add(self, inertia: float) -> None:
-        """Take that of a batch."""
+        """Add the mean inertia of a batch."""
         if self.value is None:
             self.value = inertia
         else:

@@ -1,7 +1,7 @@
-"""predict and transform of Dask arrays and data frames: lazily, each block by itself.
+"""predict and transform of Dask arrays and data frames: lazy, and block by block.
 
-A label depends on its row and the centres alone, so that no block waits for another, and nothing is
-computed before someone asks.
+A label depends only on its row and the centres, so the blocks are independent of each other.  Dask
+computes nothing before the result is needed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ __all__ = ["blockwise"]
 
 
 def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
-    """Return what a method of a fitted estimator gives for a Dask collection: a Dask array.
+    """Return the result of a fitted estimator's method for a Dask collection as a lazy Dask array.
 
     Parameters
     ----------
     model : BaseKMeans
+        A fitted estimator.
     X : Dask array or data frame
         Chunks across columns are merged.
     method : {"predict", "transform"}
@@ -35,13 +36,13 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
     Returns
     -------
     Dask array of shape (n_samples,), int32, or (n_samples, n_clusters)
-        In the chunks of the rows of `X`; those of a data frame are of unknown lengths.
+        It has the row chunks of `X`; for a data frame the chunk lengths are unknown.
 
     Raises
     ------
     ValueError
-        If the number or the names of the features are not those of the fit.  Values that are no
-        finite numbers are found when the blocks are computed; the error names the partition.
+        If the number or the names of the features are not those of the fit.  Values that are not
+        finite numbers raise the error when their block is computed; it names the partition.
     """
     check_is_fitted(model)
     framed = hasattr(X, "columns")
@@ -63,7 +64,7 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
 
 
 def light(model: BaseKMeans, centers: NDArray) -> BaseKMeans:
-    """Return an estimator with what its blocks need: the centres, and threads for one block."""
+    """Return a small estimator to send to the workers: its centres, and one thread by default."""
     KMeans = load("lloydia.kmeans").KMeans
     own = KMeans(model.n_clusters, device=model.device, n_threads=model.n_threads or 1)
     vars(own).update(model._features(), cluster_centers_=centers)
@@ -78,7 +79,10 @@ def of_block(
     block_info: Any = None,
     partition_info: Any = None,
 ) -> Any:
-    """Return it for one block; Dask tells of an array's in `block_info`, of a frame's otherwise."""
+    """Return the result of the method for one block.
+
+    Dask passes `block_info` for a block of an array, `partition_info` for one of a data frame.
+    """
     number = block_info[0]["chunk-location"][0] if block_info else partition_info["number"]
     if block_info:
         first, end = block_info[0]["array-location"][0]

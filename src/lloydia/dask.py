@@ -1,7 +1,7 @@
 """KMeans on the workers of a Dask cluster.
 
-The estimator is :class:`lloydia.KMeans`, which takes Dask arrays and data frames itself where a
-client is current; the one here can be given its client, and takes nothing else.
+:class:`lloydia.KMeans` accepts Dask arrays and data frames as well, if there is a current client.
+The class in this module has a parameter `client`, and accepts only Dask collections.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ __all__ = ["KMeans"]
 
 
 class KMeans(Local):
-    """k-means clustering on a Dask cluster, with the bits of one machine.
+    """k-means clustering on a Dask cluster, with the same result as on one machine.
 
-    Rows stay on the workers that hold them, labels too; centres, seeds and sums of integers travel.
-    The result does not depend on the partitions, on the number of workers, or on whether one of
-    them dies and Dask makes its rows again elsewhere.
+    Rows and labels stay on the workers that hold them; only centres, seeds and sums of integers are
+    transferred.  The result does not depend on the partitions or on the number of workers.  It is
+    the same if a worker dies and Dask recomputes its rows on another worker.
 
     Parameters
     ----------
     n_clusters, init, n_init, max_iter, tol, verbose, random_state, copy_x, algorithm, stop, empty
-        As in :class:`lloydia.KMeans`.  A callable `init` gets the Dask collection.  Where k is
-        large, ``init="k-means||"`` asks the workers some 20 times, ``"k-means++"`` five times for
-        each centre.
+        As in :class:`lloydia.KMeans`.  A callable `init` receives the Dask collection.  For a large
+        `n_clusters`, prefer ``init="k-means||"``: it needs about 20 requests to the workers in all,
+        while ``"k-means++"`` needs five for each centre.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        What the workers compute on: ``"auto"`` is where blocks live, ``"cuda"`` is for workers that
-        see one GPU each.
+        Where the workers compute.  ``"auto"``: on the device that holds each block.  ``"cuda"``: on
+        the GPU of each worker; each worker must see exactly one.
     n_threads : int or None, default=None
-        Of each worker.  None: as many as Dask gives it.
+        Number of CPU threads of each worker.  None: the number that Dask assigns to the worker.
     client : distributed.Client or None, default=None
-        None: the current client.
+        The Dask client.  None: the current client.
 
     Attributes
     ----------
     labels_ : Dask array of shape (n_samples,), int32
-        In the partitions of X, on the workers.  Copies and pickles of the estimator go without it:
-        ``predict(X)`` gives the same labels.
+        Labels in the partitions of X, on the workers.  Copies and pickles of the estimator do not
+        include it; ``predict(X)`` gives the same labels.
     cluster_centers_, inertia_, n_iter_, ...
-        As in :class:`lloydia.KMeans`: here, not on the workers.
+        As in :class:`lloydia.KMeans`, in this process and not on the workers.
 
     Examples
     --------
@@ -99,10 +99,11 @@ class KMeans(Local):
         Parameters
         ----------
         X : Dask array or data frame of shape (n_samples, n_features)
-            Computed and held by the workers, unless they hold it already.  Chunks across columns
-            are merged; partitions may be empty.
+            The workers compute it and keep it in memory during the fit, unless they hold it
+            already.  Chunks across columns are merged; partitions may be empty.
         y : Ignored
         sample_weight : Dask array or series, or array-like, of shape (n_samples,), default=None
+            Finite weights >= 0; None gives every row the weight 1.
 
         Returns
         -------
@@ -111,40 +112,54 @@ class KMeans(Local):
         Raises
         ------
         TypeError
-            If X is no Dask collection.
+            If X is not a Dask collection.
         ValueError
-            As :meth:`lloydia.KMeans.fit`; what is wrong with the rows names the partition.
+            As :meth:`lloydia.KMeans.fit`; errors about rows name the partition.
+        ImportError
+            If Dask is not installed.
         RuntimeError
-            If there is no client, or no worker, or one with another version of Lloydia.
+            If there is no client or no worker, or a worker has another version of Lloydia.
         """
         self._refuse_local(X)
         with self._client():
             return super().fit(X, sample_weight=sample_weight)
 
     def score(self, X, y=None, sample_weight=None):
-        """Return minus the inertia of X with the fitted centres: a float.
+        """Return the negative inertia of X for the fitted centres.
 
         Parameters
         ----------
         X : Dask array or data frame of shape (n_samples, n_features)
+            Rows with the features of the fit.
         y : Ignored
-        sample_weight : as in :meth:`fit`
+        sample_weight : Dask array or series, or array-like, of shape (n_samples,), default=None
+            Finite weights >= 0; None gives every row the weight 1.
+
+        Returns
+        -------
+        score : float
+            Minus the sum over the rows of weight times squared distance to the nearest centre.
+
+        Raises
+        ------
+        TypeError, ValueError, ImportError, RuntimeError
+            As :meth:`fit`.
         """
         self._refuse_local(X)
         with self._client():
             return super().score(X, sample_weight=sample_weight)
 
     def __getstate__(self):
-        """Return what is pickled; a connection is not."""
+        """Return the state to pickle, without the client."""
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self):
-        """Return an unfitted estimator with the same parameters, and on the same client."""
+        """Return an unfitted estimator with the same parameters and the same client."""
         cloned = super(KMeans, copy(self)).__sklearn_clone__()
         return cloned.set_params(client=self.client)
 
     def _client(self) -> AbstractContextManager:
-        """Return the context in which this estimator's client is the current one."""
+        """Return a context manager that makes this estimator's client the current one."""
         try:
             Client = load("distributed").Client
         except ModuleNotFoundError as error:
@@ -157,13 +172,14 @@ class KMeans(Local):
             return (self.client or Client.current()).as_current()
         except ValueError:
             raise RuntimeError(
-                "There is no Dask client: make one, as dask.distributed.Client() does for this "
-                "machine, or give one with client=."
+                "There is no Dask client: create one, for instance by dask.distributed.Client(), "
+                "which starts workers on this machine, or pass an existing one as client=."
             ) from None
 
     def _refuse_local(self, X: Any) -> None:
         if not is_collection(X):
             raise TypeError(
-                f"X is a {type(X).__module__}.{type(X).__qualname__} and lloydia.dask takes Dask "
-                "arrays and data frames: use lloydia.KMeans, or dask.array.from_array(X)."
+                f"X is a {type(X).__module__}.{type(X).__qualname__}, and lloydia.dask.KMeans "
+                "takes only Dask arrays and data frames: use lloydia.KMeans, or convert X by "
+                "dask.array.from_array(X)."
             )

@@ -1,4 +1,4 @@
-"""What the estimators share: rows and starts before a fit, and what centres do after it."""
+"""The base class of the estimators: checks of rows and starts, and the methods of a fitted one."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ from lloydia.spelling import either, option
 
 __all__ = ["BaseKMeans", "check_width", "warn_of_fewer"]
 
-# What a fit learns from X itself; scikit-learn's validation sets the first two.  The last are the
-# labels of a data frame's columns that are not all text.
+# Attributes that describe the features of X.  scikit-learn's validation sets the first two; the
+# last holds the column labels of a data frame if they are not all text.
 FEATURES = ("n_features_in_", "feature_names_in_", "_column_labels")
 
 
 def check_width(centers: NDArray, n_features: int) -> None:
-    """Refuse rows of another number of features than the fitted centres."""
+    """Raise ValueError if X and the fitted centres have different numbers of features."""
     if centers.shape[1] != n_features:
         raise ValueError(
-            f"X has {n_features} features and cluster_centers_ has {centers.shape[1]}: they must "
-            "agree."
+            f"X has {n_features} features and cluster_centers_ has {centers.shape[1]}: give X the "
+            f"{centers.shape[1]} features of the fit."
         )
 
 
 def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
-    """Warn, in scikit-learn's words, where a fit found fewer clusters than it was asked for.
+    """Warn, in scikit-learn's words, if a fit found fewer distinct clusters than `n_clusters`.
 
-    `stacklevel` is what the caller would give to :func:`warnings.warn`.
+    `stacklevel` is the level that the caller would pass to :func:`warnings.warn`.
     """
     if found < n_clusters:
         warnings.warn(
@@ -76,14 +76,14 @@ def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
 
 
 def _called(init: Any) -> str:
-    """Return the name of a start: that of a seeding or of a function."""
+    """Return the name of a start: the name of a seeding or of a callable."""
     return init if isinstance(init, str) else getattr(init, "__name__", type(init).__name__)
 
 
 class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """An estimator whose result are centres: each row belongs to the nearest."""
+    """An estimator whose result is a set of centres; each row belongs to the nearest centre."""
 
-    # Starts of the kinds that n_init="auto" takes several of.
+    # The number of runs with n_init="auto" if the start is random or a callable.
     _several: int
 
     n_clusters: Any
@@ -95,38 +95,71 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
     cluster_centers_: Any
 
     def fit_predict(self, X, y=None, sample_weight=None):
-        """Cluster the rows of X and return their labels: shape (n_samples,), int32."""
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    def predict(self, X):
-        """Return the nearest centre of each row, ties to the lowest index.
+        """Cluster the rows of X and return their labels.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            As in :meth:`fit`.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in :meth:`fit`.
 
         Returns
         -------
         labels : array of shape (n_samples,), int32
-            In the library and on the device of X; an ndarray on the host.  For a Dask collection a
-            Dask array, computed when it is asked for.
+            The index of the nearest centre of each row: ``labels_``.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X):
+        """Return the index of the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            Rows with the features of the fit.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,), int32
+            The lowest index among equally near centres.  For X on a GPU, an array of the same
+            library on that GPU; for a Dask collection, a lazy Dask array; otherwise an ndarray.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has no centres yet.
+        ValueError
+            If X has other features than the fit, holds NaN or infinity, or has values so large that
+            squared distances could overflow.
         """
         if is_collection(X):
             return load("lloydia.blockwise").blockwise(self, X, "predict")
         return home_of(X)(self._assigned(X).labels())
 
     def transform(self, X):
-        """Return the distance of each row to each centre.
+        """Return the Euclidean distance of each row to each centre.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            Rows with the features of the fit.
 
         Returns
         -------
-        array of shape (n_samples, n_clusters)
-            In the type of X (float32 for half precision), its library and on its device.  For a
-            Dask collection a Dask array, computed when it is asked for.
+        distances : array of shape (n_samples, n_clusters), float32 or float64
+            float32 for X in float32 or half precision, otherwise float64.  For X on a GPU, an array
+            of the same library on that GPU; for a Dask collection, a lazy Dask array; otherwise an
+            ndarray, or a data frame after ``set_output``.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has no centres yet.
+        ValueError
+            If X has other features than the fit, holds NaN or infinity, or has values so large that
+            squared distances could overflow.
         """
         if is_collection(X):
             return load("lloydia.blockwise").blockwise(self, X, "transform")
@@ -140,23 +173,52 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return home(engine.distances(centers))
 
     def fit_transform(self, X, y=None, sample_weight=None):
-        """Cluster the rows of X and return their distances to the centres."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
-    def score(self, X, y=None, sample_weight=None):
-        """Return minus the inertia of X with the fitted centres: a float.
+        """Cluster the rows of X and return their distances to the centres.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            As in :meth:`fit`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        distances : array of shape (n_samples, n_clusters), float32 or float64
+            The result of ``transform(X)``.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return the negative inertia of X for the fitted centres.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            Rows with the features of the fit.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Finite weights >= 0; None gives every row the weight 1.
+
+        Returns
+        -------
+        score : float
+            Minus the sum over the rows of weight times squared distance to the nearest centre.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has no centres yet.
+        ValueError
+            If X has other features than the fit, holds NaN or infinity, or has values so large that
+            squared distances could overflow.
         """
         return -float(self._assigned(X, sample_weight).inertia())
 
     @property
     def _n_features_out(self) -> int:
-        """The number of distances that :meth:`transform` returns for a row."""
+        """The number of columns that :meth:`transform` returns."""
         return int(np.shape(self.cluster_centers_)[0])
 
     def __sklearn_tags__(self):
@@ -166,9 +228,9 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return tags
 
     def __getstate__(self):
-        """Return what is pickled, so that any machine loads it.
+        """Return the state to pickle, which any machine can load.
 
-        Arrays on a GPU go to the host; labels on a cluster stay there.
+        Arrays on a GPU are copied to the CPU; Dask collections are left out.
         """
         state = super().__getstate__()
         return {
@@ -177,27 +239,27 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             if not is_collection(x)
         }
 
-    # -- the result, as a whole ----------------------------------------------------------------
+    # -- setting the result in one step --------------------------------------------------------
 
     def _draft(self) -> Self:
-        """Return an estimator with these parameters that knows no features.
+        """Return an estimator with these parameters and no attributes about features.
 
-        A fit checks its rows with the draft, so that this estimator keeps its features until the
-        fit has a result.
+        A fit checks its rows with the draft, so that this estimator keeps its old attributes until
+        the fit has a result.
         """
         draft = object.__new__(type(self))
         draft.__dict__ = self._without(FEATURES)
         return draft
 
     def _features(self) -> dict[str, Any]:
-        """Return the number of features, and their names where they have any."""
+        """Return the number of features, and their names if they have any, as attributes."""
         return {name: vars(self)[name] for name in FEATURES if name in vars(self)}
 
     def _replace_result(self, result: dict[str, Any]) -> None:
         """Set the attributes of a result in one step.
 
-        An interrupt leaves the old result or the new one.  Attributes that not every fit has do
-        not outlive their fit.
+        An interrupt leaves either the old result or the new one.  Attributes of the old result that
+        not every fit sets are removed.
         """
         kept = self._without((*FEATURES, "labels_", "inertia_", "inertia_history_"))
         self.__dict__ = kept | result
@@ -208,7 +270,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
     # -- rows and starts ---------------------------------------------------------------------
 
     def _check_rows(self, X: Any, reset: bool, a_row: int = 0) -> Any:
-        """Check X, of which a result of so many bytes a row will be made."""
+        """Return X checked; `a_row` is the size in bytes of a row of the result to come."""
         if isinstance(X, Chunks):
             return X.meant_for(self, reset, a_row)
         rows = self._rows_of(X, reset)
@@ -218,9 +280,9 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return rows
 
     def _match_labels(self, labels: list[Any], reset: bool) -> None:
-        """Keep labels of columns that are not all text, or refuse those in another order.
+        """Store column labels that are not all text, or refuse them in another order.
 
-        scikit-learn compares labels only where all are text.
+        scikit-learn compares labels only if all of them are text.
         """
         if reset:
             self._column_labels = labels
@@ -230,8 +292,8 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             place = next(i for i, label in enumerate(labels) if label != fitted[i])
             raise ValueError(
                 "X has the columns of the fit in another order: column "
-                f"{place + 1} is {labels[place]!r}, and was {fitted[place]!r}. Give them in the "
-                "order of the fit."
+                f"{place + 1} is {labels[place]!r} and was {fitted[place]!r} in the fit. Give the "
+                "columns in the order of the fit."
             )
 
     def _rows_of(self, X: Any, reset: bool) -> Any:
@@ -252,14 +314,15 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return check_array(on_host(frame.rows), **ROWS, estimator=self, input_name="X")
 
     def _gives_frames(self) -> bool:
-        """Return whether set_output makes data frames of what transform returns."""
+        """Return whether set_output converts the result of transform into a data frame."""
         config = getattr(self, "_sklearn_output_config", {})
         return config.get("transform", get_config()["transform_output"]) != "default"
 
     def _starts(self, X: Any, there: bool = False) -> tuple[Any, int]:
-        """Return the start (a name, a callable or a checked array) and how many there are.
+        """Return the start (a name, a callable or a checked array) and the number of runs.
 
-        With `there`, an array beside X on a GPU that may not be finite: the engine checks that.
+        With `there`, an array on X's GPU is returned as it is, and the engine checks that it is
+        finite.
         """
         init, n_init = self.init, self.n_init
         if n_init == "auto":
@@ -290,7 +353,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
     ) -> NDArray:
         began, drawn = time.perf_counter(), isinstance(init, str) or callable(init)
         if self.verbose and drawn:
-            # It is shown at once: a start may take longer than all iterations.
+            # Flush: choosing a start may take longer than all iterations.
             print(f"Initialization by {_called(init)}...", flush=True)
         if isinstance(init, str):
             assert random_state is not None
@@ -305,12 +368,13 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         return centers
 
     def _fitted_centers(self) -> NDArray:
-        """Return the fitted centres on the host as engines take them, wherever they came from.
+        """Return the fitted centres as a contiguous float32 or float64 ndarray.
 
         Raises
         ------
         ValueError
-            Somebody set or forged them: they are no finite real numbers, or no table.
+            If ``cluster_centers_`` was set by hand or loaded from a damaged file, and is not a
+            table of finite real numbers.
         """
         name, centers = "cluster_centers_", self.cluster_centers_
         centers, own = dense(name, centers)
@@ -319,13 +383,13 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         dtype = np.dtype(np.float32 if centers.dtype == np.float32 else np.float64)
         centers = np.ascontiguousarray(in_order_of(self._labels(), name, centers, own), dtype=dtype)
         if not np.isfinite(centers).all():
-            raise ValueError(f"{name} holds NaN or infinity: fit anew, or set finite centres.")
+            raise ValueError(f"{name} holds NaN or infinity: fit again, or set finite centres.")
         return centers
 
     def _assigned(self, X: Any, sample_weight: Any = None) -> Engine:
-        """Return an engine that holds the rows of positive weight, assigned to the fitted centres.
+        """Return an engine with the rows of positive weight assigned to the fitted centres.
 
-        Without weights these are all.
+        Without weights, the engine holds all rows.
         """
         check_is_fitted(self)
         check_threads(self.n_threads)
@@ -335,7 +399,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         rows = WeightedRows.of(X, sample_weight)
         X, weights = rows.X, rows.weights
         if centers.dtype != center_dtype(X):
-            # Distances are defined for one type; float64 holds both exactly.
+            # Distances are defined between values of one type; float64 holds both types exactly.
             X = X.double() if on_gpu(X) else X.astype(np.float64)
             centers = centers.astype(np.float64)
         engine = choose(self.device, X, weights, self.n_threads)

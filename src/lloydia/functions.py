@@ -41,15 +41,48 @@ def k_means(
     stop=None,
     empty="relocate",
 ):
-    """Cluster the rows of X; see :class:`lloydia.KMeans` for the parameters.
+    """Cluster the rows of X with k-means; the function form of :class:`lloydia.KMeans`.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+        As in :meth:`lloydia.KMeans.fit`.
+    n_clusters : int
+        Number of clusters.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As in :meth:`lloydia.KMeans.fit`.
+    init, n_init, max_iter, verbose, tol, random_state, copy_x, algorithm
+        As in :class:`lloydia.KMeans`.
+    return_n_iter : bool, default=False
+        Whether to return the number of iterations as well.
+    device, n_threads, stop, empty
+        As in :class:`lloydia.KMeans`.
 
     Returns
     -------
-    centroid : array of shape (n_clusters, n_features)
+    centroid : array of shape (n_clusters, n_features), float32 or float64
+        The cluster centres, as ``cluster_centers_``.
     label : array of shape (n_samples,), int32
+        The index of the nearest centre of each row, as ``labels_``.
     inertia : float
+        Sum over the rows of weight times squared distance to the nearest centre.
     best_n_iter : int
-        Only with `return_n_iter`.
+        Number of iterations of the best run; only with `return_n_iter`.
+
+    Raises
+    ------
+    ValueError, ImportError, MemoryError, EmptyClusterError
+        As :meth:`lloydia.KMeans.fit`.
+
+    Examples
+    --------
+    >>> from lloydia import k_means
+    >>> X = [[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]]
+    >>> centers, labels, inertia = k_means(X, 2, random_state=0)
+    >>> labels
+    array([1, 1, 1, 0, 0, 0], dtype=int32)
+    >>> inertia
+    16.0
     """
     fitted = KMeans(
         n_clusters,
@@ -81,31 +114,59 @@ def kmeans_plusplus(
     device="auto",
     n_threads=None,
 ):
-    """Pick starting centres by k-means++ (Arthur and Vassilvitskii 2007), greedily.
+    """Choose initial centres by greedy k-means++ (Arthur and Vassilvitskii 2007).
+
+    Each centre is drawn with probability proportional to weight times squared distance to the
+    nearest centre chosen before it.  The greedy variant makes several draws and keeps the one that
+    reduces the inertia most.
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples, n_features)
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        As in :meth:`lloydia.KMeans.fit`, but in memory.
     n_clusters : int
+        Number of centres.
     sample_weight : array-like of shape (n_samples,), default=None
+        Finite weights >= 0; None gives every row the weight 1.
     x_squared_norms : array-like of shape (n_samples,), default=None
-        Kept for compatibility: checked, and not needed.
+        Accepted for compatibility: its length is checked, its values are not used.
     random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
     n_local_trials : int, default=None
-        Draws a centre; ``2 + int(log(n_clusters))`` by default.
+        Number of draws per centre; None is ``2 + int(log(n_clusters))``.
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
     Returns
     -------
-    centers : array of shape (n_clusters, n_features)
+    centers : array of shape (n_clusters, n_features), float32 or float64
+        The chosen rows.
     indices : array of shape (n_clusters,), int64
-        ``X[indices]`` are the centres.
+        Their indices: ``X[indices]`` equals `centers`.
 
     Raises
     ------
     ValueError
-        If fewer rows have a positive weight than there are clusters, or the shapes do not match.
+        If a parameter is out of range, if there are fewer rows of positive weight than
+        `n_clusters`, if X holds NaN or infinity, or if `sample_weight` or `x_squared_norms` has
+        another length than X.
+    ImportError
+        If `device` needs a GPU and PyTorch or Triton is not installed.
+
+    References
+    ----------
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", *SODA* 2007.
+
+    Examples
+    --------
+    >>> from lloydia import kmeans_plusplus
+    >>> X = [[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]]
+    >>> centers, indices = kmeans_plusplus(X, 2, random_state=0)
+    >>> centers
+    array([[10.,  2.],
+           [ 1.,  0.]])
+    >>> indices
+    array([3, 2])
     """
     home = home_of(X)
     rows = WeightedRows.of(_check_rows(X), sample_weight)
@@ -133,22 +194,42 @@ def kmeans_plusplus(
 def assign(
     X: Any, centers: Any, *, device: str = "auto", n_threads: int | None = None
 ) -> tuple[Any, float]:
-    """Assign the rows of X to given centres.
+    """Assign the rows of X to given centres, without fitting.
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples, n_features)
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        As in :meth:`lloydia.KMeans.fit`, but in memory.
     centers : array-like, sparse matrix or data frame of shape (n_clusters, n_features)
-        The columns of a data frame are matched by name, if X is one too.
+        The centres; they are converted to float32 if X is float32 or half precision, otherwise to
+        float64.  If X and `centers` are data frames, their columns are matched by name.
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
     Returns
     -------
     labels : array of shape (n_samples,), int32
-        The nearest centre of each row, ties to the lowest index.
+        The index of the nearest centre of each row, and the lowest index among equally near
+        centres.  For X on a GPU, an array of the same library on that GPU.
     inertia : float
-        Sum of the squared distances to them.
+        Sum of the squared distances of the rows to their nearest centres.
+
+    Raises
+    ------
+    ValueError
+        If X and `centers` have different numbers of features, if either holds NaN or infinity, or
+        if squared distances could overflow.
+    ImportError
+        If `device` needs a GPU and PyTorch or Triton is not installed.
+
+    Examples
+    --------
+    >>> from lloydia import assign
+    >>> labels, inertia = assign([[1, 2], [1, 4], [10, 2]], centers=[[1, 2], [10, 2]])
+    >>> labels
+    array([0, 0, 1], dtype=int32)
+    >>> inertia
+    4.0
     """
     home, (rows, names) = home_of(X), opened(X)
     X = _check_rows(rows)
@@ -156,7 +237,8 @@ def assign(
     centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")
     if centers.shape[1] != X.shape[1]:
         raise ValueError(
-            f"X has {X.shape[1]} features and the centers have {centers.shape[1]}: they must agree."
+            f"X has {X.shape[1]} features and centers has {centers.shape[1]}: give both the same "
+            "features."
         )
     check_threads(n_threads)
     engine = choose(device, X, None, n_threads)

@@ -31,113 +31,152 @@ __all__ = ["KMeans"]
 
 
 class KMeans(CallbackSupportMixin, BaseKMeans):
-    """k-means clustering that gives the same bits on any number of threads, and on a GPU.
+    """k-means clustering with the same result on any number of threads and on a GPU.
 
-    A drop-in for :class:`sklearn.cluster.KMeans`: the same parameters, attributes and methods, and
-    four parameters more (`device`, `n_threads`, `stop`, `empty`).  The result is defined to the
-    last bit (see ``docs/contract.md``); `algorithm`, `device` and `n_threads` change the time it
-    takes and nothing else.
+    A drop-in replacement for :class:`sklearn.cluster.KMeans`, with the same parameters, attributes
+    and methods and four more parameters: `device`, `n_threads`, `stop` and `empty`.  The result is
+    defined to the last bit (see ``docs/contract.md``).  `algorithm`, `device` and `n_threads`
+    change speed and memory, never the result.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, k.
     init : str, array or callable, default="k-means++"
-        Where the centres start:
+        How the initial centres are chosen:
 
-        - ``"k-means++"``: drawn with probability proportional to the squared distance to the
-          nearest centre so far, the best of ``2 + log(k)`` draws each (Arthur and Vassilvitskii
-          2007);
-        - ``"random"``: distinct rows, drawn by weight (Forgy 1965);
-        - ``"first"``: the first k rows (MacQueen 1967);
-        - ``"farthest"``: a random row, then always the farthest one (Gonzalez 1985);
-        - ``"k-means||"``: five rounds that choose about 2 k candidates each, then k of them by
-          ``"k-means++"`` (Bahmani et al. 2012);
-        - an array of shape (k, d), or a callable that gets X, k and `random_state` and returns one.
-          The columns of a data frame are matched to those of X by their labels, where both have
-          some; a mere 0, 1, 2, ... beside others says where they stand.
+        - ``"k-means++"``: each centre is drawn with probability proportional to the squared
+          distance to the nearest centre chosen before it, and is the best of
+          ``2 + int(log(n_clusters))`` draws (Arthur and Vassilvitskii 2007);
+        - ``"random"``: distinct rows, drawn with probability proportional to their weights
+          (Forgy 1965);
+        - ``"first"``: the first `n_clusters` rows (MacQueen 1967);
+        - ``"farthest"``: a random row first; each further centre is the row farthest from the
+          centres chosen before it (Gonzalez 1985);
+        - ``"k-means||"``: five rounds draw about ``2 * n_clusters`` candidates each;
+          ``"k-means++"`` then chooses the centres among the candidates (Bahmani et al. 2012);
+        - an array of shape (n_clusters, n_features);
+        - a callable, called as ``init(X, n_clusters, random_state=...)``, that returns such an
+          array.
 
+        The array may be a data frame.  If X has column labels too, the columns are matched by
+        label, and columns labelled 0, 1, 2, ... are matched by position.
         With the same `random_state`, ``"k-means++"`` and ``"random"`` draw scikit-learn's random
         numbers in scikit-learn's order.
     n_init : "auto" or int, default="auto"
-        Number of starts; the run with the lowest inertia wins.  ``"auto"`` is 10 for ``"random"``
-        and callables, and 1 otherwise.
+        Number of runs, each from its own start; the run with the lowest inertia is kept.
+        ``"auto"`` is 10 for ``"random"`` and callables, and 1 otherwise.
     max_iter : int, default=300
         Largest number of iterations of a run.
     tol : float, default=1e-4
         A run stops when the sum of the squared movements of the centres is at most `tol` times the
-        mean over features of the variance of the rows, by their weights (scikit-learn's is without
-        them): see ``docs/contract.md``.
+        mean variance of the features.  The variance is weighted by `sample_weight`, unlike
+        scikit-learn's: see ``docs/contract.md``.
     verbose : int, default=0
-        If positive, the start and its time are printed, the inertia of each iteration (which is
-        computed, at the cost of a pass), the end of each run, and what stays in memory where not
-        all rows do.
+        If positive, the fit prints the start and its time, the inertia of each iteration (computing
+        it costs a pass over the rows), the end of each run, and, if X is too large for memory, how
+        many rows stay in memory.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
+        Seed of the random numbers that choose the starts.
     copy_x : bool, default=True
-        Kept for compatibility: X is neither changed nor copied in any case (unless its type or
-        order must change).
+        Accepted for compatibility and ignored: X is never changed, and is copied only if its type
+        or memory order must change.
     algorithm : {"auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"}, \
             default="auto"
-        How distances that cannot matter are skipped.  All give the same result.  ``"lloyd"`` skips
-        none.  ``"hamerly"`` (Hamerly 2010) keeps one bound a row, as does ``"exponion"`` (Newling
-        and Fleuret 2016), ``"yinyang"`` (Ding et al. 2015) one for each of a few groups of centres,
-        ``"elkan"`` (Elkan 2003) one for each centre.  ``"filtering"`` (Kanungo et al. 2002) is for
-        dense rows of few features, at most 256: neighbouring rows are looked at together.
-        ``"auto"`` decides from the shape and from what iterations cost, and may change as it goes;
-        ``algorithm_`` is the one it came to.  It keeps a bound for each centre only where these
-        take at most twice what the rows do, and a quarter of the memory that is free.
+        How unnecessary distances are skipped.  All algorithms give the same result.
+
+        - ``"lloyd"`` (Lloyd 1982) skips none.
+        - ``"hamerly"`` (Hamerly 2010) and ``"exponion"`` (Newling and Fleuret 2016) keep one lower
+          bound per row.
+        - ``"yinyang"`` (Ding et al. 2015) keeps one lower bound per row for each of a few groups of
+          centres.
+        - ``"elkan"`` (Elkan 2003) keeps one lower bound per row for each centre.
+        - ``"filtering"`` (Kanungo et al. 2002) tests boxes of neighbouring rows.  It takes dense
+          rows of at most 256 features and is fast for few features.
+        - ``"auto"`` chooses by the shape of X and by the measured time of iterations, and may
+          change the algorithm during a run; ``algorithm_`` is the last one.  It uses ``"elkan"``
+          only if the bounds take at most twice the memory of X and a quarter of the free memory.
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}, \
             default="auto"
-        Where to compute; the result has the same bits everywhere.
+        Where to compute.  The result is the same everywhere.
 
-        - ``"auto"``: where X lives;
-        - ``"cpu"``;
-        - ``"cuda"``, ``"cuda:N"``: on a GPU, also for X on the host, which is copied there, in
-          blocks in every pass as far as it does not fit (needs PyTorch and Triton:
-          ``pip install torch triton``).  Dense rows only, and `algorithm` is always ``"lloyd"``;
-        - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this host, an even share of the rows on
-          each; rows on one of these GPUs are copied to the others;
-        - ``"reference"``: the plain NumPy oracle.
+        - ``"auto"``: on the device that holds X;
+        - ``"cpu"``: on the CPU;
+        - ``"cuda"``, ``"cuda:N"``: on a GPU (needs PyTorch and Triton: ``pip install torch
+          triton``).  X on the CPU is copied to the GPU; rows that do not fit there are sent in
+          blocks in every pass.  X must be dense, and every `algorithm` is computed as ``"lloyd"``;
+        - ``"cuda:all"``, ``"cuda:N,M"``: on several GPUs of this machine, with an equal share of
+          the rows on each; X on one of these GPUs is copied to the others;
+        - ``"reference"``: in plain NumPy, slowly, for tests and study.
 
-        X on a GPU is never moved silently: a `device` that leaves its own out is an error.
+        X on a GPU is never moved silently: a `device` that does not include that GPU is an error.
     n_threads : int or None, default=None
-        Of the CPU, at most 64 or as many as there are processors.  None: all processors that this
-        process may use (by its affinity and its container's quota), or ``OMP_NUM_THREADS`` where it
-        is set and smaller.
+        Number of CPU threads.  Numbers above 64 are reduced to 64, or to the number of processors
+        if that is larger.  None: as many threads as processors that this process may use (by its
+        affinity and its container's quota), or ``OMP_NUM_THREADS`` if that is set and smaller.
     stop : None or a rule of :mod:`lloydia.stopping`, default=None
-        Replaces `tol`; rules combine with ``|``.
+        A stop rule that replaces `tol`; rules combine with ``|``.
     empty : {"relocate", "keep", "error"}, default="relocate"
-        What to do when a cluster loses all its points; see :mod:`lloydia.loop.empty`.
+        What to do when a cluster loses all its rows:
+
+        - ``"relocate"``: the cluster takes the row farthest from its own centre;
+        - ``"keep"``: the centre stays where it is;
+        - ``"error"``: the fit raises :class:`lloydia.EmptyClusterError`.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
-        An ndarray for X on the host; on a GPU an array of X's library there, as is `labels_` and
-        what :meth:`predict` and :meth:`transform` return.  Copies and pickles of the estimator hold
-        ndarrays, so that they load without a GPU; they take X wherever it lives.
+        An ndarray if X was on the CPU.  If X was on a GPU, an array of the same library on that
+        GPU; this also holds for `labels_` and for the results of :meth:`predict` and
+        :meth:`transform`.  Copies and pickles of the estimator hold ndarrays, so that they load
+        without a GPU; they accept X on any device.
     labels_ : array of shape (n_samples,), int32
-        Always equal to ``predict(X)``.
+        The index of the nearest centre of each row; always equal to ``predict(X)``.
     inertia_ : float
-        Sum of the squared distances to the nearest centre, times the weights.
+        Sum over the rows of weight times squared distance to the nearest centre.
     n_iter_ : int
-        Iterations of the best run.
+        Number of iterations of the best run.
     n_features_in_ : int
+        Number of features of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Only for data frames with string column names.
+        Column names of X; only if X was a data frame whose column names are all strings.
     converged_ : bool
-        Whether the best run ended by itself, not by `max_iter` or a callback.
+        Whether the best run ended by convergence or a stop rule, not by `max_iter` or a callback.
     n_distances_ : int
-        Point-centre distances (or approximate scores) evaluated by the assignments of all runs.
+        Number of row-centre distances, exact or approximate, that the assignments of all runs
+        computed.
     n_rechecked_ : int
-        Rows whose approximate scores were too close to call and were evaluated again.
+        Number of rows, summed over all iterations and runs, that needed the exact float64 distance
+        because their approximate distances were too close.
     inertia_history_ : list of float
-        The inertia of each iteration of the best run, before its update; only with `verbose`, a
-        callback or an inertia rule, since it costs a pass over the data.
-    algorithm_, device_ : str
-        What was used.
+        The inertia of each iteration of the best run, before its update.  It exists only with
+        `verbose`, a callback or an inertia rule, because computing it costs a pass over the rows.
+    algorithm_ : str
+        The algorithm that the best run ended with.
+    device_ : str
+        The device that computed the fit.
     seconds_seeding_ : float
-        Wall-clock time spent on the starts.
+        Wall-clock time, in seconds, that choosing the starts took.
+
+    References
+    ----------
+    - S. P. Lloyd, "Least squares quantization in PCM", *IEEE Transactions on Information Theory*
+      28(2), 1982.
+    - D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", *SODA* 2007.
+    - B. Bahmani et al., "Scalable k-means++", *PVLDB* 5(7), 2012.
+    - C. Elkan, "Using the triangle inequality to accelerate k-means", *ICML* 2003.
+    - E. W. Forgy, "Cluster analysis of multivariate data: efficiency versus interpretability of
+      classifications", *Biometrics* 21, 1965.
+    - T. F. Gonzalez, "Clustering to minimize the maximum intercluster distance", *Theoretical
+      Computer Science* 38, 1985.
+    - G. Hamerly, "Making k-means even faster", *SDM* 2010.
+    - T. Kanungo et al., "An efficient k-means clustering algorithm: analysis and implementation",
+      *IEEE Transactions on Pattern Analysis and Machine Intelligence* 24(7), 2002.
+    - J. MacQueen, "Some methods for classification and analysis of multivariate observations",
+      *Fifth Berkeley Symposium on Mathematical Statistics and Probability*, 1967.
+    - J. Newling and F. Fleuret, "Fast k-means with accurate bounds", *ICML* 2016.
+    - Y. Ding et al., "Yinyang k-means: a drop-in replacement of the classic k-means with consistent
+      speedup", *ICML* 2015.
 
     Examples
     --------
@@ -156,7 +195,7 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
 
     _several = 10
 
-    # Where the next fit goes on from.
+    # The state that the next fit resumes.
     _left_off: Snapshot | None = None
 
     def __init__(
@@ -196,17 +235,19 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Chunks of shape (n_samples, n_features)
-            float32 stays float32, half precision is read as float32, everything else becomes
-            float64.  Sparse matrices of any format are read as CSR with 32-bit indices.  Arrays on
-            a GPU: torch tensors, CuPy, cuDF and others that speak DLPack.
-            More than fits into memory: what :func:`lloydia.chunks` opens.  Dask arrays and data
-            frames, where a client is current: see :class:`lloydia.dask.KMeans`.
+        X : array-like, sparse matrix, data frame or Chunks of shape (n_samples, n_features)
+            The rows.  float32 stays float32, half precision is converted to float32, everything
+            else to float64.  Sparse matrices of any format are converted to CSR with 32-bit
+            indices.  Arrays on a GPU may be torch tensors, CuPy arrays, cuDF data frames, or of
+            another library that supports DLPack.  For data larger than memory, pass what
+            :func:`lloydia.chunks` returns.  Dask arrays and data frames need a current Dask client:
+            see :class:`lloydia.dask.KMeans`.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative.  Rows of weight 0 get labels and change nothing else: a fit without them
-            has the same result.  A callable `init` sees them.  Where there are some, the other rows
-            are copied.
+            Finite weights >= 0; None gives every row the weight 1.  Rows of weight 0 get labels and
+            have no other effect: a fit without them has the same result.  A callable `init`
+            receives all rows, with those of weight 0.  If some weights are 0, the rows of positive
+            weight are copied.
 
         Returns
         -------
@@ -215,14 +256,23 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or X holds NaN or infinity, fewer rows than clusters, or
-            magnitudes whose squares overflow, or there is no such GPU.
+            If a parameter is out of range, if X holds NaN or infinity, if there are fewer rows of
+            positive weight than clusters, if squared distances could overflow, or if there is no
+            such GPU.
         ImportError
-            For a GPU, without PyTorch and Triton.
+            If `device` needs a GPU and PyTorch or Triton is not installed.
         MemoryError
-            If the GPU has too little memory free, or chunks may take too little.
+            If the GPU has too little free memory, or the memory limit of chunks is too small.
         EmptyClusterError
-            With ``empty="error"``, when a cluster loses all its points.
+            If ``empty="error"`` and a cluster loses all its rows.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit found fewer distinct clusters than `n_clusters`.
+        RuntimeWarning
+            If `init` is an array and `n_init` is neither 1 nor ``"auto"``: one run is made.  Also
+            if `algorithm` is ``"elkan"`` and there is one cluster: ``"lloyd"`` is used.
         """
         check_parameters(self)
         home = home_of(X)
@@ -232,13 +282,13 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         X, weights = rows.X, rows.weights
         if self.verbose and isinstance(X, Chunks):
             print(X.plan(weights is not None, self.n_threads))
-        # A start that is on a GPU stays there, unless somebody may want to keep it.
+        # A start on a GPU stays there, unless a checkpoint or a callback may need it.
         kept = self._left_off is not None or hasattr(self, "_skl_callbacks")
         there = weights is None and not kept and one_gpu(self.device, X)
         init, n_init = draft._starts(X, there)
         with telling(print) if self.verbose else nullcontext():
             engine = choose(self.device, X, weights, self.n_threads)
-        # What draws or calls for a start is not to do so for rows that are refused.
+        # Check the rows before drawing a start, so that bad rows consume no random numbers.
         drawn = isinstance(init, str) or callable(init)
         check_range(engine, weights, init, later=not drawn)
         rule = self._rule(engine)
@@ -276,48 +326,48 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
 
     @classmethod
     def resume(cls, path):
-        """Return an estimator whose next :meth:`fit` goes on from a checkpoint.
+        """Return an estimator whose next :meth:`fit` continues from a checkpoint.
 
-        Give that fit the rows and weights that the one before had: its result has the bits of a
-        fit without a break, on any engine.
+        Call that `fit` with the same rows and weights as the interrupted fit.  The result is the
+        same as that of an uninterrupted fit, on any device.
 
-        - A fit that was killed goes on after the last iteration that was kept.
-        - One that was over has its result again; with a larger `max_iter` the runs that the
-          smaller one ended go on.
-        - One that a callback stopped goes on where it was stopped, with that run and those after
-          it, as if nothing had stopped it.  Runs that a callback stopped while the fit went on to
-          the next are over.
+        - A fit that was killed continues after the last iteration in the checkpoint.
+        - A fit that was complete returns its result again.  With a larger `max_iter`, the runs that
+          reached the old `max_iter` continue.
+        - A fit that a callback stopped continues with the run in which it was stopped, and with the
+          runs after it.  If a callback stopped a run and the fit continued with the next run, the
+          stopped run does not continue.
 
         Parameters
         ----------
         path : str or Path
-            What :class:`lloydia.callbacks.Checkpoint` wrote.
+            A file that :class:`lloydia.callbacks.Checkpoint` wrote.
 
         Returns
         -------
         KMeans
-            A new estimator with the parameters of that fit; `algorithm`, `device`, `n_threads` and
-            `verbose` may be changed before it goes on, and `max_iter` raised.  Callbacks are to be
-            set again, a Checkpoint too.  A clone begins anew.  ``inertia_history_`` has all
-            iterations if they were watched in both processes; the counters and times are those of
-            the second.
+            A new estimator with the parameters of the interrupted fit.  Before you call `fit` you
+            may change `algorithm`, `device`, `n_threads` and `verbose`, and raise `max_iter`.
+            Callbacks, a Checkpoint included, must be set again.  A clone of this estimator starts
+            from the beginning.  ``inertia_history_`` holds all iterations if the inertia was
+            computed in both processes; counters and times are those of the second process alone.
 
         Raises
         ------
         DataError
-            There is no such file, or it is no checkpoint, or a damaged one.
+            If there is no such file, or it is not a checkpoint or is damaged.
 
         Notes
         -----
-        The fit raises :class:`ValueError` where the data are not what they were, as far as their
-        shape, their type, some of their values and their means tell, or a parameter that may
-        change the result is not.
+        The `fit` raises :class:`ValueError` if the data differ from those of the interrupted fit,
+        as far as a comparison of their shape, type, some of their values and their means shows, or
+        if a parameter that can change the result differs.
 
         Examples
         --------
         >>> from lloydia.callbacks import Checkpoint
         >>> kmeans = KMeans.resume("fit.npz")  # doctest: +SKIP
-        >>> kmeans.set_callbacks(Checkpoint("fit.npz"))  # keeps on keeping  # doctest: +SKIP
+        >>> kmeans.set_callbacks(Checkpoint("fit.npz"))  # doctest: +SKIP
         >>> kmeans.set_params(max_iter=1000).fit(X)  # the same X  # doctest: +SKIP
         """
         snapshot = load("lloydia.data.checkpoints").load_snapshot(path)
@@ -393,11 +443,11 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         features: dict[str, Any],
         seconds_seeding: float,
     ) -> None:
-        """Set the fitted attributes, all at once: an interrupted fit leaves the old result.
+        """Set the fitted attributes all at once, so that an interrupted fit leaves the old result.
 
-        `labels` are those of all rows; the best run has those of positive weight.
+        `labels` holds the labels of all rows; ``best.labels`` those of positive weight only.
         """
-        # len() of a tensor takes longer.
+        # len() of a tensor is slower than its shape.
         k = best.centers.shape[0]
         warn_of_fewer(k if best.full else n_distinct(best.labels, k), k, stacklevel=4)
         result = {

@@ -29,76 +29,88 @@ from lloydia.seeding.generator import undone_on_error
 
 __all__ = ["MiniBatchKMeans"]
 
-# Rows that a centre is to have seen, in the mean, between two looks for centres with few rows.
+# Rows per centre, on average, between two searches for centres with few rows.
 PATIENCE = 10
 
 
 class MiniBatchKMeans(BaseKMeans):
-    """k-means on small batches of rows drawn at random (Sculley 2010), the same bits everywhere.
+    """Mini-batch k-means (Sculley 2010) with the same result on any number of threads and on a GPU.
 
-    A drop-in for :class:`sklearn.cluster.MiniBatchKMeans`: the same parameters, attributes and
-    methods, and `device` and `n_threads` more.  With the same `random_state` it draws
-    scikit-learn's random numbers in scikit-learn's order.  The result is defined to the last bit
-    (see ``docs/contract.md``), and the same on a GPU and on any number of threads.
+    A drop-in replacement for :class:`sklearn.cluster.MiniBatchKMeans`, with the same parameters,
+    attributes and methods and two more parameters: `device` and `n_threads`.  With the same
+    `random_state` it draws scikit-learn's random numbers in scikit-learn's order.  The result is
+    defined to the last bit (see ``docs/contract.md``).
 
     Parameters
     ----------
     n_clusters : int, default=8
+        Number of clusters.
     init : str, array or callable, default="k-means++"
-        As in :class:`lloydia.KMeans`; it sees `init_size` rows drawn at random.
+        As in :class:`lloydia.KMeans`.  The start is chosen from `init_size` rows drawn at random; a
+        callable receives these rows.
     max_iter : int, default=100
         Largest number of passes over the data: ``max_iter * n_samples // batch_size`` batches.
     batch_size : int, default=1024
+        Number of rows per batch.
     verbose : int, default=0
-        If positive, each start and its time are printed, and the inertia of each batch.
+        If positive, the fit prints each start and its time, and the inertia of each batch.
     compute_labels : bool, default=True
-        Whether a fit ends with the labels and the inertia of all rows.
+        Whether a fit ends by computing the labels and the inertia of all rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts, the batches and the centres that are moved.
+        Seed of the random numbers that choose the starts, the batches, and the rows to which
+        centres are moved (see `reassignment_ratio`).
     tol : float, default=0.0
-        If positive, a fit stops when the sum of the squared movements of the centres in a batch is
-        at most `tol` times the mean over features of the variance of the rows, by their weights
-        (scikit-learn's is without them).
+        If positive, a fit stops when the sum of the squared movements of the centres in one batch
+        is at most `tol` times the mean variance of the features.  The variance is weighted by
+        `sample_weight`, unlike scikit-learn's.
     max_no_improvement : int or None, default=10
-        A fit stops after so many batches without a new least smoothed inertia; None: never.
+        A fit stops after this number of consecutive batches in which the smoothed inertia reached
+        no new minimum.  None disables this rule.
     init_size : int or None, default=None
-        Rows to choose a start from; None is three batches, or ``3 * n_clusters`` if that is less
-        than a row a cluster.
+        Number of rows from which a start is chosen.  None: ``3 * batch_size``, or
+        ``3 * n_clusters`` if ``3 * batch_size`` is less than `n_clusters`.
     n_init : "auto" or int, default="auto"
-        Starts that are compared, by the inertia of rows set aside; one alone is run.  ``"auto"`` is
-        3 for ``"random"`` and callables, and 1 otherwise.
+        Number of starts.  The start with the lowest inertia on a random sample of rows is used for
+        the single run.  ``"auto"`` is 3 for ``"random"`` and callables, and 1 otherwise.
     reassignment_ratio : float, default=0.01
-        Centres made of fewer rows than this times the most are moved to rows of a batch, now and
-        then; 0: never.
+        From time to time, a centre whose count in ``counts_`` is less than `reassignment_ratio`
+        times the largest count is moved to a row of the batch.  0: never.
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
+        As in :class:`lloydia.KMeans`.
     counts_ : ndarray of shape (n_clusters,), float64
-        The weight of the rows that made each centre.
+        For each centre, the sum of the weights of the rows that were assigned to it.
     labels_ : array of shape (n_samples,), int32
-        With `compute_labels`; always equal to ``predict(X)``.  Of the last batch, after
-        :meth:`partial_fit`.
+        The index of the nearest centre of each row; always equal to ``predict(X)``.  After
+        :meth:`partial_fit` it covers the rows of the last batch.  Only with `compute_labels`.
     inertia_ : float
-        Of the same rows; without `compute_labels` the smoothed inertia of a row times the weight of
-        all, and after :meth:`partial_fit` not there.
+        The inertia of the rows of `labels_`.  Without `compute_labels`, :meth:`fit` sets it to the
+        smoothed mean inertia of a row times the sum of all weights, and :meth:`partial_fit` does
+        not set it.
     n_iter_ : int
-        Passes over the data that were begun; of :meth:`fit`.
+        Number of passes over the data, rounded up; set by :meth:`fit`.
     n_steps_ : int
-        Batches.
+        Number of batches.
     n_features_in_ : int
+        Number of features of X.
     feature_names_in_ : ndarray of shape (n_features,)
+        Column names of X; only if X was a data frame whose column names are all strings.
     device_ : str
-        What was used.
+        The device that computed the fit.
 
     Notes
     -----
-    There are no checkpoints: saved (:func:`lloydia.save`) or pickled between two batches,
-    :meth:`partial_fit` goes on from there, to the same bits.
+    Checkpoints are not supported.  To interrupt a series of calls of :meth:`partial_fit`, save the
+    estimator (:func:`lloydia.save`) or pickle it between two batches.  The loaded estimator
+    continues with the same result.
 
-    D. Sculley, Web-scale k-means clustering, *WWW* 2010.
+    References
+    ----------
+    D. Sculley, "Web-scale k-means clustering", *WWW* 2010.
 
     Examples
     --------
@@ -148,17 +160,17 @@ class MiniBatchKMeans(BaseKMeans):
         self.n_threads = n_threads
 
     def fit(self, X, y=None, sample_weight=None):
-        """Cluster the rows of X, batch after batch.
+        """Cluster the rows of X, one random batch after another.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            As in :meth:`lloydia.KMeans.fit`, but in memory: blocks of more go to
-            :meth:`partial_fit`, one by one.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            As in :meth:`lloydia.KMeans.fit`, but in memory.  Pass larger data to
+            :meth:`partial_fit`, block by block.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Rows are drawn in proportion to them.  Without its rows of weight 0 a fit has the same
-            result, but for the labels that they get.
+            Finite weights >= 0; rows are drawn with probability proportional to their weights.
+            Rows of weight 0 get labels and have no other effect.
 
         Returns
         -------
@@ -167,7 +179,15 @@ class MiniBatchKMeans(BaseKMeans):
         Raises
         ------
         ValueError, ImportError, MemoryError
-            As :meth:`lloydia.KMeans.fit`.
+            As :meth:`lloydia.KMeans.fit`; ValueError also for Chunks and Dask collections.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit found fewer distinct clusters than `n_clusters`.
+        RuntimeWarning
+            If `init_size` is less than `n_clusters`: ``3 * n_clusters`` is used.  Also if `init` is
+            an array and `n_init` is neither 1 nor ``"auto"``: one start is used.
         """
         check_mini_batches(self)
         home, draft = home_of(X), self._draft()
@@ -181,7 +201,7 @@ class MiniBatchKMeans(BaseKMeans):
         found = draft._features() | {
             "n_steps_": steps,
             "n_iter_": math.ceil(steps * min(self.batch_size, n) / n),
-            # By the names that scikit-learn has for them.
+            # scikit-learn's names of these attributes.
             "_init_size": draft._init_size,
             "_n_init": draft._n_init,
         }
@@ -194,16 +214,19 @@ class MiniBatchKMeans(BaseKMeans):
         return self
 
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Take the rows of X as one batch more.
+        """Update the centres with the rows of X as one batch.
+
+        The first call chooses the initial centres from the rows of X.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The first batch, where no centres are there, has a row a cluster at least.  Later ones
-            may be of another type, on another device; the centres become float64 with the first
-            float64 rows.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The first batch must have at least `n_clusters` rows of positive weight.  Later batches
+            may be of another dtype or on another device; the first float64 batch converts the
+            centres to float64.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
+            Finite weights >= 0; None gives every row the weight 1.
 
         Returns
         -------
@@ -212,7 +235,13 @@ class MiniBatchKMeans(BaseKMeans):
         Raises
         ------
         ValueError, ImportError, MemoryError
-            As :meth:`lloydia.KMeans.fit`.
+            As :meth:`lloydia.KMeans.fit`; ValueError also for Chunks and Dask collections.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If there are fewer distinct centres than `n_clusters`: after the first batch, and again
+            whenever their number falls.
         """
         check_mini_batches(self)
         begun, home = hasattr(self, "cluster_centers_"), home_of(X)
@@ -222,7 +251,7 @@ class MiniBatchKMeans(BaseKMeans):
         self._replace_result(found)
         return self
 
-    # -- what they are made of -----------------------------------------------------------------
+    # -- the steps of fit and partial_fit --------------------------------------------------------
 
     def _one_more(
         self,
@@ -232,7 +261,7 @@ class MiniBatchKMeans(BaseKMeans):
         home: Callable[[Any], Any],
         state: RandomState | None,
     ) -> dict[str, Any]:
-        """Return the attributes after one batch more; this estimator stays as it is."""
+        """Return the attributes after one more batch, without changing this estimator."""
         draft = self if begun else self._draft()
         rows = draft._in_memory(X, sample_weight, reset=not begun)
         X, weights = rows.X, rows.weights
@@ -253,7 +282,7 @@ class MiniBatchKMeans(BaseKMeans):
         centers, _ = self._step(engine, weights, centers, state)
         found |= draft._features() | self._after_batch(centers, home, engine, rows, state)
         found["n_steps_"] = self._counted("n_steps_") + 1 if begun else 1
-        # Said once, and again only of fewer.
+        # Warn once, and again only if the number has fallen.
         n_distinct = centers.n_distinct
         if not begun or n_distinct < getattr(self, "_n_distinct", len(centers.values)):
             warn_of_fewer(n_distinct, len(centers.values), 3)
@@ -261,31 +290,31 @@ class MiniBatchKMeans(BaseKMeans):
         return found
 
     def _so_far(self, X: Any) -> Centers:
-        """Return the centres that there are, and what they are made of."""
+        """Return the current centres with their counts."""
         values = self._fitted_centers()
         check_width(values, X.shape[1])
         counts = real_numbers("counts_", getattr(self, "counts_", None), "weights")
         if counts.shape != (len(values),) or not (np.isfinite(counts) & (counts >= 0)).all():
             raise ValueError(
                 f"counts_ must hold a finite number >= 0 for each of the {len(values)} rows of "
-                "cluster_centers_: it is the weight of the rows that made each."
+                "cluster_centers_, the weight of the rows of that centre: fit again, or set both."
             )
         return Centers(values, counts.astype(np.float64), self._counted("_since"))
 
     def _counted(self, name: str) -> int:
-        """Return an attribute that counts something, or 0 where there is none."""
+        """Return the value of an attribute that is a count, or 0 if the attribute is missing."""
         value = getattr(self, name, 0)
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-            raise ValueError(f"{name} is {value!r:.80}, and must be a whole number >= 0: fit anew.")
+            raise ValueError(f"{name}={value!r:.80} must be an integer >= 0: fit again.")
         return int(value)
 
     def _in_memory(self, X: Any, sample_weight: Any, reset: bool) -> WeightedRows:
-        """Check rows in memory; what would have to be computed or read first is refused."""
+        """Return checked rows with their weights; refuse Dask collections and Chunks."""
         if is_collection(X) or isinstance(X, Chunks):
             library = type(X).__module__.partition(".")[0]
             raise ValueError(
-                f"MiniBatchKMeans takes rows in memory, and X is a {library} {type(X).__name__}: "
-                "give its blocks to partial_fit, one by one, each as an array."
+                f"MiniBatchKMeans needs rows in memory, and X is a {library} {type(X).__name__}: "
+                "pass its blocks to partial_fit one by one, each as an array."
             )
         rows = WeightedRows.of(self._check_rows(X, reset), sample_weight)
         if reset:
@@ -293,7 +322,7 @@ class MiniBatchKMeans(BaseKMeans):
         return rows
 
     def _init_rows(self, n: int) -> int:
-        """Return how many rows to choose a start from."""
+        """Return the number of rows from which a start is chosen."""
         size = self.init_size
         if size is None:
             size = 3 * min(self.batch_size, n)
@@ -309,7 +338,7 @@ class MiniBatchKMeans(BaseKMeans):
         return min(size, n)
 
     def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
-        """Return the start with the least inertia of rows set aside."""
+        """Return the start with the least inertia on a random sample of rows."""
         self._init_size = self._init_rows(X.shape[0])
         init, self._n_init = self._starts(X)
         rows, kept = sample(X, weights, self._init_size, random_state)
@@ -329,7 +358,7 @@ class MiniBatchKMeans(BaseKMeans):
     def _start(
         self, X: Any, weights: NDArray | None, init: Any, random_state: RandomState
     ) -> NDArray:
-        """Return centres chosen from some of the rows."""
+        """Return initial centres, chosen from a random sample of the rows."""
         if self._init_size < X.shape[0]:
             X, weights = sample(X, weights, self._init_size, random_state)
         engine = choose(self.device, X, weights, self.n_threads)
@@ -340,7 +369,7 @@ class MiniBatchKMeans(BaseKMeans):
     def _batches(
         self, X: Any, weights: NDArray | None, whole: Engine, values: NDArray, state: RandomState
     ) -> tuple[Centers, int, float]:
-        """Return the centres after all batches, how many these were, and their smoothed inertia."""
+        """Return the centres after all batches, the number of batches, and the smoothed inertia."""
         n, size = X.shape[0], min(self.batch_size, X.shape[0])
         n_steps = self.max_iter * n // size
         limit = float(self.tol) * whole.mean_variance() if self.tol > 0 else None
@@ -353,7 +382,7 @@ class MiniBatchKMeans(BaseKMeans):
             inertia /= size
             if self.verbose:
                 print(f"Minibatch step {step}/{n_steps}: mean batch inertia: {inertia}")
-            if step == 1:  # of the start
+            if step == 1:  # its inertia is that of the start
                 continue
             smoothed.add(inertia)
             reason = ""
@@ -368,7 +397,7 @@ class MiniBatchKMeans(BaseKMeans):
         return centers, step, inertia if smoothed.value is None else smoothed.value
 
     def _placed(self, rows: Any, engine: Any) -> Any:
-        """Return an engine of a batch: on a GPU that of the batch before, with other rows."""
+        """Return an engine that holds a batch: on a GPU, the previous batch's engine is reused."""
         if engine is not None and on_gpu(rows):
             engine.renew(rows)
             return engine
@@ -377,7 +406,7 @@ class MiniBatchKMeans(BaseKMeans):
     def _step(
         self, engine: Engine, weights: NDArray | None, centers: Centers, random_state: RandomState
     ) -> tuple[Centers, float]:
-        """Return the centres after a batch, and its inertia before."""
+        """Return the centres after a batch, and the inertia of the batch before the update."""
         unused = (centers.counts == 0).any()
         centers, inertia = stepped(engine, weights, centers)
         if unused or centers.since >= PATIENCE * self.n_clusters:
@@ -396,9 +425,9 @@ class MiniBatchKMeans(BaseKMeans):
         rows: WeightedRows,
         state: RandomState,
     ) -> dict[str, Any]:
-        """Return what there is after any batch, with the labels of its rows if asked for.
+        """Return the fitted attributes after a batch, with labels and inertia if `compute_labels`.
 
-        The engine holds those of positive weight.
+        The engine holds the rows of positive weight.
         """
         found = {
             "cluster_centers_": home(centers.values),
@@ -415,7 +444,7 @@ class MiniBatchKMeans(BaseKMeans):
 
 
 def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:
-    """Return both in float64, which holds all exactly, unless they are of one type already."""
+    """Return both as float64, which holds all values exactly, unless both have one type already."""
     if centers.dtype == center_dtype(X):
         return X, centers
     return X.double() if on_gpu(X) else X.astype(np.float64), centers.astype(np.float64)

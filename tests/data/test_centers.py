@@ -89,7 +89,7 @@ def test_rows_with_such_labels_in_another_order_are_refused(kind):
     model = pickle.loads(pickle.dumps(model))
     before = vars(model).copy()
     for use in (model.predict, model.transform, model.score, model.partial_fit):
-        with pytest.raises(ValueError, match=r"in another order: column 1 is .*, and was"):
+        with pytest.raises(ValueError, match=r"in another order: column 1 is .* and was"):
             use(rows.iloc[:, ::-1])
     assert vars(model).keys() == before.keys()
     # Labels of another kind, or none, say nothing of the order.

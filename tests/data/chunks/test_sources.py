@@ -390,7 +390,7 @@ def test_too_little_memory_is_refused_with_what_is_needed():
 def test_mini_batches_refuse_chunks_and_predict_them():
     source = lloydia.chunks(X, memory="2GB")
     model = MiniBatchKMeans(3, random_state=0)
-    with pytest.raises(ValueError, match="takes rows in memory, and X is a lloydia Slices"):
+    with pytest.raises(ValueError, match="needs rows in memory, and X is a lloydia Slices"):
         model.fit(source)
     labels = model.fit(X).predict(source)
     np.testing.assert_array_equal(labels, model.predict(X))
