@@ -3,7 +3,7 @@
 What changed: everything; see :mod:`lloydia.backends.cuda`.  Few features are scanned in registers,
 many by tensor cores in half precision with a certificate for what that cannot decide; sums are
 integers, and only the rows that changed are added and subtracted; the kernels are written in
-Triton, and iterations are queued as recorded graphs, several before the host waits for the first.
+Triton, and iterations are queued as recorded launches, several before the host waits for the first.
 
 It is driven one iteration at a time, so that it does as many as any rung: the estimator would end
 at the first that changes nothing, and assign once more otherwise.  The points are on the GPU

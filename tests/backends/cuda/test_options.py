@@ -66,11 +66,11 @@ def test_tables_and_bounds_are_left_out(device):
 
 
 def test_contexts_may_overlap():
-    first, second = options.without("gluon"), options.without("gluon", "graphs")
+    first, second = options.without("gluon"), options.without("gluon", "pruning")
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert options.state() == {"gluon", "graphs"}
+    assert options.state() == {"gluon", "pruning"}
     second.__exit__(None, None, None)
     assert options.state() == frozenset()
 

@@ -26,7 +26,6 @@ VARIABLE = "LLOYDIA_CUDA_WITHOUT"
 
 SWITCHES = {
     "recorded_launches": "launches are noted once and repeated, also in other memory",
-    "graphs": "recorded launches that are repeated often become a CUDA graph",
     "early_launch": "kernels begin before the one ahead of them has ended, and wait for it inside",
     "pruning": "late in long runs, rows whose labels follow from bounds are not scored",
     "gluon": "on Hopper, a kernel in Gluon scores rows of few features and clusters",

@@ -43,8 +43,7 @@ from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.matmul.two_least import add_named_tile, begin_named, crossed, crossing
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT, HalfRows
-from lloydia.backends.cuda.runtime.launching import processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["COUNT", "NINE", "RECORD", "nominate", "record_at"]

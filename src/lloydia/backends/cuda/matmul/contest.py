@@ -28,8 +28,7 @@ from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.row_lists import change
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = ["canonical_nearest", "columns_for", "contest", "is_few", "is_small"]
 

@@ -31,8 +31,7 @@ from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = ["duel"]
 

@@ -28,8 +28,7 @@ from lloydia.backends.cuda.rows.packing import (
     store_starts,
     usual_of,
 )
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
 
 __all__ = ["HalfCenters", "packs_ahead"]
 

@@ -38,8 +38,7 @@ from lloydia.backends.cuda.matmul.grid_least import (
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.rows.half_frame import NUMBERS
 from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
-from lloydia.backends.cuda.runtime.launching import ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["hopper_kernel", "hopper_scan"]
 

@@ -15,8 +15,7 @@ from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.half_rows import SHIFT
-from lloydia.backends.cuda.runtime.launching import ceil_div
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["judge"]

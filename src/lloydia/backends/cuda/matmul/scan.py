@@ -29,9 +29,8 @@ from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
 from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.half_frame import NUMBERS
 from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
-from lloydia.backends.cuda.runtime.launching import ceil_div
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
-from lloydia.backends.cuda.runtime.recording import launch
 
 __all__ = ["TensorScan", "tiled_least"]
 

@@ -18,8 +18,7 @@ from lloydia.backends.cuda.device_functions.flow import (
     programs_each,
 )
 from lloydia.backends.cuda.matmul.row_lists import relabel
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = ["Settle"]
 

@@ -8,8 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.runtime.launching import ceil_div
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 
 __all__ = ["Start", "queue_start"]
 

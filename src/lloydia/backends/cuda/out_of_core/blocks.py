@@ -7,7 +7,6 @@ the device writes it many times faster than they come over the bus.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import replace
@@ -266,5 +265,4 @@ class Block(CUDAPart):
 
     def record(self, key: Hashable, work: Callable[[], None]) -> None:
         """Queue work that in a run is always the same for a key."""
-        # No graphs: there are many blocks, and little memory.
-        self.recordings.setdefault(key, Recording(math.inf)).do(work, self.device)
+        self.recordings.setdefault(key, Recording()).do(work, self.device)

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_RECHECKED, N_WIDE, SIZE
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import launch
 
 __all__ = ["COUNTED", "queue_tally"]
 

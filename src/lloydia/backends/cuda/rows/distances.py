@@ -14,8 +14,7 @@ from lloydia.backends.cuda.device_functions.flow import first_row
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import FEW, see
 from lloydia.backends.cuda.rows.totals import raise_to
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
 
 __all__ = [
     "add_in_order",

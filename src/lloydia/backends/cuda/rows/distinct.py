@@ -10,9 +10,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.runtime.launching import ceil_div, processors
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.backends.cuda.runtime.own_device import current
-from lloydia.backends.cuda.runtime.recording import launch
 
 __all__ = ["FEW", "n_distinct", "n_missing", "see"]
 

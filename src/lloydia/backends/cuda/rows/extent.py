@@ -9,8 +9,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.flow import programs_each
-from lloydia.backends.cuda.runtime.launching import ceil_div, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
 
 __all__ = [
     "add_magnitudes",

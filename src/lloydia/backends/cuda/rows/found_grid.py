@@ -20,8 +20,8 @@ from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.totals import exponent_of
+from lloydia.backends.cuda.runtime.launching import launch
 from lloydia.backends.cuda.runtime.pieces import Piece
-from lloydia.backends.cuda.runtime.recording import launch
 from lloydia.exact import sums as exact
 
 __all__ = ["HEADROOM", "found_lattice", "limbs_before", "queue_grid", "remember_limbs"]

@@ -18,8 +18,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.ranks import ranked, ranked_of
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.totals import exponent_of, power
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
 __all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 

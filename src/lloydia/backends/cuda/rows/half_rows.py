@@ -26,10 +26,9 @@ from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.found_grid import found_lattice, queue_grid
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import Layout, planned
-from lloydia.backends.cuda.runtime.recording import launch
 
 __all__ = [
     "GROW",

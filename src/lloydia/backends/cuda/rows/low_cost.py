@@ -20,8 +20,7 @@ from lloydia.backends.cuda.device_functions.prefetch import prefetch
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power
-from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.exact import sums as exact
 
 __all__ = [

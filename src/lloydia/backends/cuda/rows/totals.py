@@ -12,8 +12,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.runtime.fetching import Fetched
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
 from lloydia.exact import sums as exact
 
 __all__ = [

@@ -11,8 +11,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.flow import HALT, N_CHANGED, N_RECHECKED
-from lloydia.backends.cuda.runtime.launching import ceil_div
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 
 __all__ = ["COUNTS", "queue_hear", "queue_tell"]
 

@@ -21,9 +21,8 @@ from lloydia.backends.cuda.device_functions.flow import (
     own_flow,
     programs_each,
 )
-from lloydia.backends.cuda.runtime.launching import ceil_div, next_power, processors
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
-from lloydia.backends.cuda.runtime.recording import launch
 
 __all__ = ["MOST_BINS", "Entries", "entry_at"]
 

@@ -36,8 +36,7 @@ from lloydia.backends.cuda.rows.distances import add_in_order
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.half_frame import RADIUS
 from lloydia.backends.cuda.rows.packing import add_halves, begin_scores, of_frame, store_bounds
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = [
     "MOST_LIMITED",

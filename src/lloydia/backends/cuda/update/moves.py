@@ -23,8 +23,7 @@ from lloydia.backends.cuda.device_functions.lane_sums import (
     zeros,
 )
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.update.entries import Entries, entry_at
 
 __all__ = ["queue_moves"]

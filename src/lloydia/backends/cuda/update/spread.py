@@ -23,8 +23,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, queue_gather
 from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
 from lloydia.backends.cuda.runtime.fetching import Fetched
-from lloydia.backends.cuda.runtime.launching import EXACT
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
 

@@ -25,8 +25,7 @@ from lloydia.backends.cuda.device_functions.flow import (
 )
 from lloydia.backends.cuda.device_functions.lane_sums import shifts_of
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.later_limbs import move_later, moving_later, operands_later
 from lloydia.backends.cuda.update.shared_table import (
     add,

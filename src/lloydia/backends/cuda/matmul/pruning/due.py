@@ -22,8 +22,7 @@ from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.matmul.wide_scan import wide_least
 from lloydia.backends.cuda.rows.half_frame import RADIUS
 from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT
-from lloydia.backends.cuda.runtime.launching import ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["judge_due", "scan_due"]

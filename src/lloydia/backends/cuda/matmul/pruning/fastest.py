@@ -13,8 +13,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION, own_flow
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
-from lloydia.backends.cuda.runtime.launching import EXACT, next_power
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
 __all__ = ["FASTEST", "MOST_CENTERS", "queue_fastest"]
 

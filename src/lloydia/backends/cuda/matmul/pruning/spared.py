@@ -18,8 +18,7 @@ from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, 
 from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
 from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.rows.half_rows import SHIFT, HalfRows
-from lloydia.backends.cuda.runtime.launching import ceil_div, processors
-from lloydia.backends.cuda.runtime.recording import launch
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["queue_spared"]
 
