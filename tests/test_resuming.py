@@ -357,7 +357,7 @@ class Own(stopping.Rule):
 )
 def test_what_no_file_can_hold_is_refused_before_the_fit(parameters, path):
     model = KMeans(9, n_init=1, **parameters).set_callbacks(Checkpoint(path))
-    with pytest.raises(ValueError, match=r"cannot hold|no rule that text could name"):
+    with pytest.raises(ValueError, match=r"cannot hold|cannot be written as text"):
         model.fit(X)
     assert not path.exists()
 
@@ -367,7 +367,7 @@ def test_bad_checkpoints_are_refused_before_the_fit(tmp_path):
         ({"every": 0}, "every=0 must be None or an integer"),
         ({"seconds": -1}, "seconds=-1 must be None or a number"),
         ({"seconds": "10"}, "seconds='10' must be None or a number"),
-        ({"path": None}, "path=None must be the name of an .npz file"),
+        ({"path": None}, "path=None must be a str or a Path of an .npz"),
     ):
         with pytest.raises(ValueError, match=match):
             Checkpoint(**{"path": tmp_path / "fit.npz", **bad})

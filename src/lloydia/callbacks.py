@@ -1,8 +1,9 @@
-"""The bridge to scikit-learn's callbacks (1.9 and later): progress bars, monitors, early stops.
+"""Support for scikit-learn's callbacks (1.9 and later): progress bars, monitors, early stops.
 
-A fit is a tree of tasks: the fit, its runs where there are several, and their iterations.
+For callbacks, a fit is a tree of tasks: the fit, its runs (if there are several), and the
+iterations of each run.
 
-:class:`Checkpoint` is a callback that keeps where a fit stands in a file.
+:class:`Checkpoint` is a callback that writes the state of a fit to a file.
 """
 
 from __future__ import annotations
@@ -26,47 +27,48 @@ try:
 except ImportError:  # scikit-learn before 1.9 has none
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """An empty stand-in."""
 
     def with_callbacks(method: Callable) -> Callable:
-        """Return the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 __all__ = ["CallbackSupportMixin", "Checkpoint", "Tasks", "with_callbacks"]
 
-# Seconds between checkpoints, where nothing else was asked for.
+# Default time between two checkpoints, in seconds.
 SECONDS = 60.0
 
 
 class Checkpoint:
-    """Keep where a fit stands in a file, so that another process can go on from there.
+    """Write the state of a fit to a file, so that another process can continue the fit.
 
-    The result of a fit that was killed at any moment and resumed has the bits of one without a
-    break.  The file is replaced as a whole: whenever the process ends, what is there can be used.
-    At the end of the fit it holds the result, and where runs stand that may go on:
-    :meth:`lloydia.KMeans.resume` says when.
+    A fit that was killed at any moment and resumed gives the same result as an uninterrupted fit.
+    The file is always replaced as a whole, so it is valid whenever the process ends.  At the end of
+    the fit it holds the result.  :meth:`lloydia.KMeans.resume` loads the file and says which fits
+    continue.
 
     Parameters
     ----------
     path : str or Path
-        An .npz file; one that is there is overwritten.
+        Name of an .npz file; an existing file is overwritten.
     every : int, default=None
-        Iterations between two checkpoints.
+        Write a checkpoint after this number of iterations.
     seconds : float, default=None
-        Time between two checkpoints, if that is over sooner.  60 where neither is given.
+        Write a checkpoint after this time in seconds.  If `every` is given too, whichever comes
+        first counts.  If neither is given, the time is 60 seconds.
 
     Raises
     ------
     InvalidParameterError
-        `path` is no name, or `every` or `seconds` not positive.
+        If `path` is neither a str nor a Path, or `every` or `seconds` is not positive.
 
     Notes
     -----
-    Of scikit-learn 1.9's callback protocol; for :class:`lloydia.KMeans` alone (pickle a
-    :class:`lloydia.MiniBatchKMeans` between two batches).  The file holds centres and the state of
-    the random numbers, at most 3 k rows a run, and no data.  Beside the writing it costs a copy of
-    the centres an iteration.
+    Checkpoint is a callback of scikit-learn 1.9 and later, and works with :class:`lloydia.KMeans`
+    only.  (Save or pickle a :class:`lloydia.MiniBatchKMeans` between two batches instead.)  The
+    file holds at most ``3 * n_clusters`` centres per run and the state of the random generator; it
+    holds no data.  Besides the writing, a checkpoint costs one copy of the centres per iteration.
 
     Examples
     --------
@@ -80,7 +82,7 @@ class Checkpoint:
     >>> kmeans.set_callbacks(Checkpoint("fit.npz", every=10)).fit(X)  # doctest: +SKIP
     """
 
-    # Of the reports: an iteration pays for none.
+    # A checkpoint does not need the inertia of iterations.
     needs_inertia = False
 
     def __init__(
@@ -91,24 +93,27 @@ class Checkpoint:
         if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
             raise InvalidParameterError(f"seconds={seconds!r} must be None or a number > 0.")
         if not isinstance(path, str | Path):
-            raise InvalidParameterError(f"path={path!r} must be the name of an .npz file.")
+            raise InvalidParameterError(f"path={path!r} must be a str or a Path of an .npz file.")
         self.path, self.every, self.seconds = Path(path), every, seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Refuse what could not be written, before the fit.
+        """Check before the fit that a checkpoint of this estimator can be written.
 
         Raises
         ------
         DataError
-            There can be no such file.
+            If a file with this name cannot be written.
         TypeError
-            It is not a :class:`lloydia.KMeans`.
+            If the estimator is not a :class:`lloydia.KMeans`.
         ValueError
-            A parameter is one that a file without pickle cannot hold: a function, a rule or a
-            generator of the caller's own.
+            If a file without pickle cannot hold a parameter, such as a callable `init`, a stop rule
+            of your own, or a random generator of another kind than MT19937.
         """
         if not hasattr(estimator, "resume"):
-            raise TypeError(f"Checkpoint is for lloydia.KMeans, not {type(estimator).__name__}.")
+            raise TypeError(
+                f"Checkpoint works with lloydia.KMeans only, not with {type(estimator).__name__}: "
+                "pickle the estimator between two calls of partial_fit instead."
+            )
         load("lloydia.data.outputs").check_output(self.path, (".npz",))
         init = estimator.init
         stored_parameters(estimator, init if callable(init) or isinstance(init, str) else None)
@@ -118,7 +123,7 @@ class Checkpoint:
         """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the fit itself knows what is to be written."""
+        """Do nothing: the fit itself calls :meth:`write`."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Do nothing."""
@@ -132,7 +137,7 @@ class Checkpoint:
         return seconds is not None and time.monotonic() - self._written >= seconds
 
     def write(self, snapshot: Snapshot) -> None:
-        """Replace the file."""
+        """Replace the file by this snapshot."""
         load("lloydia.data.checkpoints").save_snapshot(snapshot, self.path)
         self._begin()
 
@@ -141,18 +146,18 @@ class Checkpoint:
 
 
 class Tasks:
-    """The tasks of one fit, and the hooks called as they begin and end.
+    """The tasks of one fit; they call the callbacks' hooks as they begin and end.
 
     Parameters
     ----------
     estimator : estimator
     engine : Engine
-        Its current centres are what a callback's `fitted_estimator` is made of.
+        Its current centres become those of a callback's `fitted_estimator`.
     rows : WeightedRows
-        Given to hooks that ask for them, with rows of weight 0.
+        All rows, with those of weight 0, for hooks that take X.
     n_runs, max_iter : int
     home : callable
-        Brings the engine's arrays to the library and device of X.
+        Converts the engine's arrays to the library and device of X.
     features : dict
         The attributes that describe the features of X, for a callback's `fitted_estimator`.
 
@@ -161,7 +166,7 @@ class Tasks:
     active : bool
         Whether the user set any callback.
     needs_inertia : bool
-        Whether any of them may look at the inertia.
+        Whether any callback may use the inertia.
     checkpoints : list of Checkpoint
     """
 
@@ -176,7 +181,7 @@ class Tasks:
         features: dict[str, Any],
     ) -> None:
         self.estimator, self.engine, self.home = estimator, engine, home
-        # scikit-learn copies the estimator, which may have names of features from an earlier fit.
+        # scikit-learn copies the estimator, which may still have the feature names of an old fit.
         earlier = {"feature_names_in_": None} if hasattr(estimator, "feature_names_in_") else {}
         self.features = earlier | features
         self.max_iter, self.n_runs = max_iter, n_runs
@@ -195,7 +200,7 @@ class Tasks:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What hooks are given, if there are any."""
+        """The arguments of all hooks."""
         weights = self.rows.every_weight
         metadata = None if weights is None else {"sample_weight": weights}
         return {"estimator": self.estimator, "X": self.home(self.rows.every), "metadata": metadata}
@@ -208,7 +213,7 @@ class Tasks:
             self._begin(self.open[-1].subcontext("iteration"))
 
     def end_iteration(self, report: Report, last: bool) -> bool:
-        """End an iteration and begin the next; return whether a callback wants to stop."""
+        """End an iteration and begin the next; return whether a callback stops the run."""
         if not self.active:
             return False
         stop = self._end()
@@ -217,9 +222,9 @@ class Tasks:
         return stop
 
     def end_run(self, stopped: bool) -> bool:
-        """End a run, which a callback may have stopped; return whether the fit is to end with it.
+        """End a run and return whether a callback stops the fit.
 
-        A single run is the fit.
+        If there is a single run, stopping the run stops the fit.
         """
         return self._end() if self.active and self.n_runs > 1 else stopped
 

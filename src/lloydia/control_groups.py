@@ -1,8 +1,8 @@
-"""Linux control groups: the limits of processor time and memory that a container or a job has.
+"""Linux control groups: the limits on processor time and memory of a container or a job.
 
-A process is in one group of each hierarchy (``/proc/self/cgroup``); a limit of any group above it
-holds as well.  Where the hierarchies are mounted, and which part of each the process can see, is in
-``/proc/self/mountinfo`` (proc(5), cgroups(7)).
+A process belongs to one group of each hierarchy (``/proc/self/cgroup``).  The limits of its group
+and of all groups above it apply.  ``/proc/self/mountinfo`` lists where the hierarchies are mounted
+and which part of each the process can see (proc(5), cgroups(7)).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["free_memory", "processors"]
 
-# Where the files of the system are.
+# The root of the file system; tests replace it.
 ROOT = Path("/")
 
 # The octal escapes of mountinfo, for a space, a tab, a line break and a backslash.
@@ -21,7 +21,7 @@ ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def processors() -> float | None:
-    """Return how many processors' time the groups grant at most; None where there is no limit."""
+    """Return the number of processors that the groups grant; None if there is no limit."""
     found = []
     for group in _groups("cpu", 2):
         words = _read(group / "cpu.max").split()
@@ -35,13 +35,13 @@ def processors() -> float | None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that the groups leave to this process; None where there is no limit.
+    """Return the bytes of memory that the groups leave to this process; None without a limit.
 
-    Pages of files that a group has in its cache count as free.
+    Pages in a group's file cache count as free.
     """
     found = []
     for group in _groups("memory", 2):
-        # A group above memory.high is slowed down until it is below.
+        # The kernel throttles a group that uses more than memory.high.
         for limit in ("memory.max", "memory.high"):
             found.append(_left(group, limit, "memory.current", ""))
     for group in _groups("memory", 1):
@@ -50,7 +50,7 @@ def free_memory() -> int | None:
 
 
 def _left(group: Path, limit: str, used: str, prefix: str) -> int | None:
-    """Return what is left of a group's memory; None where it has no limit."""
+    """Return the bytes that a group may still allocate; None if it has no limit."""
     most, now = _read(group / limit), _read(group / used)
     if not (most.isdigit() and now.isdigit()):
         return None
@@ -60,13 +60,13 @@ def _left(group: Path, limit: str, used: str, prefix: str) -> int | None:
 
 
 def _groups(controller: str, version: int) -> Iterator[Path]:
-    """Give the folders of the process's group and of all above it that can be seen."""
+    """Yield the folders of the process's group and of all visible groups above it."""
     own = _own_group(controller, version)
     if own is None:
         return
     for root, mounted in _mounts(controller, version):
-        # A group outside of what is mounted, as in a container with the host's names, is not seen:
-        # the mount itself is the nearest one that is.
+        # If the group is outside the mounted part (a container with the host's group names), the
+        # mount itself is the nearest visible group.
         inside = own.relative_to(root) if own.is_relative_to(root) else PurePosixPath()
         inside = PurePosixPath() if ".." in inside.parts else inside
         yield from (mounted / path for path in (inside, *inside.parents))
@@ -83,7 +83,7 @@ def _own_group(controller: str, version: int) -> PurePosixPath | None:
 
 
 def _mounts(controller: str, version: int) -> Iterator[tuple[PurePosixPath, Path]]:
-    """Give the mounts of a hierarchy: which group of it is mounted, and where."""
+    """Yield the mounts of a hierarchy: the group that is mounted, and the folder."""
     for line in _read(ROOT / "proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         fields, kinds = left.split(" "), right.split(" ")
@@ -100,7 +100,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a file of the system; "" where there is none that can be read."""
+    """Return the text of a system file, or "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read().strip()

@@ -1,4 +1,4 @@
-"""Importing the large libraries that Lloydia stands on, when they are first needed."""
+"""Late imports of large libraries, when they are first needed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ R = TypeVar("R")
 
 
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with the garbage collector paused; it is left as it was found.
+    """Return a function that runs with the garbage collector paused, and restores it afterwards.
 
-    For what makes many objects and hardly any garbage: collecting takes a tenth of its time.
+    Use it for functions that create many objects and hardly any garbage: garbage collection takes
+    a tenth of their time.
     """
 
     @wraps(function)
@@ -39,9 +40,9 @@ _loaded: dict[str, ModuleType] = {}
 
 
 def load(module: str) -> ModuleType:
-    """Import a module."""
+    """Import a module, or return it if it is imported already."""
     there = _loaded.get(module)
-    # Python's own way takes several times as long.
+    # importlib.import_module takes several times as long for an imported module.
     if there is None or sys.modules.get(module) is not there:
         there = _loaded[module] = _load_anew(module)
     return there

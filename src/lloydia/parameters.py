@@ -1,4 +1,4 @@
-"""What the parameters of an estimator may be, and one sentence for each that is not."""
+"""Checks of the parameters of estimators, each with an error of one sentence."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ __all__ = [
 ]
 
 
-# The largest number of each type that centres have.
+# The largest finite number of each type that centres can have.
 LARGEST = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float32, np.float64)}
 
 
 class InvalidParameterError(ValueError, TypeError):
-    """A parameter is of the wrong type or out of range: both errors, as in scikit-learn."""
+    """The error for a parameter of the wrong type or out of range.
+
+    It is a ValueError and a TypeError, as scikit-learn's.
+    """
 
 
 def check_parameters(estimator: Any) -> None:
@@ -49,7 +52,7 @@ def check_parameters(estimator: Any) -> None:
     Raises
     ------
     InvalidParameterError
-        Names the parameter, its value and what is possible.
+        If a parameter is invalid; the message names it, its value and the valid values.
     """
     _check_shared(estimator)
     if not isinstance(estimator.copy_x, bool | np.bool_):
@@ -64,7 +67,7 @@ def check_parameters(estimator: Any) -> None:
 
 
 def check_mini_batches(estimator: Any) -> None:
-    """Check those of a :class:`lloydia.MiniBatchKMeans`.
+    """Check the parameters of a :class:`lloydia.MiniBatchKMeans` that do not depend on the data.
 
     Raises
     ------
@@ -108,19 +111,19 @@ def _check_least_0(name: str, value: Any) -> None:
 def check_range(
     engine: Engine, weights: NDArray | None, centers: Any = (), later: bool = False
 ) -> None:
-    """Refuse data or centres (an array, or nothing) whose squared distances could overflow.
+    """Refuse rows or centres (an array, or nothing) whose squared distances could overflow.
 
-    An engine that measures rows without weights on its way refuses them itself, then, if that may
-    be `later`: before anybody has a result, but after a run has begun.
+    With `later` and without weights, an engine that measures magnitudes during the run makes this
+    check itself: after the run has begun, but before the fit returns.
 
     Raises
     ------
     ValueError
-        Names the magnitude and the largest one that is possible.
+        If a magnitude is too large; the message names it and the largest possible one.
     """
     total = engine.n_samples if weights is None else float(weights.sum())
     given = centers if isinstance(centers, np.ndarray) else ()
-    # float32 data need not be looked at unless the weights are enormous.
+    # float32 rows cannot overflow unless the weights are enormous.
     largest = LARGEST[engine.dtype]
     if largest <= largest_magnitude(engine.n_features, total):
         return
@@ -134,21 +137,21 @@ def check_range(
 
 
 def check_int(name: str, value: Any, alternative: str = "") -> None:
-    """Refuse what is not an integer of at least 1."""
-    # Almost all are plain integers, for which this is much faster.
+    """Raise InvalidParameterError if the value is not an integer >= 1."""
+    # The check of the plain type is much faster, and almost all values are plain integers.
     plain = type(value) is int
     if not (plain or (isinstance(value, Integral) and not isinstance(value, bool))) or value < 1:
         raise InvalidParameterError(f"{name}={value!r} must be {alternative}an integer >= 1.")
 
 
 def check_threads(n_threads: Any) -> None:
-    """Refuse what is neither None nor an integer of at least 1."""
+    """Raise InvalidParameterError if `n_threads` is neither None nor an integer >= 1."""
     if n_threads is not None:
         check_int("n_threads", n_threads, "None or ")
 
 
 def check_seed(name: str, seed: Any) -> None:
-    """Refuse what no random numbers are drawn from."""
+    """Raise InvalidParameterError if `seed` cannot seed random numbers."""
     if not (seed is None or is_seed(seed) or isinstance(seed, RandomState) or seed is np.random):
         raise InvalidParameterError(
             f"{name}={seed!r} must be None, an integer from 0 to 2**32 - 1, or a "
@@ -157,23 +160,23 @@ def check_seed(name: str, seed: Any) -> None:
 
 
 def check_init(init: Any) -> None:
-    """Refuse what is neither the name of a seeding, nor an array, nor a callable.
+    """Raise InvalidParameterError if `init` is no name of a seeding, no array and no callable.
 
-    An array's shape and values are checked beside the data, by :mod:`lloydia.seeding.given`.
+    :mod:`lloydia.seeding.given` checks the shape and the values of an array.
     """
-    # A class makes no centres, though it is a callable.
+    # A class is callable, but makes no centres.
     if isinstance(init, type) or (not callable(init) and is_name(init)):
         check_choice("init", init, SEEDINGS, ", an array or a callable")
 
 
 def is_name(init: Any) -> bool:
-    """Return whether a start is no array, but one thing: mostly the name of a seeding."""
-    # Lists and data frames are not asked: they may make no array.
+    """Return whether `init` is a single value, such as the name of a seeding, and not an array."""
+    # np.ndim may raise for lists and data frames.
     table = on_gpu(init) or is_frame(init) or isinstance(init, list | tuple)
     return not table and np.ndim(init) == 0
 
 
-# Other names of the same thing in this field: scikit-learn's of old, cuML's, Forgy's.
+# Names that other libraries and papers use, and Lloydia's name of the same thing.
 SAME = {
     "full": "lloyd",
     "kmeans": "k-means++",
@@ -188,7 +191,7 @@ SAME = {
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], alternative: str = "") -> None:
-    """Refuse what is not one of the names, and say which one may be meant."""
+    """Raise InvalidParameterError if the value is not one of the names; suggest a near one."""
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise InvalidParameterError(

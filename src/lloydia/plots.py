@@ -1,4 +1,4 @@
-"""Pictures of clusters, on the plane that shows most of them."""
+"""Plots of clusters in two dimensions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lloydia.data.outputs import Renames, write_encoded, writing
 try:
     from matplotlib.figure import Figure
 except ImportError:
-    raise ImportError("Plots need matplotlib; pip install matplotlib.") from None
+    raise ImportError("Plots need matplotlib: pip install matplotlib.") from None
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 20_000  # most points that are drawn; the picture says so where there are more
-NUMBERED = 40  # most centres that get their number
+DRAWN = 20_000  # the largest number of points that are drawn
+NUMBERED = 40  # the largest number of centres that are drawn with their numbers
 
-# Paul Tol's qualitative schemes, "bright" and "muted": distinct under all common colour blindness.
+# Paul Tol's qualitative schemes "bright" and "muted": distinct with any common colour blindness.
 BRIGHT = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
 MUTED = (
     *("#332288", "#88CCEE", "#44AA99", "#117733", "#999933"),
@@ -41,9 +41,9 @@ def clusters(
 ) -> Axes:
     """Draw clusters and their centres.
 
-    With more than two features, on the first two principal components of X (all rows count for
-    them); with two, as they are; with one, as a histogram. At most 20,000 points are drawn, chosen
-    at random with a fixed seed, and a note in the picture says so.
+    One feature is drawn as a histogram, and two features as a scatter plot.  More features are
+    projected on the first two principal components of X, which are computed from all rows.  A
+    scatter plot has at most 20,000 points: a random sample with a fixed seed, noted in the picture.
 
     Parameters
     ----------
@@ -51,15 +51,16 @@ def clusters(
     labels : array of int, shape (n,)
         Cluster of each row, from 0 to k - 1.
     centers : array of shape (k, d)
-        In the units of X.
+        The centres, in the units of X.
     path : str or Path or None
-        Where to save the picture; the extension says the format.  The file appears whole or not at
-        all.
+        The file to save the picture in; its extension chooses the format.  If saving fails, no
+        file is left.
     ax : matplotlib Axes or None
-        Where to draw; None makes a figure of its own.
+        The axes to draw in; None makes a new figure.
     title : str or None
+        The title of the plot.
     names : sequence of str or None
-        Names of the d features, for the axes of one and two features.
+        Names of the d features; they label the axes if d is 1 or 2.
 
     Returns
     -------
@@ -68,15 +69,15 @@ def clusters(
     Raises
     ------
     ValueError
-        The shapes do not fit together.
+        If the shapes do not fit together.
     OSError
-        The picture cannot be saved.
+        If the picture cannot be saved.
     """
     X, labels, centers = np.asarray(X), np.asarray(labels), np.asarray(centers)
     if X.ndim != 2 or labels.shape != X.shape[:1] or centers.shape[1:] != X.shape[1:]:
         raise ValueError(
-            f"X {X.shape}, labels {labels.shape} and centers {centers.shape} do not fit together; "
-            "they are (n, d), (n,) and (k, d)."
+            f"The shapes of X {X.shape}, labels {labels.shape} and centers {centers.shape} do not "
+            "fit together: they must be (n, d), (n,) and (k, d)."
         )
     if ax is None:
         ax = Figure(figsize=(7.2, 5.4), dpi=150, layout="constrained").add_subplot()
@@ -86,7 +87,7 @@ def clusters(
     else:
         _draw_plane(ax, X, labels, centers, names)
     if title:
-        # A name is no formula.
+        # Do not read "$" in a name as a formula.
         ax.set_title(title, loc="left", fontweight="bold", parse_math=False)
     if path is not None:
         with Renames() as renames, writing(Path(path), renames) as to:
@@ -95,19 +96,19 @@ def clusters(
 
 
 def save(ax: Axes, to: Path) -> None:
-    """Save the figure of axes; the extension says the format.
+    """Save the figure of axes; the extension of the file chooses the format.
 
     Raises
     ------
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     figure, kind = ax.get_figure(root=True), to.suffix[1:].lower() or None
     write_encoded(to, lambda stream: figure.savefig(stream, format=kind))  # type: ignore[union-attr]
 
 
 def colors(k: int) -> list[str]:
-    """Return k colours; beyond ten they repeat, and only the numbers at the centres tell."""
+    """Return k colours; beyond ten, colours repeat and only numbers distinguish the clusters."""
     scheme = BRIGHT if k <= len(BRIGHT) else MUTED
     return [scheme[j % len(scheme)] for j in range(k)]
 
@@ -127,13 +128,13 @@ def project(
     points : ndarray of float64, shape (n, 2)
     centers : ndarray of float64, shape (k, 2)
     shares : ndarray of float64, shape (2,)
-        The part of the variance that each component holds, from 0 to 1.
+        The share of the variance that each component explains, from 0 to 1.
     """
     from sklearn.decomposition import PCA
 
-    if len(X) == 1:  # one point has no components
+    if len(X) == 1:  # a single point has no principal components
         return np.zeros((1, 2)), np.zeros((len(centers), 2)), np.zeros(2)
-    with np.errstate(invalid="ignore"):  # constant data has no variance to share
+    with np.errstate(invalid="ignore"):  # the variance of constant data is 0
         pca = PCA(n_components=2, random_state=0).fit(X.astype(np.float64, copy=False))
     shares = np.nan_to_num(pca.explained_variance_ratio_)
     return pca.transform(X), pca.transform(centers), shares
@@ -175,7 +176,7 @@ def _draw_plane(
 
 
 def _mark_centers(ax: Axes, at: NDArray[Any]) -> None:
-    """Mark centres by numbered discs, or by small crosses where they are too many for numbers."""
+    """Mark centres by numbered discs, or by small crosses if there are more than `NUMBERED`."""
     if len(at) > NUMBERED:
         ax.scatter(at[:, 0], at[:, 1], s=14, c="black", marker="x", linewidths=0.9, zorder=3)
         return
@@ -191,7 +192,7 @@ def _draw_strip(
     centers: NDArray[Any],
     names: Sequence[str] | None,
 ) -> None:
-    """Draw a histogram whose bars are stacked by cluster; all rows count, at any n."""
+    """Draw a histogram of all rows whose bars are stacked by cluster."""
     k = len(centers)
     edges = np.histogram_bin_edges(x, bins=min(120, max(20, round(len(x) ** 0.5))))
     below = np.zeros(len(edges) - 1)

@@ -1,4 +1,4 @@
-"""How messages are spelled: options, near names, and characters that cannot be printed."""
+"""The spelling of messages: names of options, similar names, and unprintable characters."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-# Parameters whose options have other names; an underscore becomes a hyphen.
+# Parameters whose command-line options have other names; elsewhere "_" becomes "-".
 OPTIONS = {"k": "-k", "n_clusters": "-k", "random_state": "--seed", "n_threads": "--threads"}
 
-# Names of which so much agrees, as difflib measures it, are near each other.
+# Two names are similar if their difflib ratio is at least this.
 NEAR = 0.7
 NUMBER = re.compile(r"\d+")
 BETWEEN_WORDS = re.compile(r"[\s_.-]+")
@@ -20,7 +20,7 @@ _command_line = False
 
 @contextmanager
 def on_command_line() -> Iterator[None]:
-    """Have all messages of this process name options of the command line."""
+    """Make all messages of this process name command-line options instead of parameters."""
     # A plain variable: messages are also made in threads, which would not see a context variable.
     global _command_line
     before, _command_line = _command_line, True
@@ -31,14 +31,14 @@ def on_command_line() -> Iterator[None]:
 
 
 def option(name: str, value: object = None) -> str:
-    """Return how a user sets a parameter in the place where the message is printed.
+    """Return how a user sets a parameter: in Python, or on the command line.
 
     Parameters
     ----------
     name : str
-        The parameter, as Python calls it.
+        The parameter's name in Python.
     value : object
-        Its value; None gives the name alone.
+        The value; with None, the result is the name alone.
 
     Returns
     -------
@@ -56,30 +56,28 @@ def option(name: str, value: object = None) -> str:
     text = str(value)
     if not text.isprintable() or any(c.isalnum() for c in text):
         return f"{spelled} {shlex.quote(text)}"
-    # A comma at the end of an option would be taken for the sentence's.
+    # Without quotes, readers would take a comma at the end for punctuation of the sentence.
     return f"{spelled} {text!r}"
 
 
 def either(python: str, command_line: str) -> str:
-    """Return what is right in the place where the message is printed."""
+    """Return the first text in Python, the second on the command line."""
     return command_line if _command_line else python
 
 
 def near(given: object, known: Iterable[str], same: Mapping[str, str] | None = None) -> str | None:
-    """Return the known name that may have been meant, or None if none is near.
+    """Return the known name that is similar to `given`, or None if no name is similar.
 
-    Capitals, and hyphens at the beginning, make no difference, and neither does what is between
-    words.
+    Capitals, hyphens at the beginning, and the characters between words make no difference.
 
     Parameters
     ----------
     given : object
-        What a user wrote; only a text is near anything.
+        The value that the user wrote; only a str can be similar to a name.
     known : iterable of str
-        The names that there are.
+        The valid names.
     same : mapping of str to str or None
-        Other words, in small letters and with hyphens between words, and the known name that means
-        the same.
+        Synonyms, in lower case and with hyphens between words, and the known name for each.
     """
     from difflib import get_close_matches
 
@@ -92,7 +90,7 @@ def near(given: object, known: Iterable[str], same: Mapping[str, str] | None = N
         return names[text]
     if same and same.get(text) in names.values():
         return same[text]
-    # x1 is near no x2.
+    # Names with different numbers, such as x1 and x2, are not similar.
     names = {plain: name for plain, name in names.items() if _digits(plain, text)}
     if swapped := [plain for plain in names if sorted(plain) == sorted(text)]:
         return names[swapped[0]]
@@ -102,13 +100,13 @@ def near(given: object, known: Iterable[str], same: Mapping[str, str] | None = N
 
 
 def _digits(name: str, text: str) -> bool:
-    """Return whether two names have the same numbers in them, or one of them has none."""
+    """Return whether two names contain the same numbers, or at least one contains none."""
     a, b = NUMBER.findall(name), NUMBER.findall(text)
     return a == b or not a or not b
 
 
 def _by_word(text: str, names: Mapping[str, str]) -> str | None:
-    """Return the one name that begins so, or shares a whole word, of two characters or more."""
+    """Return the only name that begins with `text` or shares a word of two characters with it."""
     if len(text) < 2:
         return None
     words = text.split("-")
@@ -125,9 +123,9 @@ def _plain(name: str) -> str:
 
 
 def meant(given: object, known: Iterable[str], same: Mapping[str, str] | None = None) -> str:
-    """Return the end of a sentence: a question that names what may have been meant, or a full stop.
+    """Return the end of a sentence: "did you mean ...?" with a similar name, or a full stop.
 
-    A text stands in quotes in Python, as it does in the user's program.
+    In Python the name is quoted, as in the user's program.
     """
     found = near(given, known, same)
     if found is None:
@@ -136,8 +134,8 @@ def meant(given: object, known: Iterable[str], same: Mapping[str, str] | None = 
 
 
 def printable(text: str) -> str:
-    r"""Return a text with characters that cannot be printed as escapes, such as ``\n``.
+    r"""Return the text with unprintable characters replaced by escapes, such as ``\n``.
 
-    So a message stays one line, and a name cannot command the terminal.
+    The message then stays on one line, and a file name cannot send control codes to the terminal.
     """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,7 +1,8 @@
-"""When to stop: rules that look at the report of an iteration.
+"""Stop rules: conditions that end a run early.
 
-A rule is combined with another by ``|``: the run stops as soon as either says so.  Whatever the
-rule, a run ends when no row changed its cluster, and after `max_iter` iterations.
+The estimator calls its rule after every iteration and stops the run if the rule returns True.  Two
+rules combined with ``|`` stop the run as soon as one of them returns True.  With any rule, a run
+also ends when no row changed its cluster, and after `max_iter` iterations.
 """
 
 from __future__ import annotations
@@ -31,25 +32,75 @@ __all__ = [
 
 
 class Rule:
-    """A stop rule: a callable that gets each iteration's report and says whether to stop.
+    """The base class of stop rules.
+
+    A rule of your own derives from this class and defines ``__call__``.
 
     Attributes
     ----------
     needs_inertia : bool
-        Whether the reports must hold the inertia, which costs a pass over the data.
+        Whether the rule needs ``report.inertia`` and ``report.drop``; each costs a pass over the
+        rows per iteration.
     bound : float
-        A shift above which the rule never stops a run; infinity if it goes by anything else.
+        The rule never stops a run after an iteration whose ``report.shift`` is larger than this.
+        Keep infinity unless the rule depends on ``report.shift`` alone.
+
+    Notes
+    -----
+    The report of an iteration has these attributes:
+
+    - ``iteration``: its number, from 1;
+    - ``n_samples``: the number of rows of positive weight;
+    - ``n_changed``: how many of these rows changed their cluster;
+    - ``n_empty``: the number of clusters without such rows;
+    - ``shift``: the sum over the centres of the squared distance moved;
+    - ``move``: the largest change of a coordinate of any centre;
+    - ``inertia``: the inertia before the centres moved, or None;
+    - ``drop``: the inertia of the previous iteration minus this inertia, or None.
+
+    Examples
+    --------
+    >>> from lloydia import KMeans
+    >>> from lloydia.stopping import Rule
+    >>> class After(Rule):
+    ...     def __call__(self, report):
+    ...         return report.iteration >= 2
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0], [11.0]]
+    >>> KMeans(2, init=[[0.0], [1.0]], stop=After()).fit(X).n_iter_
+    2
     """
 
     needs_inertia = False
     bound = math.inf
 
     def __call__(self, report: Report) -> bool:
-        """Return whether to stop after the iteration of this report."""
-        raise TypeError(f"{type(self).__name__} is no stop rule: it does not define __call__.")
+        """Return whether to stop the run after the iteration of this report.
+
+        Parameters
+        ----------
+        report : Report
+            What the iteration did; see :class:`Rule` for its attributes.
+
+        Returns
+        -------
+        bool
+        """
+        raise TypeError(
+            f"{type(self).__name__} is not a stop rule: define __call__(self, report) in it."
+        )
 
     def reason(self, report: Report) -> str:
-        """Say, for people, why the run stopped with this report."""
+        """Return a text that says why the run stopped; it is printed with `verbose`.
+
+        Parameters
+        ----------
+        report : Report
+            The report of the last iteration.
+
+        Returns
+        -------
+        str
+        """
         return f"{self!r}"
 
     def __or__(self, other: Rule) -> Either:
@@ -60,14 +111,26 @@ class Rule:
 
 @dataclass(frozen=True)
 class Either(Rule):
-    """Stop when one of two rules does."""
+    """Stop as soon as one of two rules returns True; ``a | b`` makes it.
+
+    Parameters
+    ----------
+    first, second : Rule
+        The two rules.
+
+    Examples
+    --------
+    >>> from lloydia.stopping import Centers, Labels
+    >>> Labels(0.001) | Centers(1e-6)
+    Either(first=Labels(fraction=0.001), second=Centers(atol=1e-06))
+    """
 
     first: Rule
     second: Rule
 
     @property
     def needs_inertia(self) -> bool:  # type: ignore[override]
-        """Whether one of them needs it."""
+        """Whether one of the two rules needs the inertia."""
         return self.first.needs_inertia or self.second.needs_inertia
 
     def __call__(self, report: Report) -> bool:
@@ -75,18 +138,31 @@ class Either(Rule):
         return self.first(report) or self.second(report)
 
     def reason(self, report: Report) -> str:
-        """Give the reason of the one that said so."""
+        """Return the reason of the rule that stopped the run."""
         return (self.first if self.first(report) else self.second).reason(report)
 
 
 @dataclass(frozen=True)
 class Labels(Rule):
-    """Stop when at most this fraction of the rows of positive weight changed cluster.
+    """Stop when at most this fraction of the rows of positive weight changed their cluster.
 
     Parameters
     ----------
     fraction : float, default=0.0
-        In [0, 1]; 0 is strict convergence.
+        From 0 to 1.  With 0, the run stops when no row changed its cluster.
+
+    Raises
+    ------
+    ValueError
+        If `fraction` is not a number from 0 to 1.
+
+    Examples
+    --------
+    >>> from lloydia import KMeans
+    >>> from lloydia.stopping import Labels
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0], [11.0]]
+    >>> KMeans(2, init=[[0.0], [1.0]], stop=Labels(0.2)).fit(X).n_iter_
+    3
     """
 
     fraction: float = 0.0
@@ -101,12 +177,27 @@ class Labels(Rule):
 
 @dataclass(frozen=True)
 class Inertia(Rule):
-    """Stop when the inertia fell by less than `drop` since the iteration before.
+    """Stop when the inertia fell by less than `drop` since the previous iteration.
+
+    The rule needs the inertia of every iteration, which costs a pass over the rows.
 
     Parameters
     ----------
     drop : float
-        In the units of the inertia (squared distance times weight).
+        A number >= 0 in the units of the inertia (squared distance times weight).
+
+    Raises
+    ------
+    ValueError
+        If `drop` is not a number >= 0.
+
+    Examples
+    --------
+    >>> from lloydia import KMeans
+    >>> from lloydia.stopping import Inertia
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0], [11.0]]
+    >>> KMeans(2, init=[[0.0], [1.0]], stop=Inertia(drop=100)).fit(X).n_iter_
+    3
     """
 
     drop: float
@@ -127,7 +218,20 @@ class Centers(Rule):
     Parameters
     ----------
     atol : float
-        In the units of the data.
+        A number >= 0 in the units of the data.
+
+    Raises
+    ------
+    ValueError
+        If `atol` is not a number >= 0.
+
+    Examples
+    --------
+    >>> from lloydia import KMeans
+    >>> from lloydia.stopping import Centers
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0], [11.0]]
+    >>> KMeans(2, init=[[0.0], [1.0]], stop=Centers(3.0)).fit(X).n_iter_
+    2
     """
 
     atol: float
@@ -142,19 +246,22 @@ class Centers(Rule):
 
 @dataclass(frozen=True)
 class Shift(Rule):
-    """scikit-learn's rule: the sum of the centres' squared movements is at most `limit`.
+    """Stop when the sum of the centres' squared movements is at most `limit`.
+
+    This is the rule of the parameter `tol`, with a limit of your own.
 
     Parameters
     ----------
     limit : float
-        ``tol`` times the mean over features of the weighted variance of X.
+        In the squared units of the data.  For `tol` it is ``tol`` times the mean over the features
+        of the weighted variance of X.
     """
 
     limit: float
 
     @property
     def bound(self) -> float:  # type: ignore[override]
-        """The limit itself."""
+        """The same number as `limit`."""
         return self.limit
 
     def __call__(self, report: Report) -> bool:
@@ -162,15 +269,16 @@ class Shift(Rule):
         return report.shift <= self.limit
 
     def reason(self, report: Report) -> str:
-        """In scikit-learn's words."""
+        """Return the reason in scikit-learn's words."""
         return f"center shift {report.shift} within tolerance {self.limit}"
 
 
 class Tolerance(Rule):
-    """:class:`Shift`, whose limit is `tol` times the mean over features of the weighted variance.
+    """:class:`Shift` with the limit `tol` times the mean over features of the weighted variance.
 
-    It is found when it is first needed: an engine that has iterated knows the sums of X already,
-    and many a run ends before a shift comes near it.
+    The limit is computed when it is first needed.  After an iteration the engine already has the
+    sums of X that the variance needs, and many runs end before a shift is small enough to be
+    compared with the limit.
 
     Parameters
     ----------
@@ -178,8 +286,8 @@ class Tolerance(Rule):
     mean_variance : callable
         Returns the mean over features of the weighted variance of X.
     magnitudes : callable
-        Returns the :class:`~lloydia.exact.sums.Magnitudes` of X: no variance is above the
-        square of the largest magnitude.
+        Returns the :class:`~lloydia.exact.sums.Magnitudes` of X.  No variance exceeds the square of
+        the largest magnitude.
     """
 
     def __init__(
@@ -188,23 +296,23 @@ class Tolerance(Rule):
         mean_variance: Callable[[], float],
         magnitudes: Callable[[], Magnitudes],
     ) -> None:
-        # As everywhere, whatever type of number it came as.
+        # Convert any type of number to float64, as the contract defines tol.
         self.tol, self.mean_variance, self.magnitudes = float(tol), mean_variance, magnitudes
 
     @cached_property
     def most(self) -> float:
-        """A bound on the limit, that covers its roundings and what underflows."""
+        """An upper bound on the limit that covers rounding and underflow."""
         largest = self.magnitudes().largest
         return self.tol * (1.001 * float(largest @ largest) / len(largest) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:
-        """The rule with its limit."""
+        """The rule with the computed limit."""
         return Shift(self.tol * self.mean_variance())
 
     @property
     def bound(self) -> float:  # type: ignore[override]
-        """The limit, once it was found; until then a bound on it."""
+        """The limit if it has been computed, otherwise an upper bound on it."""
         return self.shift.limit if "shift" in vars(self) else self.most
 
     def __call__(self, report: Report) -> bool:
@@ -212,19 +320,19 @@ class Tolerance(Rule):
         return report.shift == 0.0 or (report.shift <= self.most and self.shift(report))
 
     def reason(self, report: Report) -> str:
-        """In scikit-learn's words."""
+        """Return the reason in scikit-learn's words."""
         return self.shift.reason(report)
 
 
 def tolerance_of(rule: Rule) -> float:
-    """Return the `tol` of a rule that stops by the mean variance alone, else NEVER."""
+    """Return `tol` if the rule compares the shift with `tol` times the mean variance, or NEVER."""
     if type(rule) is Tolerance:
         return rule.tol
-    # No other limit is known to be one of the rows'.
+    # A limit of 0 is 0 times any variance; other limits of Shift do not depend on the rows.
     return 0.0 if type(rule) is Shift and rule.limit == 0.0 else NEVER
 
 
-# What rules are called in text; each is made of one number.
+# The names of rules in text; each rule is made from one number.
 SPELLED: dict[str, Callable[[float], Rule]] = {
     "labels": Labels,
     "inertia": Inertia,
@@ -233,12 +341,27 @@ SPELLED: dict[str, Callable[[float], Rule]] = {
 
 
 def spell(rule: Rule) -> str:
-    """Write a rule as the text that :func:`parse` reads.
+    """Return a stop rule as the text that :func:`parse` reads.
+
+    Parameters
+    ----------
+    rule : Rule
+        :class:`Labels`, :class:`Inertia` or :class:`Centers`, or several of them joined by ``|``.
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     ValueError
-        If it is, or has in it, a rule that is none of those.
+        If `rule` is or contains another rule.
+
+    Examples
+    --------
+    >>> from lloydia.stopping import Centers, Labels, spell
+    >>> spell(Labels(0.001) | Centers(5e-6))
+    'labels:0.001|centers:5e-06'
     """
     if isinstance(rule, Either):
         return f"{spell(rule.first)}|{spell(rule.second)}"
@@ -246,18 +369,33 @@ def spell(rule: Rule) -> str:
         if type(rule) is kind:
             (value,) = vars(rule).values()
             return f"{name}:{float(value)!r}"
-    raise ValueError(f"{rule!r} is no rule that text could name: Labels, Inertia or Centers.")
+    raise ValueError(f"{rule!r} cannot be written as text: use Labels, Inertia or Centers.")
 
 
 def parse(text: str) -> Rule:
-    """Read a rule from text: ``labels``, ``labels:0.001``, ``inertia:1e-6``, ``centers:5e-6``.
+    """Return the stop rule that a text describes; :func:`spell` is the inverse.
 
-    Several are joined by ``|``.  :func:`spell` is the inverse.
+    Parameters
+    ----------
+    text : str
+        ``labels``, or a name and a number such as ``labels:0.001``, ``inertia:1e-6`` or
+        ``centers:5e-6``; several rules are joined by ``|``.
+
+    Returns
+    -------
+    Rule
+        :class:`Labels`, :class:`Inertia`, :class:`Centers` or :class:`Either`.
 
     Raises
     ------
     ValueError
-        If it is none of these.
+        If the name is unknown, or the number is missing or out of range.
+
+    Examples
+    --------
+    >>> from lloydia.stopping import parse
+    >>> parse("labels:0.001")
+    Labels(fraction=0.001)
     """
     result: Rule | None = None
     for part in text.split("|"):
@@ -270,7 +408,7 @@ def parse(text: str) -> Rule:
                 f"centers:ATOL, several joined by '|'{meant(name, SPELLED)}"
             )
         try:
-            # spell() writes inf where there is no limit.
+            # spell() writes inf for an infinite number.
             number = math.inf if value == "inf" else real_number(value if colon else "0")
         except ValueError:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Which version of Lloydia this is."""
+"""The version of Lloydia."""
 
 __all__ = ["__version__"]
 

@@ -1,7 +1,7 @@
-"""How good is a clustering?  Scores of labelled data, equal to scikit-learn's.
+"""Scores of a clustering, with the values of scikit-learn's functions of the same names.
 
-All compute in float64 from direct differences: an offset common to all rows costs no digits.
-Arrays on a GPU are scored there, within a relative 1e-12 of the CPU's result.
+All scores are computed in float64 from direct differences, so an offset common to all rows costs no
+precision.  Arrays on a GPU are scored there, within a relative 1e-12 of the CPU's result.
 """
 
 from __future__ import annotations

@@ -14,34 +14,35 @@ __all__ = ["calinski_harabasz_score"]
 
 
 def calinski_harabasz_score(X: Any, labels: Any) -> float:
-    """Return the variance ratio criterion; higher is better.
+    """Return the Calinski-Harabasz index, also called variance ratio criterion.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        The data; computed in float64 whatever the dtype.
+        The rows; any dtype is converted to float64.
     labels : array-like of shape (n,)
-        A label for each row: integers or strings.
+        The label of each row: integers or strings.
 
     Returns
     -------
-    float
-        ``(B / (k - 1)) / (W / (n - k))`` with B the weighted squared distances of the k centroids
-        from the mean and W the squared distances of the rows from their centroids; 1.0 where W is
-        zero, as in scikit-learn.
+    score : float
+        ``(B / (k - 1)) / (W / (n - k))``; higher is better.  B is the sum over the k clusters of
+        the number of rows times the squared distance of the centroid from the mean of all rows.  W
+        is the sum of the squared distances of the rows from their centroids.  If W is zero, the
+        score is 1.0, as in scikit-learn.
 
     Raises
     ------
     ValueError
-        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
-        magnitudes whose squared distances overflow float64.
+        If X and `labels` have different lengths, if X holds NaN or infinity, if there are fewer
+        than 2 or more than n - 1 distinct labels, or if squared distances could overflow float64.
     TypeError
-        Sparse X.
+        If X is sparse or Chunks.
 
     References
     ----------
-    Calinski and Harabasz, "A dendrite method for cluster analysis", Communications in Statistics
-    3 (1974) 1-27.
+    T. Calinski and J. Harabasz, "A dendrite method for cluster analysis", *Communications in
+    Statistics* 3, 1974.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Distances between centroids that lie so near to each other that rounding could decide.
+"""Distances between centroids that are nearly equal.
 
-The mean of m float64 numbers, added one after the other, is off by up to ``m * 2**-53`` of the mean
-of their magnitudes, so two centroids that are equal mostly come out different, and a score that
-divides by their distance is then meaningless.  Such pairs are computed from the exact sums of their
-rows, which are integers on a power of two.
+The mean of m float64 numbers, added one after another, has an error of up to ``m * 2**-53`` times
+the mean of their magnitudes.  Two equal centroids therefore mostly differ after rounding, and a
+score that divides by their distance is meaningless.  The distances of such pairs are computed from
+the exact sums of their rows, which are integers times a power of two.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from numpy.typing import NDArray
 
 __all__ = ["ExactCentroids", "near"]
 
-# Pairs nearer than this part of the magnitudes that were added are computed exactly.
+# A pair is computed exactly if its distance is at most this fraction of the magnitudes added, ...
 NEAR = 2.0**-20
-# So many units in the last place for each row that was added, too.
+# ... or at most this fraction times the number of rows.
 ROUNDING = 2.0**-43
 
 
 def near(apart: Any, reach: Any, own_reach: Any, n_samples: int) -> Any:
-    """Return which distances between centroids are too small for rounded centroids.
+    """Return which distances are too small to be computed from rounded centroids.
 
     Parameters
     ----------
     apart : array of shape (m, k)
         The computed distances.
     reach : array of shape (k,)
-        Of each centroid, a bound on the mean magnitude of its rows: its own norm and the mean
-        distance of its rows from it, added.
+        For each centroid, a bound on the mean magnitude of its rows: its own norm plus the mean
+        distance of its rows from it.
     own_reach : array of shape (m, 1)
-        The same of the m centroids.
+        The same bound for the m centroids.
     n_samples : int
     """
     return apart <= max(NEAR, ROUNDING * n_samples) * (reach + own_reach)
@@ -53,12 +53,12 @@ class ExactCentroids:
 
     def __init__(self, rows_of: Callable[[int], NDArray[Any]], shape: tuple[int, int]) -> None:
         self.rows_of = rows_of
-        # Each centroid as an unevaluated sum of two floats, once it is known.
+        # Each centroid as an unevaluated sum of two floats, once it has been computed.
         self.high, self.low = np.zeros(shape), np.zeros(shape)
         self.known: dict[int, tuple[int, NDArray[np.object_]]] = {}
 
     def sums(self, cluster: int) -> tuple[int, NDArray[np.object_]]:
-        """Return the rows of a cluster and, for each feature, their sum times ``2**1074``."""
+        """Return the number of rows of a cluster and, per feature, their sum times ``2**1074``."""
         if cluster not in self.known:
             rows = np.asarray(self.rows_of(cluster), dtype=np.float64)
             sums = [exact_sum(x) for x in rows.T]
@@ -70,7 +70,7 @@ class ExactCentroids:
         return self.known[cluster]
 
     def distances(self, i: int, others: Sequence[int]) -> NDArray[np.float64]:
-        """Return the distances between a centroid and others: 0 where they are equal."""
+        """Return the distances between a centroid and others; the distance of equal ones is 0."""
         for cluster in (i, *others):
             self.sums(cluster)
         high, low = self.high[others], self.low[others]
@@ -87,7 +87,7 @@ class ExactCentroids:
         gaps = own * n - other * m
         if not gaps.any():
             return 0.0
-        # A power of two keeps the square within float64.
+        # Scaling by a power of two keeps the square within the range of float64.
         bits = max(int(gap).bit_length() for gap in gaps)
         unit = 1 << bits
         square = sum(Fraction(int(gap), unit) ** 2 for gap in gaps)
@@ -102,7 +102,7 @@ LEAST = 1074
 def exact_sum(values: NDArray[np.float64]) -> int:
     """Return the sum of finite numbers times ``2**1074``, exactly."""
     fraction, exponent = np.frexp(values)
-    # Below 2**53 in magnitude, and the halves below 2**32: sums of 2**31 of them fit into int64.
+    # Magnitudes are below 2**53, and their halves below 2**32, so int64 holds sums of 2**31 halves.
     digits = np.ldexp(fraction, 53).astype(np.int64)
     total = 0
     for e in np.unique(exponent).tolist():

@@ -1,4 +1,4 @@
-"""The Davies-Bouldin index: how alike each cluster is to the one most similar to it."""
+"""The Davies-Bouldin index: the similarity of each cluster to the one most similar to it."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _ZERO = 1e-8  # scikit-learn's: numpy.isclose to zero
 
 
 def davies_bouldin_score(X: Any, labels: Any) -> float:
-    """Return the mean similarity of each cluster with its most similar one; lower is better.
+    """Return the Davies-Bouldin index: the mean similarity of clusters to their most similar one.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        The data; computed in float64 whatever the dtype.
+        The rows; any dtype is converted to float64.
     labels : array-like of shape (n,)
-        A label for each row: integers or strings.
+        The label of each row: integers or strings.
 
     Returns
     -------
-    float
-        The mean over clusters i of ``max_j (s_i + s_j) / D_ij``, with s the mean Euclidean distance
-        of a cluster's rows from its centroid and D the distance of the centroids; pairs of exactly
-        equal centroids are left out.  0.0 where every s, or every D, is at most 1e-8, as in
-        scikit-learn.
+    score : float
+        The mean over the clusters i of ``max_j (s_i + s_j) / D_ij``; lower is better.  Here s_i is
+        the mean Euclidean distance of the rows of cluster i from its centroid, and D_ij is the
+        distance between two centroids.  Pairs of exactly equal centroids are left out.  If every s,
+        or every D, is at most 1e-8, the score is 0.0, as in scikit-learn.
 
     Raises
     ------
     ValueError
-        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
-        magnitudes whose squared distances overflow float64.
+        If X and `labels` have different lengths, if X holds NaN or infinity, if there are fewer
+        than 2 or more than n - 1 distinct labels, or if squared distances could overflow float64.
     TypeError
-        Sparse X.
+        If X is sparse or Chunks.
 
     References
     ----------
-    Davies and Bouldin, "A cluster separation measure", IEEE Transactions on Pattern Analysis and
-    Machine Intelligence PAMI-1 (1979) 224-227.
+    D. L. Davies and D. W. Bouldin, "A cluster separation measure", *IEEE Transactions on Pattern
+    Analysis and Machine Intelligence* PAMI-1, 1979.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""The silhouette of dense rows: explicit vectors over panels of neighbouring rows, in Numba.
+"""The silhouette of dense rows in Numba, with explicit SIMD vectors over panels of rows.
 
-The rows, sorted by cluster, lie in tiles of ``TILE`` rows, a tile in panels of ``LANES`` rows, and
-a panel feature by feature: ``tiles[t, p, f, l]`` is feature f of row ``t * TILE + p * LANES + l``.
-So one load fetches a feature of eight rows, and a panel is read from end to end.
+The rows are sorted by cluster and stored in tiles of ``TILE`` rows.  A tile consists of panels of
+``LANES`` rows, and a panel is stored feature by feature: ``tiles[t, p, f, l]`` is feature f of row
+``t * TILE + p * LANES + l``.  One load reads a feature of eight rows, and each panel is read
+contiguously.
 
-Imported late: importing Numba takes longer than importing the rest.
+This module is imported late, because importing Numba takes longer than importing the rest.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from lloydia.backends.cpu.runtime.compiled import kernel
 
 __all__ = ["LANES", "TILE", "silhouette_tile"]
 
-TILE = 64  # rows a tile, the unit of work
-LANES = 8  # rows a panel: a vector of float64
-_QUERIES = 4  # rows at a time: their sums stay in registers, with AVX2 (two for a vector) as well
+TILE = 64  # rows per tile, the unit of work
+LANES = 8  # rows per panel: a vector of eight float64
+_QUERIES = 4  # rows at a time: their sums stay in registers, even with AVX2 (two per vector)
 _INT32, _INT64, _DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
 
@@ -80,13 +81,13 @@ def _squared_distances(
     return signature, codegen
 
 
-# Reassociation lets a sum be a vector sum; its order depends on the number of its terms alone.
+# Reassociation allows vector sums; the order of a sum depends only on the number of its terms.
 @kernel(fastmath={"reassoc", "nsz"})
 def _add_distances(squares: Any, start: int, bounds: Any, cluster: int, sums: Any) -> None:
-    """Add the roots of a tile's squared distances to the clusters that its rows belong to.
+    """Add the distances to a tile's rows to the sums of their clusters.
 
-    `squares` (4, TILE): of rows ``start`` and on, the first of which belongs to `cluster`.
-    `sums` (4, k): the sum of the distances to each cluster.
+    `squares` (4, TILE): squared distances to the rows from `start` on; row `start` belongs to
+    `cluster`.  `sums` (4, k): the sum of the distances to the rows of each cluster.
     """
     stop = min(start + squares.shape[1], bounds[-1])
     begin = start
@@ -108,15 +109,15 @@ def silhouette_tile(tiles: Any, tile: int, bounds: Any, first: Any, out: Any) ->
     Parameters
     ----------
     tiles : ndarray of shape (n_tiles, TILE // LANES, d, LANES), float64
-        The rows sorted by cluster, zeros after the last.
+        The rows sorted by cluster, then zeros up to the end of the last tile.
     tile : int
-        Which tile.
+        The index of the tile.
     bounds : ndarray of shape (k + 1,), intp
         The rows of cluster j are ``bounds[j]`` to ``bounds[j + 1] - 1``.
     first : ndarray of shape (n_tiles,), intp
         The cluster of each tile's first row.
     out : ndarray of shape (n,), float64
-        The rows of this tile are written.
+        The silhouettes of all rows; the function writes those of this tile.
     """
     n_tiles, n_panels, d, lanes = tiles.shape
     rows = np.empty((TILE, d))
@@ -141,7 +142,7 @@ def silhouette_tile(tiles: Any, tile: int, bounds: Any, first: Any, out: Any) ->
 
 @kernel
 def coefficient(sums: Any, bounds: Any, own: int) -> float:
-    """Return ``(b - a) / max(a, b)`` of a row of cluster `own` from its sums of distances (k,)."""
+    """Return ``(b - a) / max(a, b)`` for a row of cluster `own`, given its distance sums (k,)."""
     size = bounds[own + 1] - bounds[own]
     if size == 1:
         return 0.0

@@ -1,4 +1,4 @@
-"""Sums over clusters in Triton: every one in an order that depends on its shape alone."""
+"""Sums over clusters in Triton, each in an order that depends on the shapes alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lloydia.metrics.device_partition import DevicePartition
 
 __all__ = ["cluster_sums", "sorted_silhouettes"]
 
-QUERIES = tl.constexpr(8)  # rows of a program
-LANES = tl.constexpr(128)  # rows of a cluster at a time: one a thread
-ROWS, FEATURES = tl.constexpr(32), tl.constexpr(32)  # of a step of sum_kernel
-PROGRAMS, STEPS = 2048, 8  # programs to aim at, steps that each should have
+QUERIES = tl.constexpr(8)  # rows per program
+LANES = tl.constexpr(128)  # rows of a cluster at a time, one per thread
+ROWS, FEATURES = tl.constexpr(32), tl.constexpr(32)  # in a step of sum_kernel
+PROGRAMS, STEPS = 2048, 8  # the intended number of programs, and of steps per program
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -46,7 +46,7 @@ def silhouette_kernel(columns, codes, bounds, out, n, k, d):
 
 
 def sorted_silhouettes(groups: DevicePartition) -> torch.Tensor:
-    """Return the silhouette coefficients in the order of the groups: shape (n,), float64."""
+    """Return the silhouettes of the rows sorted by cluster: shape (n,), float64."""
     n, d = groups.X.shape
     out = torch.empty(n, dtype=torch.float64, device=groups.X.device)
     silhouette_kernel[(ceil_div(n, QUERIES.value),)](
@@ -73,7 +73,10 @@ def sum_kernel(X, bounds, out, parts, d):
 
 
 def cluster_sums(values: torch.Tensor, bounds: torch.Tensor) -> torch.Tensor:
-    """Return the sums of sorted rows (n, d), float64, over the clusters: shape (k, d)."""
+    """Return the sum of the rows of each cluster: shape (k, d).
+
+    `values` (n, d), float64, are sorted by cluster; cluster j ends before row ``bounds[j + 1]``.
+    """
     d, k = values.shape[1], len(bounds) - 1
     parts = min(ceil_div(PROGRAMS, k), ceil_div(len(values), k * STEPS * ROWS.value))
     out = torch.empty((k * parts, d), dtype=torch.float64, device=values.device)

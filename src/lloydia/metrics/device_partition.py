@@ -1,4 +1,4 @@
-"""Rows on a GPU grouped by their label, see :mod:`lloydia.metrics.partition`."""
+"""Rows on a GPU grouped by their label; see :mod:`lloydia.metrics.partition`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["DevicePartition", "checked", "device_partition"]
 
 @dataclass(frozen=True)
 class DevicePartition:
-    """Rows in the order of their clusters.
+    """Rows sorted by cluster.
 
     Attributes
     ----------
     X : tensor of shape (n, d), float64
-        Sorted by cluster, in their own order within one.
+        The rows sorted by cluster; within a cluster they keep their order.
     codes : tensor of shape (n,), int32
         The cluster of each of these rows.
     order : tensor of shape (n,), int64
-        The number that each of them had.
+        The original index of each of these rows.
     bounds : tensor of shape (k + 1,), int32
         The rows of cluster j are ``bounds[j]`` to ``bounds[j + 1] - 1``; none is empty.
     """
@@ -45,13 +45,13 @@ class DevicePartition:
         return self.bounds.diff()
 
     def rows_of(self, cluster: int) -> torch.Tensor:
-        """Return the numbers that the rows of a cluster had."""
+        """Return the original indices of the rows of a cluster."""
         start, stop = self.bounds[cluster : cluster + 2].tolist()
         return self.order[start:stop]
 
 
 def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
-    """Return rows as a tensor, and labels as one or as an ndarray, or raise as `check_X_y` does."""
+    """Return rows as a tensor and labels as a tensor or ndarray, or raise `check_X_y`'s error."""
     rows = as_tensor(X)
     if rows.ndim != 2 or 0 in rows.shape or rows.is_complex() or not finite(rows):
         check_X_y(on_host(rows), on_host(labels))
@@ -61,7 +61,7 @@ def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
         labels = as_tensor(labels)
         if labels.shape == rows.shape[:1] and not labels.is_floating_point():
             return rows, labels.to(rows.device)
-    # Rows of one number stand for the others: they have been checked.
+    # The rows have been checked; check_X_y gets zeros in their place and checks the labels.
     return rows, check_X_y(np.zeros((len(rows), 1)), on_host(labels))[1]
 
 
@@ -71,7 +71,7 @@ def finite(rows: torch.Tensor) -> bool:
 
 
 def largest(rows: torch.Tensor) -> float:
-    """Return the largest magnitude; NaN where there is one."""
+    """Return the largest magnitude, or NaN if the rows hold NaN."""
     low, high = (float(bound) for bound in torch.aminmax(rows))
     return max(-low, high)
 
@@ -82,7 +82,7 @@ def device_partition(X: torch.Tensor, labels: Any) -> DevicePartition:
     Raises
     ------
     ValueError
-        Fewer than 2 or more than n - 1 different labels, or magnitudes whose squared distances
+        If there are fewer than 2 or more than n - 1 distinct labels, or if squared distances could
         overflow float64.
     """
     n = len(X)

@@ -1,7 +1,7 @@
-"""The scores of rows on a GPU, computed there in float64, as on the CPU.
+"""The scores of rows on a GPU, computed there in float64.
 
-They agree with the CPU's within a relative 1e-12: only the order of the additions differs, and it
-does not change from one call to the next.
+They agree with the CPU's scores within a relative 1e-12.  Only the order of the additions differs;
+it is the same in every call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAIRS = 1 << 26
 def silhouettes(
     X: Any, labels: Any, sample_size: int | None = None, random_state: Any = None
 ) -> Any:
-    """Return the silhouette coefficient of each row, or row of a sample, in the library of X."""
+    """Return the silhouette coefficient of each row, or of each row of a sample, in X's library."""
     rows, labels = checked(X, labels)
     if sample_size is not None:
         drawn = check_random_state(random_state).permutation(len(rows))[:sample_size]
@@ -40,10 +40,10 @@ def silhouettes(
 
 
 def centered(X: torch.Tensor, labels: Any) -> tuple[DevicePartition, torch.Tensor, torch.Tensor]:
-    """Return rows by cluster, the centroids, and each row's D to its own.
+    """Return the rows grouped by cluster, the centroids, and each row's D to its own centroid.
 
-    The first row of its cluster is subtracted from each row, and the first row of all from the
-    centroids: an offset costs no digits, and D is 0 where the rows of a cluster are equal.
+    Each row minus the first row of its cluster is used, and each centroid minus the very first row.
+    So an offset costs no precision, and D is 0 if all rows of a cluster are equal.
     """
     groups = device_partition(X, labels)
     first = groups.X[groups.bounds[:-1]]
@@ -72,7 +72,7 @@ def calinski_harabasz(X: Any, labels: Any) -> float:
 
 
 def davies_bouldin(X: Any, labels: Any, zero: float) -> float:
-    """Return the score, 0 where distances are at most `zero`.
+    """Return the score, or 0 if all distances are at most `zero`.
 
     See :func:`lloydia.metrics.davies_bouldin_score`.
     """
@@ -92,7 +92,7 @@ def davies_bouldin(X: Any, labels: Any, zero: float) -> float:
 def similarities(
     spread: torch.Tensor, centroids: torch.Tensor, n_samples: int, exact: ExactCentroids
 ) -> tuple[torch.Tensor, float]:
-    """Return how alike each cluster is to the one most similar to it, and the largest distance."""
+    """Return each cluster's similarity to its most similar cluster, and the largest distance."""
     found, farthest = [], 0.0
     reach = torch.linalg.vector_norm(centroids, dim=1) + spread
     step = max(1, PAIRS // len(centroids))

@@ -1,4 +1,4 @@
-"""What every score starts from: the rows of X grouped by their label, validated once."""
+"""Validated rows grouped by their label, the input of every score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Partition:
     Attributes
     ----------
     X : ndarray of shape (n, d), float32 or float64
-        The finite data, in their own order.
+        The rows, finite, in their original order.
     order : ndarray of shape (n,), intp
         The row numbers sorted by cluster, ascending within one.
     bounds : ndarray of shape (k + 1,), intp
@@ -47,9 +47,9 @@ class Partition:
     def centered(self, cluster: int, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the centroid of a cluster minus `origin`, and its rows minus the centroid.
 
-        The subtraction comes first: an offset common to all rows then costs no digits.  The rows
-        of a cluster that is small where it lies are subtracted from each other instead, so that
-        rounding does not decide whether they are equal.
+        `origin` is subtracted first, so that an offset common to all rows costs no precision.  If
+        the cluster is very small compared with its distance from `origin`, its first row is
+        subtracted instead, so that rounding does not make equal rows different.
 
         Returns
         -------
@@ -83,7 +83,7 @@ def partition(X: Any, labels: Any) -> Partition:
     X : array-like of shape (n, d)
         Real numbers.
     labels : array-like of shape (n,)
-        Integers, strings: whatever `sklearn.preprocessing.LabelEncoder` takes.
+        Integers, strings, or other labels that `sklearn.preprocessing.LabelEncoder` accepts.
 
     Returns
     -------
@@ -93,14 +93,15 @@ def partition(X: Any, labels: Any) -> Partition:
     Raises
     ------
     ValueError
-        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels, or
-        magnitudes whose squared distances overflow float64.
+        If the lengths differ, if X holds NaN or infinity, if there are fewer than 2 or more than
+        n - 1 distinct labels, or if squared distances could overflow float64.
     TypeError
-        Sparse X, or X that is read by blocks.
+        If X is sparse or Chunks.
     """
     if isinstance(X, Chunks):
         raise TypeError(
-            f"scores take rows in memory, and X is read by blocks, {X!r}: give an array."
+            f"Scores need rows in memory, and X is read in blocks ({X!r}): pass an array, for "
+            "example of a random sample of the rows."
         )
     X, labels = labelled_rows(X, labels)
     encoder = LabelEncoder()
@@ -110,7 +111,7 @@ def partition(X: Any, labels: Any) -> Partition:
         raise ValueError(
             f"Number of labels is {k}. Valid values are 2 to n_samples - 1 (inclusive)"
         )
-    # Calinski and Harabasz's numerator is n times a sum of n squared distances
+    # The numerator of the Calinski-Harabasz index is n times a sum of n squared distances.
     check_magnitudes(_largest_magnitude(X), (), X.shape[1], total_weight=float(n) ** 2)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.intp)
     return Partition(X, np.argsort(codes, kind="stable"), bounds)

@@ -22,41 +22,44 @@ def silhouette_samples(
 ) -> np.ndarray:
     """Return the silhouette coefficient of each row.
 
-    Every pair of rows is visited, but never more than a small block of distances exists at once:
-    beyond a float64 copy of X the memory is some hundred kilobytes a thread.  The sums of a row are
-    added in an order that does not depend on the threads, so neither do the bits of the result.
+    The silhouette compares the distances of a row to its own cluster with those to the nearest
+    other cluster.  The time grows with the square of the number of rows.  The memory is a float64
+    copy of X and some hundred kilobytes per thread, because the distances are computed in small
+    blocks.  The result is the same on any number of threads.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        The data; computed in float64 whatever the dtype.
+        The rows; any dtype is converted to float64.
     labels : array-like of shape (n,)
-        A label for each row: integers or strings.
-    metric : {"euclidean"}
-        There for scikit-learn's callers; no other is possible.
-    n_threads : int or None
-        None: all processors that this process may use, or ``OMP_NUM_THREADS`` where it is set and
-        smaller.
+        The label of each row: integers or strings.
+    metric : {"euclidean"}, default="euclidean"
+        Accepted for compatibility with scikit-learn; only Euclidean distances are supported.
+    n_threads : int or None, default=None
+        Number of CPU threads.  None: as many as processors that this process may use, or
+        ``OMP_NUM_THREADS`` if that is set and smaller.
 
     Returns
     -------
-    ndarray of shape (n,), float64, or an array of the library of an X on a GPU
-        ``(b - a) / max(a, b)``, from -1 to 1, with a the mean distance to the other rows of the
-        cluster and b the least mean distance to another cluster; 0 for the only row of a cluster,
-        and where a = b = 0.
+    silhouettes : ndarray of shape (n,), float64
+        ``(b - a) / max(a, b)``, from -1 to 1.  Here a is the mean distance to the other rows of the
+        same cluster, and b is the least mean distance to the rows of another cluster.  The value is
+        0 for the only row of a cluster, and if a = b = 0.  For X on a GPU, an array of the same
+        library on that GPU.
 
     Raises
     ------
     ValueError
-        Lengths that differ, NaN or infinity, fewer than 2 or more than n - 1 different labels,
-        magnitudes whose squared distances overflow float64, or a parameter out of its range.
+        If X and `labels` have different lengths, if X holds NaN or infinity, if there are fewer
+        than 2 or more than n - 1 distinct labels, if squared distances could overflow float64, or
+        if a parameter is out of range.
     TypeError
-        Sparse X.
+        If X is sparse or Chunks.
 
     References
     ----------
-    Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
-    analysis", Journal of Computational and Applied Mathematics 20 (1987) 53-65.
+    P. J. Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
+    analysis", *Journal of Computational and Applied Mathematics* 20, 1987.
 
     Examples
     --------
@@ -83,31 +86,33 @@ def silhouette_score(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> float:
-    """Return the mean silhouette coefficient of the rows, or of a sample of them.
+    """Return the mean silhouette coefficient of the rows, or of a random sample of rows.
 
     Parameters
     ----------
     X, labels, metric, n_threads
         As in :func:`silhouette_samples`.
-    sample_size : int or None
-        None: all rows.  Otherwise that many rows, drawn without replacement, are scored among
-        themselves: the same rows as scikit-learn draws from the same `random_state`.
-    random_state : int, RandomState or None
-        Seeds the draw.
+    sample_size : int or None, default=None
+        Number of rows to draw without replacement; the score is that of these rows alone.  The
+        same `random_state` draws the same rows as in scikit-learn.  None: all rows.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
 
     Returns
     -------
-    float
-        The mean, from -1 to 1.
+    score : float
+        The mean, from -1 to 1; higher is better.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`silhouette_samples`; the number of labels is that of the sample.
+        As :func:`silhouette_samples`; with `sample_size`, the limits on the number of labels apply
+        to the sample.
 
     References
     ----------
-    Rousseeuw (1987), as in :func:`silhouette_samples`.
+    P. J. Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
+    analysis", *Journal of Computational and Applied Mathematics* 20, 1987.
 
     Examples
     --------
@@ -132,7 +137,7 @@ def silhouette_score(
 
 
 def _sorted_silhouettes(groups: Partition, n_threads: int) -> np.ndarray:
-    """Return the silhouettes in the order of the groups, shape (n,)."""
+    """Return the silhouettes of the rows sorted by cluster: shape (n,)."""
     from lloydia.backends.cpu.runtime import pool
     from lloydia.metrics.dense_kernel import TILE, silhouette_tile
 
@@ -153,7 +158,7 @@ def _sorted_silhouettes(groups: Partition, n_threads: int) -> np.ndarray:
 
 
 def _tiles(groups: Partition) -> np.ndarray:
-    """Lay the rows out as `silhouette_tile` wants them."""
+    """Return the rows, sorted by cluster, in the layout of `silhouette_tile`."""
     from lloydia.metrics.dense_kernel import LANES, TILE
 
     n, d = groups.X.shape
@@ -168,7 +173,8 @@ def _tiles(groups: Partition) -> np.ndarray:
 def _check_metric(metric: str) -> None:
     if metric != "euclidean":
         raise ValueError(
-            f"metric={metric!r} is not supported: use 'euclidean', or scikit-learn's silhouette."
+            f"metric={metric!r} is not supported: use 'euclidean', or the same function of "
+            "sklearn.metrics."
         )
 
 
