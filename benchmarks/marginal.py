@@ -20,7 +20,7 @@ from rich.table import Table
 
 from lloydia.backends.engine import Engine
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import Result, minimise
+from lloydia.loop.run import Result, run_iterations
 from lloydia.stopping import Shift
 
 __all__ = ["Row", "show", "timed"]
@@ -71,7 +71,7 @@ def timed(
 def run(engine: Engine, start: NDArray, iterations: int) -> tuple[Result, float]:
     """Return a run and its seconds, all devices' work included."""
     began = time.perf_counter()
-    result = minimise(
+    result = run_iterations(
         engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=iterations, empty="keep"
     )
     for number in range(torch.cuda.device_count()):

@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="append the rows to results/")
     options = parser.parse_args()
     busy = load()
-    seconds("import lloydia.kmeans, lloydia.backends.cpu")
+    seconds("import lloydia.estimators.kmeans, lloydia.backends.cpu")
     figures = [figure for what, case in CASES.items() for figure in first_fits(what, *case)]
     figures += imports()
     console = Console()

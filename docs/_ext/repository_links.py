@@ -1,8 +1,8 @@
 """Links between Markdown files of the repository, in the site.
 
-Pages link to other files as they stand in the repository: ``../src/lloydia/kmeans.py``, or
-``docs/contract.md`` in a file that a page includes.  A target that is a page of the site becomes a
-link to that page.  Any other file or folder becomes a page that shows its source.
+Pages link to other files as they stand in the repository: ``../src/lloydia/estimators/kmeans.py``,
+or ``docs/contract.md`` in a file that a page includes.  A target that is a page of the site becomes
+a link to that page.  Any other file or folder becomes a page that shows its source.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from lloydia import imports
 from lloydia.version import __version__
 
 if TYPE_CHECKING:
-    from lloydia.batched import k_means_batched
     from lloydia.data.chunks import chunks
     from lloydia.data.models import load, save
-    from lloydia.functions import assign, k_means, kmeans_plusplus
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.batched import k_means_batched
+    from lloydia.estimators.functions import assign, k_means, kmeans_plusplus
+    from lloydia.estimators.kmeans import KMeans
+    from lloydia.estimators.minibatch import MiniBatchKMeans
     from lloydia.loop.empty import EmptyClusterError
-    from lloydia.minibatch import MiniBatchKMeans
 
 __all__ = [
     "EmptyClusterError",
@@ -32,13 +32,13 @@ __all__ = [
 
 _HOME = {
     "EmptyClusterError": "lloydia.loop.empty",
-    "KMeans": "lloydia.kmeans",
-    "MiniBatchKMeans": "lloydia.minibatch",
-    "assign": "lloydia.functions",
+    "KMeans": "lloydia.estimators.kmeans",
+    "MiniBatchKMeans": "lloydia.estimators.minibatch",
+    "assign": "lloydia.estimators.functions",
     "chunks": "lloydia.data.chunks",
-    "k_means": "lloydia.functions",
-    "k_means_batched": "lloydia.batched",
-    "kmeans_plusplus": "lloydia.functions",
+    "k_means": "lloydia.estimators.functions",
+    "k_means_batched": "lloydia.estimators.batched",
+    "kmeans_plusplus": "lloydia.estimators.functions",
     "load": "lloydia.data.models",
     "save": "lloydia.data.models",
 }

@@ -11,8 +11,8 @@ from copy import copy
 from typing import Any
 
 from lloydia.data.collections import is_collection
+from lloydia.estimators.kmeans import KMeans as Local
 from lloydia.imports import load
-from lloydia.kmeans import KMeans as Local
 
 __all__ = ["KMeans"]
 

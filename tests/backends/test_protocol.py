@@ -16,7 +16,7 @@ from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.engine import Ready
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
-from lloydia.loop.run import Halt, OtherDataError, minimise
+from lloydia.loop.run import Halt, OtherDataError, run_iterations
 from lloydia.progress.iterations import watch
 from lloydia.seeding import SEEDINGS
 
@@ -81,7 +81,7 @@ class Queued:
 
 def run(engine, centers, **options):
     defaults = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 50}
-    result = minimise(engine, centers, **{**defaults, "empty": "relocate", **options})
+    result = run_iterations(engine, centers, **{**defaults, "empty": "relocate", **options})
     return (
         result.labels.tobytes(),
         result.centers.tobytes(),
@@ -200,13 +200,13 @@ def test_watchers_see_every_iteration():
     seen = deque()
     X = data(2)
     with watch(seen.append):
-        result = minimise(
+        result = run_iterations(
             choose("cpu", X, None, 1), X[:5], algorithm="lloyd", rule=stopping.Labels(),
             max_iter=20, empty="relocate",
         )  # fmt: skip
     assert [r.iteration for r in seen] == list(range(1, result.n_iter + 1))
     assert {r.max_iter for r in seen} == {20}
-    minimise(
+    run_iterations(
         choose("cpu", X, None, 1), X[:5], algorithm="lloyd", rule=stopping.Labels(),
         max_iter=20, empty="relocate",
     )  # fmt: skip

@@ -154,7 +154,7 @@ def test_the_commands_import_nothing_heavy():
         "import sys, types; package = types.ModuleType('lloydia'); package.__version__ = '0';"
         f"package.__path__ = {list(lloydia.__path__)!r}; sys.modules['lloydia'] = package;"
         "import lloydia.cli; assert 'cyclopts' not in sys.modules; import lloydia.cli.app;"
-        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'lloydia.kmeans'};"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'lloydia.estimators.kmeans'};"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

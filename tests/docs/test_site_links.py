@@ -43,7 +43,7 @@ def test_broken_links_are_named(tmp_path):
         ("docs/contract.md", ".", "/contract.md"),
         ("contract.md", "docs", "/contract.md"),
         ("../CONTRIBUTING.md", "docs", "/developers/contributing.md"),
-        ("../src/lloydia/kmeans.py", "docs", "source:src/lloydia/kmeans.py"),
+        ("../src/lloydia/estimators/kmeans.py", "docs", "source:src/lloydia/estimators/kmeans.py"),
         ("src/lloydia/exact", ".", "source:src/lloydia/exact"),
         ("no/such/file.md", ".", "no/such/file.md"),
         ("https://example.org/a.md", ".", "https://example.org/a.md"),

@@ -21,10 +21,10 @@ from lloydia.data.columns import DataError
 from lloydia.data.files import read_table
 from lloydia.data.labels import read_labels
 from lloydia.data.models import load
+from lloydia.estimators.kmeans import KMeans
 from lloydia.images import quantize
 from lloydia.images.files import read as read_picture
 from lloydia.images.indexed import read_animation
-from lloydia.kmeans import KMeans
 from lloydia.spelling import printable
 
 __all__ = ["TARGETS", "Target"]

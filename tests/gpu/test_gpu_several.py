@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import n_distinct
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, rows_of
 from table import answer, blobs, weights_of
@@ -53,7 +53,7 @@ def test_parts_on_one_gpu_give_the_bits_of_the_cpu(shape, dtype):
             spread_rows(rows, weights, ["cuda:0"] * 3),
         ):
             seeds = [s(engine, 9, np.random.RandomState(1)).tolist() for s in SEEDINGS.values()]
-            result = minimise(
+            result = run_iterations(
                 engine, start, algorithm="lloyd", rule=stopping.Labels(), max_iter=12,
                 empty="relocate", history=True,
             )  # fmt: skip

@@ -99,8 +99,8 @@ class Ready:
 class Engine(Protocol):
     """One data set in its place, and the state of a run on it.
 
-    One may also have ``until(rule)``, for runs whose iterations nobody looks at: it queues them by
-    itself, and what it returns is the report, late, of the next one that may end the run; or, so
+    One may also have ``next_stop(rule)``, for runs whose iterations nobody looks at: it queues them
+    by itself, and what it returns is the report, late, of the next one that may end the run; or, so
     that no caller waits more than once for it, None, after which it is asked again.  In those
     before it rows changed, the shift was above the rule's `bound`, and no cluster was empty that
     the loop would deal with; the last one of the run is reported in any case.

@@ -15,7 +15,7 @@ from lloydia.cli.options import FILE, POSITIVE
 from lloydia.spelling import OPTIONS
 
 if TYPE_CHECKING:
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.kmeans import KMeans
 
 CHECKPOINTS = Group("Checkpoints", sort_key=4)
 

@@ -28,7 +28,7 @@ from lloydia.cli.report import flush, print_clusters, sizes
 if TYPE_CHECKING:
     from lloydia.data.files import Table
     from lloydia.data.outputs import Renames
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.kmeans import KMeans
 
 PICTURES = (".png", ".svg", ".pdf")
 

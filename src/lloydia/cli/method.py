@@ -18,7 +18,7 @@ from lloydia.spelling import meant
 
 if TYPE_CHECKING:
     from lloydia.data.files import Table
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.kmeans import KMeans
 
 SEEDINGS = ("k-means++", "random", "first", "farthest", "k-means||")
 
@@ -178,7 +178,7 @@ class Method:
 
     def estimator(self, table: Table, k: int) -> KMeans:
         """Return the estimator, not fitted."""
-        from lloydia.kmeans import KMeans
+        from lloydia.estimators.kmeans import KMeans
         from lloydia.stopping import parse
 
         return KMeans(

@@ -20,7 +20,7 @@ from lloydia.cli.report import flush, print_clusters, sizes
 if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks
     from lloydia.data.labelled import Original
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.kmeans import KMeans
 
 
 def predict(

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.runtime.pool import threads_of
 from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
-from lloydia.functions import assign
+from lloydia.estimators.functions import assign
+from lloydia.estimators.kmeans import KMeans
 from lloydia.images.color import Space, checked, refuse_path
 from lloydia.images.color import space as space_of
 from lloydia.images.histogram import Histogram, histogram, points
 from lloydia.images.palettes import Palette
-from lloydia.kmeans import KMeans
 from lloydia.parameters import check_choice, check_int, check_threads
 from lloydia.spelling import option
 

@@ -29,10 +29,10 @@ from scipy.sparse.csgraph import connected_components
 
 from lloydia.data.arrays import array_of, home_of, on_host
 from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
+from lloydia.estimators.kmeans import KMeans
 from lloydia.images import color
 from lloydia.images.colors import CHANNELS, Colors, distinct, each
 from lloydia.imports import load
-from lloydia.kmeans import KMeans
 from lloydia.parameters import (
     InvalidParameterError,
     check_choice,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lloydia import ladder
 from lloydia.backends import choose
 from lloydia.backends.cpu.runtime.pool import threads_of
-from lloydia.functions import assign
+from lloydia.estimators.functions import assign
 from lloydia.images.segments import Clustering, Segments, segment_by
 from lloydia.ladder.experiments.lab import PEERS, Lab
 from lloydia.ladder.experiments.measurement import Measurement

@@ -4,7 +4,8 @@ It never knows where it runs.  The order of the tests is scikit-learn's, so `n_i
 that did not change, then the stop rule, after the update in both cases.
 
 A run is a generator, :func:`steps`, that halts wherever it would wait for its engine: one caller
-waits with it (:func:`minimise`), another goes on with other runs (:mod:`lloydia.loop.turns`).
+waits with it (:func:`run_iterations`), another goes on with other runs
+(:mod:`lloydia.loop.several_runs`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
     "OtherDataError",
     "Result",
     "Run",
-    "minimise",
+    "run_iterations",
     "steps",
 ]
 
@@ -105,7 +106,7 @@ class OtherDataError(ValueError):
 Run = Generator[Late | None, None, Result]
 
 
-def minimise(engine: Engine, centers: NDArray, **options: Any) -> Result:
+def run_iterations(engine: Engine, centers: NDArray, **options: Any) -> Result:
     """Run Lloyd's method, waiting where one has to wait; parameters are those of :func:`steps`."""
     run = steps(engine, centers, **options)
     while True:
@@ -165,17 +166,19 @@ def steps(
     costs: list[float] = []
     shown_to = watchers()
     # Iterations that nobody looks at, and that end nothing, are the engine's own affair.
-    until = None if engine.tolerance == NEVER or shown_to else getattr(engine, "until", None)
+    next_stop = (
+        None if engine.tolerance == NEVER or shown_to else getattr(engine, "next_stop", None)
+    )
     waiting: deque[Late] = deque()
     queued, relocated, reason = 0, 0, ""
     if halt:
         yield from _again(engine, halt, empty)
         queued, costs = 1, list(halt.costs) if costed else []
     while not reason:
-        while until is None and before + queued < max_iter and len(waiting) <= lag:
+        while next_stop is None and before + queued < max_iter and len(waiting) <= lag:
             waiting.append(engine.iterate(costed))
             queued += 1
-        late = waiting.popleft() if until is None else until(rule)
+        late = waiting.popleft() if next_stop is None else next_stop(rule)
         yield late
         report = late.result()
         if report is None:

@@ -15,7 +15,7 @@ from lloydia.backends.cluster.history import CHANGES
 from lloydia.backends.cluster.member import Member, Question, answer, labels, merge
 from lloydia.backends.part import Part
 from lloydia.data.collections import Held, Partitions
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.seeding import SEEDINGS
 from table import blobs, weights_of
 
@@ -79,12 +79,12 @@ def facts_of(engine, start, algorithm, kept=...):
     """
     k = len(start)
     seeds = [seeding(engine, k, np.random.RandomState(3)).tolist() for seeding in SEEDINGS.values()]
-    result = minimise(
+    result = run_iterations(
         engine, start, algorithm=algorithm,
         rule=stopping.Tolerance(1e-4, engine.mean_variance, engine.magnitudes),
         max_iter=30, empty="relocate", history=True,
     )  # fmt: skip
-    again = minimise(
+    again = run_iterations(
         engine, start, algorithm=algorithm, rule=stopping.Labels(), max_iter=30, empty="relocate"
     )
     return (

@@ -9,8 +9,8 @@ from lloydia import KMeans
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.scan import coarse_scan, scanners, tile_scores
 from lloydia.backends.cpu.scan.centers import pack
+from lloydia.estimators.functions import assign
 from lloydia.exact.distance import squared_distances
-from lloydia.functions import assign
 from nasty import FLAVOURS, rows_of
 
 pytestmark = pytest.mark.skipif(

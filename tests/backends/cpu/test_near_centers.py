@@ -16,8 +16,8 @@ from lloydia.backends.cpu.scan.panel_scan import panel_scan, room_for
 from lloydia.backends.cpu.scan.scanners import whole_scanner
 from lloydia.backends.cpu.simd.low_points import FEW, LOW
 from lloydia.backends.cpu.simd.points import DEEP, LANES
+from lloydia.estimators.functions import assign
 from lloydia.exact.distance import squared_distances
-from lloydia.functions import assign
 
 # Numbers of features and centres, of which each scan of panels has some.
 SHAPES = [(2, 5), (2, FEW + 30), (LOW, 40), (LOW + 1, 6), (48, 100), (DEEP + 9, 20)]

@@ -13,7 +13,7 @@ from lloydia.backends.cuda.batched import streams as lanes
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import EmptyClusterError
-from lloydia.loop.run import minimise, steps
+from lloydia.loop.run import run_iterations, steps
 from table import blobs, weights_of
 
 torch = pytest.importorskip("torch")
@@ -206,9 +206,9 @@ def test_a_result_stays_when_the_engine_starts_again(d):
     X = blobs(24, d, "float32")
     engine = choose("cuda", X, None, None)
     options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate"}
-    first = minimise(engine, X[:3], max_iter=1, **options)
+    first = run_iterations(engine, X[:3], max_iter=1, **options)
     kept = [on_host(array).copy() for array in (first.labels, first.centers)]
-    minimise(engine, X[5:9], max_iter=1, **options)
+    run_iterations(engine, X[5:9], max_iter=1, **options)
     for array, expected in zip((first.labels, first.centers), kept):
         assert (on_host(array) == expected).all()
 
@@ -218,11 +218,11 @@ def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
     X = blobs(24, 2, "float32")
     engine = choose(where, X, None, None)
     options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "keep"}
-    assert minimise(engine, X[10:13], max_iter=50, **options).full
+    assert run_iterations(engine, X[10:13], max_iter=50, **options).full
     # Labels of a last assignment are nobody's report; a GPU looks at them with the inertia.
-    assert minimise(engine, X[10:13], max_iter=1, **options).full == (where == "cuda")
+    assert run_iterations(engine, X[10:13], max_iter=1, **options).full == (where == "cuda")
     far = np.concatenate([X[:2], np.full((1, 2), 1e3, dtype=X.dtype)])
-    assert not minimise(engine, far, max_iter=50, **options).full
+    assert not run_iterations(engine, far, max_iter=50, **options).full
 
 
 def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
@@ -235,7 +235,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
     for b, rows in enumerate(X):
         if b:
             engine.renew(torch.as_tensor(rows))
-        result = minimise(engine, rows[:3], **options)
+        result = run_iterations(engine, rows[:3], **options)
         grids.add(tuple(engine.grid.exponents))
         one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
         assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
@@ -261,7 +261,7 @@ def test_rows_that_need_another_grid_replace_others(d):
     for b, rows in enumerate(X):
         if b:
             engine.renew(torch.as_tensor(rows))
-        result = minimise(engine, rows[:3], **options)
+        result = run_iterations(engine, rows[:3], **options)
         one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
         assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
         assert result.inertia == one.inertia_
@@ -272,7 +272,7 @@ def test_rows_that_need_another_grid_replace_others(d):
 def test_a_run_that_begins_again_knows_nothing_of_the_last_ones_end():
     X = np.stack([blobs(24, 10, "float32", seed=b) for b in range(2)])
     engine = choose("cuda", X[0], None, None)
-    minimise(
+    run_iterations(
         engine, X[0, :3], algorithm="lloyd", rule=stopping.Labels(), empty="relocate", max_iter=2
     )
     engine.renew(torch.as_tensor(X[1]))

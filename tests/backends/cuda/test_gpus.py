@@ -16,7 +16,7 @@ from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.loop.empty import EmptyClusterError
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.seeding import SEEDINGS
 from table import answer, blobs, weights_of
 
@@ -44,7 +44,7 @@ def facts(engine, start):
     few = start.shape[1] < 9
     names = SEEDINGS if few else ()
     seeds = [SEEDINGS[name](engine, 4, np.random.RandomState(2)).tolist() for name in names]
-    result = minimise(
+    result = run_iterations(
         engine, start, algorithm="lloyd", rule=stopping.Labels(), max_iter=3 if few else 2,
         empty="relocate", history=True,
     )  # fmt: skip

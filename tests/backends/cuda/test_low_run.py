@@ -240,7 +240,7 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
     engine = choose("cuda", X, None, None)
     engine.tolerance, there = 0.0, []
     engine.start(X[:4].copy(), "lloyd", True, 6)
-    late = engine.until(Shift(0.0))
+    late = engine.next_stop(Shift(0.0))
     monkeypatch.setattr(own_device, "INTERPRETED", False)
     monkeypatch.setattr(own_device, "current_device", lambda: 7)
     inside = contextmanager(lambda device: (yield there.append(device)))

@@ -10,7 +10,7 @@ from lloydia.backends.cuda import options
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Shift
 from replayed import replay
 from table import answer, blobs
@@ -34,7 +34,7 @@ def test_every_switch_gives_the_same_bits(name, d, device):
 def fit(rows):
     X, engine = torch.from_numpy(rows), CUDA(torch.from_numpy(rows), None, "cuda")
     start = X[:4].clone()
-    found = minimise(engine, start, **LLOYD)
+    found = run_iterations(engine, start, **LLOYD)
     return on_host(found.labels).tobytes(), on_host(found.centers).tobytes(), found.inertia, engine
 
 
@@ -48,7 +48,7 @@ def test_launches_are_repeated_only_where_they_are_recorded(monkeypatch):
         with options.without(*off):
             *found, engine = fit(rows)
         kept.append(engine)
-        oracle = minimise(Reference(rows, None), rows[:4].copy(), **LLOYD)
+        oracle = run_iterations(Reference(rows, None), rows[:4].copy(), **LLOYD)
         expected = oracle.labels.tobytes(), oracle.centers.tobytes(), oracle.inertia
         assert tuple(found) == expected
         assert (driver.by_number > before) == (off == ())

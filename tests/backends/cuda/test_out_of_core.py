@@ -23,7 +23,7 @@ from lloydia.backends.parts import Parts
 from lloydia.cli import main
 from lloydia.data.columns import DataError
 from lloydia.loop.empty import EmptyClusterError
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.seeding import SEEDINGS
 from table import answer, blobs, weights_of
 from tight import for_fit, tight
@@ -78,7 +78,7 @@ def test_blocks_that_would_have_tables_alone(dtype, memory, monkeypatch):
 def facts(engine, start, inits):
     """Return what an engine says of its rows, its seeds and a run that relocates."""
     seeds = [SEEDINGS[name](engine, 4, np.random.RandomState(2)).tolist() for name in inits]
-    result = minimise(
+    result = run_iterations(
         engine, start, algorithm="lloyd", rule=stopping.Labels(), max_iter=2,
         empty="relocate", history=len(inits) > 1,
     )  # fmt: skip
@@ -132,12 +132,12 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
     start = X[np.arange(24) % 4] + 1e-3 * rng.normal(size=(24, 16))
     X[:8] = start[:8] + 1e-6 * rng.normal(size=(8, 16))
     options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
-    expected = minimise(choose("reference", X, weights, None), start, **options)
+    expected = run_iterations(choose("reference", X, weights, None), start, **options)
     memory(X, 40, 75 * 40 + 10, k=24, weights=weights)
     placed = choose("cuda", X, weights, None)
     for _ in range(2):
         assert placed.group.plan.passes.rows
-        result = minimise(placed, start, **options)
+        result = run_iterations(placed, start, **options)
         assert result.labels.tobytes() == expected.labels.tobytes()
         assert result.centers.tobytes() == expected.centers.tobytes()
         assert (result.inertia, result.n_iter) == (expected.inertia, expected.n_iter)
@@ -166,7 +166,7 @@ def test_work_on_a_block_is_recorded(left, times, memory, recorded):
     placed = choose("cuda", X, None, None)
     options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
     for _ in range(2):
-        minimise(placed, X[:5], **options)
+        run_iterations(placed, X[:5], **options)
         # Of two blocks: with the rows, by copies of them, at the end.
         assert sorted(map(len, recorded.values())) == times
         for queued in recorded.values():

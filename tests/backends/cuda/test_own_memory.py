@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Shift
 
 
@@ -20,7 +20,7 @@ def test_an_engine_goes_with_the_last_that_knows_it(d):
     gc.disable()
     try:
         engine = CUDA(X, None, "cuda")
-        result = minimise(
+        result = run_iterations(
             engine, X[:3], algorithm="lloyd", rule=Shift(0.0), max_iter=3, empty="relocate"
         )
         alive = [weakref.ref(engine), weakref.ref(engine.run)]

@@ -22,7 +22,7 @@ from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Shift
 from nasty import FLAVOURS, rows_of
 
@@ -76,7 +76,7 @@ def test_scans_find_the_current_centres_packed(case, scans):
             engine.renew(torch.from_numpy(rows))
         scans.clear()
         found, expected = (
-            minimise(one, start, algorithm="lloyd", **options)
+            run_iterations(one, start, algorithm="lloyd", **options)
             for one in (engine, Reference(rows, None))
         )
         assert np.array_equal(on_host(found.labels), on_host(expected.labels))

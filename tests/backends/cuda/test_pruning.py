@@ -24,7 +24,7 @@ from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Shift
 from nasty import FLAVOURS, rows_of
 from table import answer
@@ -178,7 +178,7 @@ def test_runs_that_are_watched():
     k, found = 18, []
     X = clusters(200, 12, k, "float32", seed=6)
     for rows in (choose("cuda", X, None, None), Reference(X, None)):
-        result = minimise(
+        result = run_iterations(
             rows, X[:k].copy(), algorithm="lloyd", rule=Shift(0.0), max_iter=7, empty="relocate",
             history=True,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul import half_centers
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Labels, Shift, Tolerance
 from replayed import replay
 from table import blobs, weights_of
@@ -32,7 +32,7 @@ def driver(monkeypatch):
 def fit(engine, start, max_iter=3, shift=0.0, tol=None, rule=None, empty="relocate"):
     if tol is not None:
         rule = Tolerance(tol, engine.mean_variance, engine.magnitudes)
-    result = minimise(
+    result = run_iterations(
         engine, start, algorithm="lloyd", rule=rule or Shift(shift), max_iter=max_iter, empty=empty
     )
     labels, centers = on_host(result.labels), on_host(result.centers)

@@ -13,7 +13,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMP
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.update.reports import Passed, Reports, passed, told
 from lloydia.backends.reference import Reference
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Labels, Shift
 from table import answer, blobs
 
@@ -95,7 +95,7 @@ def test_nobody_misses_them(monkeypatch, d, tol, empty):
     assert again.n_distances_ == model.n_distances_
     assert again.n_iter_ > 3
     assert len(looked) < again.n_iter_
-    monkeypatch.delattr(CUDA, "until")
+    monkeypatch.delattr(CUDA, "next_stop")
     slow = KMeans(6, device="cuda", **parameters).fit(X)
     assert (slow.n_distances_, slow.n_rechecked_) == (model.n_distances_, model.n_rechecked_)
     assert answer(slow) == answer(oracle)
@@ -116,8 +116,8 @@ def test_no_more_is_on_its_way_than_is_kept(monkeypatch, d, n, k, lag):
 
     monkeypatch.setattr(engine, "launch", launched)
     options = {"rule": Shift(0.0), "max_iter": 60, "empty": "relocate", "algorithm": "lloyd"}
-    result = minimise(engine, X[:k].copy(), **options)
-    expected = minimise(Reference(X, None), X[:k].copy(), **options)
+    result = run_iterations(engine, X[:k].copy(), **options)
+    expected = run_iterations(Reference(X, None), X[:k].copy(), **options)
     assert (result.n_iter, result.inertia) == (expected.n_iter, expected.inertia)
     # More iterations than there are slots; reports of as many as are on their way are kept.
     assert result.n_iter > lag + 4
@@ -132,10 +132,10 @@ def test_an_engine_counts_what_it_passes_over(d):
         each.tolerance = 0.0
         each.start(X[:4].copy(), "lloyd", True, 6)
     told = [oracle.iterate(False).result() for _ in range(6)]
-    late = engine.until(Shift(0.0))
+    late = engine.next_stop(Shift(0.0))
     late.begin()
     assert late.result() == told[-1]
     assert engine.n_distances == oracle.n_distances == 6 * 300 * 4
     # What is no bound lets no iteration pass.
     engine.start(X[:4].copy(), "lloyd", True, 6)
-    assert [engine.until(Labels(0.0)).result() for _ in range(3)] == told[:3]
+    assert [engine.next_stop(Labels(0.0)).result() for _ in range(3)] == told[:3]

@@ -11,7 +11,7 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
 from lloydia.data.arrays import on_host
-from lloydia.loop.run import minimise
+from lloydia.loop.run import run_iterations
 from lloydia.stopping import Rule, Tolerance
 from table import answer, blobs
 
@@ -208,7 +208,7 @@ def test_each_run_of_an_engine_has_its_own_limit(d):
         oracle = KMeans(6, init=X[:6], tol=tol, device="reference").fit(X)
         rule = Tolerance(tol, engine.mean_variance, engine.magnitudes)
         options = {"algorithm": "lloyd", "rule": rule, "max_iter": 300, "empty": "relocate"}
-        result = minimise(engine, X[:6].copy(), **options)
+        result = run_iterations(engine, X[:6].copy(), **options)
         assert (result.n_iter, result.inertia) == (oracle.n_iter_, oracle.inertia_)
         assert (on_host(result.labels) == oracle.labels_).all()
 

@@ -98,7 +98,7 @@ class CUDA(Beginning):
         return Queued(self, queued, None)
 
     @anywhere
-    def until(self, rule: Rule) -> Ended:
+    def next_stop(self, rule: Rule) -> Ended:
         """Return what comes next of the run: nobody sees iterations that do not end it."""
         return Ended(self, rule)
 

@@ -80,9 +80,9 @@ _STEPS = ("n_steps_", "_init_size", "_n_init", "_since", "_n_distinct")
 
 # By the names that files have for them.
 ESTIMATORS = {
-    "KMeans": Estimator("lloydia.kmeans", "KMeans", *_KMEANS),
+    "KMeans": Estimator("lloydia.estimators.kmeans", "KMeans", *_KMEANS),
     "MiniBatchKMeans": Estimator(
-        "lloydia.minibatch",
+        "lloydia.estimators.minibatch",
         "MiniBatchKMeans",
         ("inertia_", "n_iter_", "device_", *_STEPS),
         ("counts_",),

@@ -275,7 +275,7 @@ def _first(archive: Archive, path: Path) -> Any:
     ValueError
         A part is of another type, or out of range.
     """
-    from lloydia.kmeans import KMeans
+    from lloydia.estimators.kmeans import KMeans
 
     parts = {name: archive[name] for name in FIRST_PARTS}
     if not is_text(parts["format"]) or str(parts["format"]) != FIRST:

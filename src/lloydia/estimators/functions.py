@@ -13,8 +13,8 @@ from lloydia.data.centers import dense, in_order_of, opened
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.estimators.kmeans import KMeans
 from lloydia.imports import load
-from lloydia.kmeans import KMeans
 from lloydia.parameters import check_int, check_range, check_threads
 from lloydia.seeding.generator import generator
 from lloydia.seeding.plusplus import plusplus

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
-from lloydia.batches import Centers, Draw, Smoothed, reassigned, stepped
 from lloydia.exact import distance
+from lloydia.loop.minibatch_step import Centers, Draw, Smoothed, reassigned, stepped
 from table import blobs, weights_of
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lloydia.data.arrays import rows_on_host
 from lloydia.data.collections import undeclared
 from lloydia.data.device_arrays import center_dtype
-from lloydia.estimator import BaseKMeans, check_width
+from lloydia.estimators.base import BaseKMeans, check_width
 from lloydia.imports import load
 
 __all__ = ["blockwise"]
@@ -65,7 +65,7 @@ def blockwise(model: BaseKMeans, X: Any, method: str) -> Any:
 
 def light(model: BaseKMeans, centers: NDArray) -> BaseKMeans:
     """Return a small estimator to send to the workers: its centres, and one thread by default."""
-    KMeans = load("lloydia.kmeans").KMeans
+    KMeans = load("lloydia.estimators.kmeans").KMeans
     own = KMeans(model.n_clusters, device=model.device, n_threads=model.n_threads or 1)
     vars(own).update(model._features(), cluster_centers_=centers)
     return own

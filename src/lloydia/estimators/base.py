@@ -135,7 +135,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             squared distances could overflow.
         """
         if is_collection(X):
-            return load("lloydia.blockwise").blockwise(self, X, "predict")
+            return load("lloydia.estimators.blockwise").blockwise(self, X, "predict")
         return home_of(X)(self._assigned(X).labels())
 
     def transform(self, X):
@@ -162,7 +162,7 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
             squared distances could overflow.
         """
         if is_collection(X):
-            return load("lloydia.blockwise").blockwise(self, X, "transform")
+            return load("lloydia.estimators.blockwise").blockwise(self, X, "transform")
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
         centers = self._fitted_centers()

@@ -463,7 +463,7 @@ def test_imports_leave_the_garbage_collector_as_it_was():
         for switch in (gc.disable, gc.enable):
             switch()
             before = gc.isenabled()
-            assert load("lloydia.kmeans").KMeans is KMeans
+            assert load("lloydia.estimators.kmeans").KMeans is KMeans
             with pytest.raises(ImportError):
                 load("lloydia.nothing")
             assert gc.isenabled() is before

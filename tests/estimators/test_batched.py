@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.loop.empty import EmptyClusterError
-from lloydia.loop.turns import interleave
+from lloydia.loop.several_runs import interleave
 from table import blobs, some_rows, weights_of
 
 pytestmark = pytest.mark.filterwarnings(

@@ -32,9 +32,9 @@ from lloydia.data.arrays import (
 )
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
-from lloydia.kmeans import KMeans
+from lloydia.estimators.kmeans import KMeans
 from lloydia.loop.run import Result, Run, steps
-from lloydia.loop.turns import Turns, about, in_step, interleave, outcome
+from lloydia.loop.several_runs import Turns, about, in_step, interleave, outcome
 from lloydia.parameters import check_init, check_parameters, check_range, check_seed
 from lloydia.seeding.given import checked
 

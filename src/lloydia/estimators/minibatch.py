@@ -1,0 +1,450 @@
+"""MiniBatchKMeans, the scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from lloydia.backends import choose
+from lloydia.backends.engine import Engine
+from lloydia.backends.weighted import WeightedRows
+from lloydia.data.arrays import home_of, real_numbers
+from lloydia.data.chunks.source import Chunks
+from lloydia.data.collections import is_collection
+from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu, rows_of
+from lloydia.estimators.base import BaseKMeans, check_width, warn_of_fewer
+from lloydia.exact.distance import movement
+from lloydia.loop.minibatch_step import Centers, Draw, Smoothed, reassigned, sample, stepped
+from lloydia.parameters import check_mini_batches, check_range
+from lloydia.seeding.generator import undone_on_error
+
+__all__ = ["MiniBatchKMeans"]
+
+# Rows per centre, on average, between two searches for centres with few rows.
+PATIENCE = 10
+
+
+class MiniBatchKMeans(BaseKMeans):
+    """Mini-batch k-means (Sculley 2010) with the same result on any number of threads and on a GPU.
+
+    A drop-in replacement for :class:`sklearn.cluster.MiniBatchKMeans`, with the same parameters,
+    attributes and methods and two more parameters: `device` and `n_threads`.  With the same
+    `random_state` it draws scikit-learn's random numbers in scikit-learn's order.  The result is
+    defined to the last bit (see ``docs/contract.md``).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    init : str, array or callable, default="k-means++"
+        As in :class:`lloydia.KMeans`.  The start is chosen from `init_size` rows drawn at random; a
+        callable receives these rows.
+    max_iter : int, default=100
+        Largest number of passes over the data: ``max_iter * n_samples // batch_size`` batches.
+    batch_size : int, default=1024
+        Number of rows per batch.
+    verbose : int, default=0
+        If positive, the fit prints each start and its time, and the inertia of each batch.
+    compute_labels : bool, default=True
+        Whether a fit ends by computing the labels and the inertia of all rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers that choose the starts, the batches, and the rows to which
+        centres are moved (see `reassignment_ratio`).
+    tol : float, default=0.0
+        If positive, a fit stops when the sum of the squared movements of the centres in one batch
+        is at most `tol` times the mean variance of the features.  The variance is weighted by
+        `sample_weight`, unlike scikit-learn's.
+    max_no_improvement : int or None, default=10
+        A fit stops after this number of consecutive batches in which the smoothed inertia reached
+        no new minimum.  None disables this rule.
+    init_size : int or None, default=None
+        Number of rows from which a start is chosen.  None: ``3 * batch_size``, or
+        ``3 * n_clusters`` if ``3 * batch_size`` is less than `n_clusters`.
+    n_init : "auto" or int, default="auto"
+        Number of starts.  The start with the lowest inertia on a random sample of rows is used for
+        the single run.  ``"auto"`` is 3 for ``"random"`` and callables, and 1 otherwise.
+    reassignment_ratio : float, default=0.01
+        From time to time, a centre whose count in ``counts_`` is less than `reassignment_ratio`
+        times the largest count is moved to a row of the batch.  0: never.
+    device, n_threads
+        As in :class:`lloydia.KMeans`.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_clusters, n_features), float32 or float64
+        As in :class:`lloydia.KMeans`.
+    counts_ : ndarray of shape (n_clusters,), float64
+        For each centre, the sum of the weights of the rows that were assigned to it.
+    labels_ : array of shape (n_samples,), int32
+        The index of the nearest centre of each row; always equal to ``predict(X)``.  After
+        :meth:`partial_fit` it covers the rows of the last batch.  Only with `compute_labels`.
+    inertia_ : float
+        The inertia of the rows of `labels_`.  Without `compute_labels`, :meth:`fit` sets it to the
+        smoothed mean inertia of a row times the sum of all weights, and :meth:`partial_fit` does
+        not set it.
+    n_iter_ : int
+        Number of passes over the data, rounded up; set by :meth:`fit`.
+    n_steps_ : int
+        Number of batches.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names of X; only if X was a data frame whose column names are all strings.
+    device_ : str
+        The device that computed the fit.
+
+    Notes
+    -----
+    Checkpoints are not supported.  To interrupt a series of calls of :meth:`partial_fit`, save the
+    estimator (:func:`lloydia.save`) or pickle it between two batches.  The loaded estimator
+    continues with the same result.
+
+    References
+    ----------
+    D. Sculley, "Web-scale k-means clustering", *WWW* 2010.
+
+    Examples
+    --------
+    >>> from lloydia import MiniBatchKMeans
+    >>> import numpy as np
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> kmeans = MiniBatchKMeans(n_clusters=2, random_state=0)
+    >>> for batch in (X, X[::-1]):
+    ...     kmeans = kmeans.partial_fit(batch)
+    >>> kmeans.predict([[0, 0], [12, 3]]).tolist()
+    [1, 0]
+    """
+
+    _several = 3
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        max_iter=100,
+        batch_size=1024,
+        verbose=0,
+        compute_labels=True,
+        random_state=None,
+        tol=0.0,
+        max_no_improvement=10,
+        init_size=None,
+        n_init="auto",
+        reassignment_ratio=0.01,
+        device="auto",
+        n_threads=None,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.verbose = verbose
+        self.compute_labels = compute_labels
+        self.random_state = random_state
+        self.tol = tol
+        self.max_no_improvement = max_no_improvement
+        self.init_size = init_size
+        self.n_init = n_init
+        self.reassignment_ratio = reassignment_ratio
+        self.device = device
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Cluster the rows of X, one random batch after another.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            As in :meth:`lloydia.KMeans.fit`, but in memory.  Pass larger data to
+            :meth:`partial_fit`, block by block.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Finite weights >= 0; rows are drawn with probability proportional to their weights.
+            Rows of weight 0 get labels and have no other effect.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, ImportError, MemoryError
+            As :meth:`lloydia.KMeans.fit`; ValueError also for Chunks and Dask collections.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit found fewer distinct clusters than `n_clusters`.
+        RuntimeWarning
+            If `init_size` is less than `n_clusters`: ``3 * n_clusters`` is used.  Also if `init` is
+            an array and `n_init` is neither 1 nor ``"auto"``: one start is used.
+        """
+        check_mini_batches(self)
+        home, draft = home_of(X), self._draft()
+        rows = draft._in_memory(X, sample_weight, reset=True)
+        X, weights, n = rows.X, rows.weights, rows.n_samples
+        whole = choose(self.device, X, weights, self.n_threads)
+        check_range(whole, weights)
+        state = check_random_state(self.random_state)
+        values = draft._best_start(X, weights, state)
+        centers, steps, inertia = self._batches(X, weights, whole, values, state)
+        found = draft._features() | {
+            "n_steps_": steps,
+            "n_iter_": math.ceil(steps * min(self.batch_size, n) / n),
+            # scikit-learn's names of these attributes.
+            "_init_size": draft._init_size,
+            "_n_init": draft._n_init,
+        }
+        if not self.compute_labels:
+            found["inertia_"] = inertia * (n if weights is None else float(weights.sum()))
+        found |= self._after_batch(centers, home, whole, rows, state)
+        labels, k = whole.labels() if self.compute_labels else None, len(centers.values)
+        warn_of_fewer(centers.n_distinct if labels is None else n_distinct(labels, k), k, 2)
+        self._replace_result(found)
+        return self
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Update the centres with the rows of X as one batch.
+
+        The first call chooses the initial centres from the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The first batch must have at least `n_clusters` rows of positive weight.  Later batches
+            may be of another dtype or on another device; the first float64 batch converts the
+            centres to float64.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Finite weights >= 0; None gives every row the weight 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, ImportError, MemoryError
+            As :meth:`lloydia.KMeans.fit`; ValueError also for Chunks and Dask collections.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If there are fewer distinct centres than `n_clusters`: after the first batch, and again
+            whenever their number falls.
+        """
+        check_mini_batches(self)
+        begun, home = hasattr(self, "cluster_centers_"), home_of(X)
+        state = self.__dict__.get("_random_state") if begun else None
+        with undone_on_error(state):
+            found = self._one_more(X, sample_weight, begun, home, state)
+        self._replace_result(found)
+        return self
+
+    # -- the steps of fit and partial_fit --------------------------------------------------------
+
+    def _one_more(
+        self,
+        X: Any,
+        sample_weight: Any,
+        begun: bool,
+        home: Callable[[Any], Any],
+        state: RandomState | None,
+    ) -> dict[str, Any]:
+        """Return the attributes after one more batch, without changing this estimator."""
+        draft = self if begun else self._draft()
+        rows = draft._in_memory(X, sample_weight, reset=not begun)
+        X, weights = rows.X, rows.weights
+        state = state or check_random_state(self.random_state)
+        found: dict[str, Any] = {}
+        if begun:
+            centers = self._so_far(X)
+            X, values = _of_one_type(X, centers.values)
+            centers = replace(centers, values=values)
+        engine = choose(self.device, X, weights, self.n_threads)
+        check_range(engine, weights, centers.values if begun else ())
+        if not begun:
+            draft._init_size, (init, _) = draft._init_rows(X.shape[0]), draft._starts(X)
+            found["_init_size"] = draft._init_size
+            values = draft._start(X, weights, init, state)
+            check_range(engine, weights, values)
+            centers = Centers(values, np.zeros(len(values)))
+        centers, _ = self._step(engine, weights, centers, state)
+        found |= draft._features() | self._after_batch(centers, home, engine, rows, state)
+        found["n_steps_"] = self._counted("n_steps_") + 1 if begun else 1
+        # Warn once, and again only if the number has fallen.
+        n_distinct = centers.n_distinct
+        if not begun or n_distinct < getattr(self, "_n_distinct", len(centers.values)):
+            warn_of_fewer(n_distinct, len(centers.values), 3)
+        found["_n_distinct"] = n_distinct
+        return found
+
+    def _so_far(self, X: Any) -> Centers:
+        """Return the current centres with their counts."""
+        values = self._fitted_centers()
+        check_width(values, X.shape[1])
+        counts = real_numbers("counts_", getattr(self, "counts_", None), "weights")
+        if counts.shape != (len(values),) or not (np.isfinite(counts) & (counts >= 0)).all():
+            raise ValueError(
+                f"counts_ must hold a finite number >= 0 for each of the {len(values)} rows of "
+                "cluster_centers_, the weight of the rows of that centre: fit again, or set both."
+            )
+        return Centers(values, counts.astype(np.float64), self._counted("_since"))
+
+    def _counted(self, name: str) -> int:
+        """Return the value of an attribute that is a count, or 0 if the attribute is missing."""
+        value = getattr(self, name, 0)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"{name}={value!r:.80} must be an integer >= 0: fit again.")
+        return int(value)
+
+    def _in_memory(self, X: Any, sample_weight: Any, reset: bool) -> WeightedRows:
+        """Return checked rows with their weights; refuse Dask collections and Chunks."""
+        if is_collection(X) or isinstance(X, Chunks):
+            library = type(X).__module__.partition(".")[0]
+            raise ValueError(
+                f"MiniBatchKMeans needs rows in memory, and X is a {library} {type(X).__name__}: "
+                "pass its blocks to partial_fit one by one, each as an array."
+            )
+        rows = WeightedRows.of(self._check_rows(X, reset), sample_weight)
+        if reset:
+            rows.refuse_few(self.n_clusters)
+        return rows
+
+    def _init_rows(self, n: int) -> int:
+        """Return the number of rows from which a start is chosen."""
+        size = self.init_size
+        if size is None:
+            size = 3 * min(self.batch_size, n)
+            size = 3 * self.n_clusters if size < self.n_clusters else size
+        elif size < self.n_clusters:
+            warnings.warn(
+                f"init_size={size} should be larger than n_clusters={self.n_clusters}. Setting it "
+                "to min(3*n_clusters, n_samples)",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            size = 3 * self.n_clusters
+        return min(size, n)
+
+    def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
+        """Return the start with the least inertia on a random sample of rows."""
+        self._init_size = self._init_rows(X.shape[0])
+        init, self._n_init = self._starts(X)
+        rows, kept = sample(X, weights, self._init_size, random_state)
+        apart = choose(self.device, rows, kept, self.n_threads)
+        best, least = None, math.inf
+        for number in range(1, self._n_init + 1):
+            centers = self._start(X, weights, init, random_state)
+            apart.classify(centers)
+            inertia = float(apart.inertia())
+            if self.verbose:
+                print(f"Inertia for init {number}/{self._n_init}: {inertia}")
+            if best is None or inertia < least:
+                best, least = centers, inertia
+        assert best is not None
+        return best
+
+    def _start(
+        self, X: Any, weights: NDArray | None, init: Any, random_state: RandomState
+    ) -> NDArray:
+        """Return initial centres, chosen from a random sample of the rows."""
+        if self._init_size < X.shape[0]:
+            X, weights = sample(X, weights, self._init_size, random_state)
+        engine = choose(self.device, X, weights, self.n_threads)
+        centers = self._seed(engine, X, init, random_state)
+        check_range(engine, weights, centers)
+        return centers
+
+    def _batches(
+        self, X: Any, weights: NDArray | None, whole: Engine, values: NDArray, state: RandomState
+    ) -> tuple[Centers, int, float]:
+        """Return the centres after all batches, the number of batches, and the smoothed inertia."""
+        n, size = X.shape[0], min(self.batch_size, X.shape[0])
+        n_steps = self.max_iter * n // size
+        limit = float(self.tol) * whole.mean_variance() if self.tol > 0 else None
+        draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
+        centers = Centers(values, np.zeros(self.n_clusters))
+        for step in range(1, n_steps + 1):
+            rows = rows_of(X, draw.rows(state.random_sample(size)))
+            engine, before = self._placed(rows, engine), centers.values
+            centers, inertia = self._step(engine, None, centers, state)
+            inertia /= size
+            if self.verbose:
+                print(f"Minibatch step {step}/{n_steps}: mean batch inertia: {inertia}")
+            if step == 1:  # its inertia is that of the start
+                continue
+            smoothed.add(inertia)
+            reason = ""
+            if limit is not None and movement(before, centers.values)[0] <= limit:
+                reason = "small centers change"
+            elif self.max_no_improvement is not None and smoothed.since >= self.max_no_improvement:
+                reason = "lack of improvement in inertia"
+            if reason:
+                if self.verbose:
+                    print(f"Converged ({reason}) at step {step}/{n_steps}")
+                break
+        return centers, step, inertia if smoothed.value is None else smoothed.value
+
+    def _placed(self, rows: Any, engine: Any) -> Any:
+        """Return an engine that holds a batch: on a GPU, the previous batch's engine is reused."""
+        if engine is not None and on_gpu(rows):
+            engine.renew(rows)
+            return engine
+        return choose(self.device, rows, None, self.n_threads)
+
+    def _step(
+        self, engine: Engine, weights: NDArray | None, centers: Centers, random_state: RandomState
+    ) -> tuple[Centers, float]:
+        """Return the centres after a batch, and the inertia of the batch before the update."""
+        unused = (centers.counts == 0).any()
+        centers, inertia = stepped(engine, weights, centers)
+        if unused or centers.since >= PATIENCE * self.n_clusters:
+            ratio = self.reassignment_ratio
+            centers, n_moved = reassigned(engine, weights, centers, ratio, random_state)
+            if self.verbose and n_moved:
+                print(f"[MiniBatchKMeans] Reassigning {n_moved} cluster centers.")
+            centers = replace(centers, since=0)
+        return centers, inertia
+
+    def _after_batch(
+        self,
+        centers: Centers,
+        home: Callable[[Any], Any],
+        engine: Engine,
+        rows: WeightedRows,
+        state: RandomState,
+    ) -> dict[str, Any]:
+        """Return the fitted attributes after a batch, with labels and inertia if `compute_labels`.
+
+        The engine holds the rows of positive weight.
+        """
+        found = {
+            "cluster_centers_": home(centers.values),
+            "counts_": centers.counts,
+            "device_": engine.name,
+            "_random_state": state,
+            "_since": centers.since,
+        }
+        if self.compute_labels:
+            engine.classify(centers.values)
+            labels = rows.labels(engine.labels(), centers.values, self.device, self.n_threads)
+            found["labels_"], found["inertia_"] = home(labels), float(engine.inertia())
+        return found
+
+
+def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:
+    """Return both as float64, which holds all values exactly, unless both have one type already."""
+    if centers.dtype == center_dtype(X):
+        return X, centers
+    return X.double() if on_gpu(X) else X.astype(np.float64), centers.astype(np.float64)
