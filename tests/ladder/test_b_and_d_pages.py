@@ -159,3 +159,8 @@ def test_d_draws_every_part():
     assert set(figures) == {"sizes", "gains", "clusters", "openmp"}
     hues = {line.get_color() for line in figures["sizes"].axes[0].get_lines()}
     assert len(hues) == 5  # C++ and OpenMP have not the same
+    notes = {short: figure.texts[-1].get_text() for short, figure in figures.items()}
+    assert notes["sizes"] == "diamonds: the document's times"
+    assert notes["gains"] == "diamonds: quotients of the document's times"
+    assert notes["clusters"].endswith("diamonds: the document's gains")
+    assert notes["openmp"].endswith("diamonds: the document's times, right their quotients")

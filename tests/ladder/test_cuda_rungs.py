@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lloydia import ladder
-from lloydia.ladder import r00_reference
+from lloydia.ladder import r00_reference, r64_float_sums
 from lloydia.stopping import Centers, Inertia, Labels
 
 pytest.importorskip("numba_cuda")
@@ -98,6 +98,13 @@ def test_stop_rules(name, rule):
     wanted = r00_reference.fit(X, centers, rule=rule, max_iter=20)
     assert 1 < wanted.n_iter < 20
     same(climb(name, X, centers, rule, 20, block=32), wanted)
+
+
+@pytest.mark.parametrize(("k", "width"), [(2, 128), (128, 128), (129, 256)])
+def test_sums_of_two_features_lie_512_bytes_apart(k, width):
+    sums = r64_float_sums.apart(np.zeros((k, 3), np.float32)).copy_to_host()
+    assert sums.shape == (3, width)
+    assert not sums.any()
 
 
 @pytest.mark.parametrize("name", STAGED[:2])

@@ -432,7 +432,7 @@ def _as_the_thesis_found_on_threads(solver, team):
 def test_findings_hold_or_do_not():
     table = findings.sheet(list(_gpu_series(_as_the_thesis_found)))
     assert {holds for *_, holds in table.lines} == {"yes"}
-    assert len(table.lines) == 18
+    assert len(table.lines) == 22
     table = findings.sheet(list(_gpu_series(lambda *what: 20 / _as_the_thesis_found(*what))))
     assert "yes" not in {holds for *_, holds in table.lines}
     assert findings.sheet([]).lines == []
@@ -449,6 +449,18 @@ def test_findings_on_threads_hold_or_do_not():
     few = [each for each in series if each.threads in (None, 4)]
     lines = {told: line for told, *line in findings.sheet(few).lines}
     assert lines["float64: 8 threads beat scikit-learn"] == ["8 threads were not measured", ""]
+
+
+def test_scikit_learn_is_compared_where_both_of_its_algorithms_have_a_time():
+    large = [*_gpu_series(_as_the_thesis_found), *_cpu_series(_as_the_thesis_found_on_threads)]
+    small = [replace(each, n=500, seconds=each.seconds / 8) for each in large]
+    faster = [each for each in large if (each.rung, each.dtype) == (PEERS[0], "float32")]
+    found = [*small, *(each for each in large if each not in faster)]
+    lines = {told: line for told, *line in findings.sheet(found).lines}
+    assert lines["float64: 12 threads beat scikit-learn"][0].startswith("lloyd 1.")
+    assert lines["float32: 12 threads beat scikit-learn"][0].startswith("at n = 500: lloyd 1.")
+    assert lines["float32: all OpenMP solvers beat sequential lloyd"][1] == "yes"
+    assert {holds for _, holds in lines.values()} == {"yes"}
 
 
 def test_every_finding_of_the_thesis_stands_in_its_table():
@@ -485,8 +497,10 @@ def test_the_ends_of_whole_runs_are_counted():
     ]
     wrong = {"status": "differs", "reason": "wrong", "figures": {"relabelled": 9, "apart": 1.0}}
     found.append(Measurement(*at, threads=9, **wrong))
+    early = {"status": "differs", "reason": "wrong", "figures": {"error": 1.0}}  # no whole run
+    found.append(Measurement(*at, threads=10, **early))
     sheet = next(each for each in t.sheets(found) if each.title.startswith("Whole runs"))
-    ends = ["5", "2", "1 (by 2 points at most)", "1", "1"]
+    ends = ["6", "2", "1 (by 2 points at most)", "1", "2"]
     assert sheet.lines == [["float32, within 1e-04", *ends]]
 
 
@@ -580,8 +594,8 @@ def test_a_gain_is_over_the_program_that_the_document_compares_with():
     assert lines["sequential program, 2,000 points, 100 clusters (table 1; code 1 to 3)"][4] == (
         "6.00 ms in 10 iterations"
     )
-    (spread,) = (line for what, line in lines.items() if what.startswith("finding"))
-    assert spread[4] == "3.00x"
+    found = {what: line[4] for what, line in lines.items() if what.startswith("finding: the ")}
+    assert "yes: 3.00x" in found.values()  # the parallel program is faster
     alone = comparison.sheet("C", {"here": [fast]}).lines
     assert all(line[4] == "" for line in alone if line[0].startswith("speed-up"))
 
@@ -598,6 +612,22 @@ def test_a_shorter_run_is_scaled_to_the_document_s_iterations():
         line for what, line in lines.items() if "OpenMP over C++, 10,000,000 pixels, k = 7" in what
     )
     assert gain[3:5] == ["2x", "4.00x"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "wins", "unordered"),
+    [
+        ((2.0, 4.0, 3.0), "yes: 2.00x, 4.00x, 3.00x", "yes: 2.00x, 4.00x, 3.00x"),
+        ((0.5, 2.0, 3.0), "partly: 0.50x, 2.00x, 3.00x", "no: 0.50x, 2.00x, 3.00x"),
+        ((0.5, 0.25), "no: 0.50x, 0.25x", ""),
+        ((), "", ""),
+    ],
+)
+def test_findings_about_gains_have_a_verdict(gains, wins, unordered):
+    base = [_timed("r01_lloyd", 100 * place, 1.0, n_iter=1) for place in range(len(gains))]
+    found = [replace(each, seconds=1 / gain) for each, gain in zip(base, gains)]
+    assert wording.wins(found, base) == wins
+    assert wording.unordered(found, base) == unordered
 
 
 @pytest.mark.parametrize(
@@ -732,7 +762,9 @@ def test_pages_of_a_scaled_run_name_its_own_k():
     small = _timed("r01_lloyd", 32, 1e-3, n_iter=9, max_iter=300, scale=0.001)
     small = replace(small, k=4)
     figure = a.draw([replace(small, part=a.FIXED)])["times"]
-    assert figure.get_suptitle() == "300 iterations, k = 4"
+    assert figure.get_suptitle() == "300 iterations, k = 4, float32"
+    (table,) = a.sheets([replace(small, part=a.FIXED)])
+    assert table.title == "32 points, 300 iterations, float32"
     assert "diamonds" not in "".join(text.get_text() for text in figure.texts)
     (sheet,) = walk.sheets([replace(small, experiment="walk", part="steps")])
     assert sheet.title == "32 x 2, k = 4, float32: an iteration"

@@ -9,7 +9,7 @@ to it take most of the time.  Both are gone.
 
 B moved the means to the GPU, and its run became more than twice as fast as those of its other
 versions.  A put the centres into shared memory, which took its 300 iterations at n = 100,000 from
-75.2 to 61.1 ms.  D's "cudaKmeans" is this too, but for two things that rung 64 has.
+75.2 to 61.1 ms.  D's "cudaKmeans" is this too, but for three things that rung 64 has.
 
 Sums are float64 whatever the type of X, for the reason that rung 12 gives.
 """

@@ -62,14 +62,16 @@ def sheets(found: Sequence[Measurement]) -> list[Sheet]:
     The program in float64 stands in the comparison with the document alone.
     """
     others = (kernels.PART, DOUBLE)
-    parts = dict.fromkeys((each.n, each.part) for each in found if each.part not in others)
+    kinds = dict.fromkeys(
+        (each.n, each.part, each.dtype) for each in found if each.part not in others
+    )
     tables = [
         compared(
-            f"{n:,} points, {part}",
-            [each for each in found if (each.n, each.part) == (n, part)],
+            f"{n:,} points, {part}, {dtype}",
+            [each for each in found if (each.n, each.part, each.dtype) == (n, part, dtype)],
             ONE,
         )
-        for n, part in parts
+        for n, part, dtype in kinds
     ]
     if kernels.timed(found):
         of_kernels = kernels.sheet(found, FIXED)
@@ -121,7 +123,7 @@ def draw(found: Sequence[Measurement]) -> dict[str, Figure]:
     some = pick(found, part=FIXED)
     sizes = sorted({each.n for each in some})
     k, most = max(each.k for each in some), max(each.max_iter for each in some)
-    title = f"{most} iterations, k = {k}"
+    title = f"{most} iterations, k = {k}, {some[0].dtype}"
     figure, axes = blank(title, diamonds(some), columns=len(sizes))
     for ax, n in zip(axes, sizes):
         bars(ax, pick(some, n=n), lambda each: each.seconds or 0.0)

@@ -112,13 +112,18 @@ def equal_to_the_end(found: Measurement) -> bool:
     return not relabelled and apart <= TOLERANCE[found.dtype]
 
 
+def _judged(found: Measurement) -> bool:
+    """Return whether a run was compared with the exact one, to the end or until it was wrong."""
+    return "apart" in found.figures or found.status == "differs"
+
+
 def _ends(found: Sequence[Measurement]) -> Sheet:
     """Return how many whole runs equal the oracle's, and how the others differ; a line a type."""
     lines = []
     for dtype in dict.fromkeys(each.dtype for each in found):
-        runs = [each for each in found if each.dtype == dtype and "apart" in each.figures]
+        runs = [each for each in found if each.dtype == dtype and _judged(each)]
         tolerance = TOLERANCE[dtype]
-        equal = [each for each in runs if equal_to_the_end(each)]
+        equal = [each for each in runs if "apart" in each.figures and equal_to_the_end(each)]
         others = [each for each in runs if each not in equal]
         wrong = [each for each in others if each.status != "ok"]
         parted = [each for each in others if "parted" in each.figures]

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 Found = Sequence[Measurement]
-DIAMONDS = "diamonds: the document's own"
+TIMES, GAINS = "diamonds: the document's times", "diamonds: the document's gains"
+QUOTIENTS = "diamonds: quotients of the document's times"
 
 
 def draw(found: Found) -> dict[str, Figure]:
@@ -48,8 +49,11 @@ def draw(found: Found) -> dict[str, Figure]:
 def _sizes(found: Found, what: str) -> Figure:
     """Draw the time of the document's iterations by size, or the gain over one thread."""
     several = sorted({each.k for each in found})
-    titles = {"time": f"{ITERATIONS} iterations", "gain": "Gain over one thread"}
-    figure, axes = blank(titles[what], DIAMONDS, columns=len(several))
+    title, note = {
+        "time": (f"{ITERATIONS} iterations", TIMES),
+        "gain": ("Gain over one thread", QUOTIENTS),
+    }[what]
+    figure, axes = blank(title, note, columns=len(several))
     for ax, k in zip(axes, several):
         some = pick(found, k=k)
         one = {each.n: each for each in pick(some, rung=ONE)}
@@ -81,7 +85,7 @@ def _sizes(found: Found, what: str) -> Figure:
 def _clusters(found: Found) -> Figure:
     """Draw the times of a run by k, and the gains over atomic additions."""
     _, _, iterations = CLUSTERS
-    note = f"{found[0].n:,} pixels, {iterations} iterations; {DIAMONDS}"
+    note = f"{found[0].n:,} pixels, {iterations} iterations; {GAINS}"
     figure, (left, right) = blank("Reductions against atomics", note, columns=2)
     for ax in (left, right):
         ax.set_yscale("log")
@@ -109,7 +113,7 @@ def _clusters(found: Found) -> Figure:
 def _team(found: Found) -> Figure:
     """Draw the times of one thread and of OpenMP by k, and the gain."""
     _, _, iterations = TEAMED
-    note = f"{found[0].n:,} pixels, {iterations} iterations; {DIAMONDS}"
+    note = f"{found[0].n:,} pixels, {iterations} iterations; {TIMES}, right their quotients"
     figure, (left, right) = blank("One thread and OpenMP", note, columns=2)
     _curves(left, found, "k", lambda each: whole(each, iterations), lambda each: each.theirs)
     left.yaxis.set_major_formatter(lambda value, _: seconds(value, digits=0) if value else "0")

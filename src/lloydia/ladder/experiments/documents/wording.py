@@ -68,11 +68,15 @@ def count(found: Found) -> str:
 
 def gain(found: Found, base: Found, called: str = "") -> str:
     """Return how many times as fast an iteration is as one of the base, or a phase of it."""
+    return speedup(_ratio(found, base, called))
+
+
+def _ratio(found: Found, base: Found, called: str = "") -> float | None:
     times = [[_part(each, called) for each in some] for some in (found, base)]
     if not all(some and all(some) for some in times):
-        return ""
+        return None
     least, slower = map(min, times)
-    return speedup(slower / least)
+    return slower / least
 
 
 def _part(each: Measurement, called: str) -> float:
@@ -84,9 +88,27 @@ def _part(each: Measurement, called: str) -> float:
 
 def spread(found: Found, base: Found) -> str:
     """Return the gains at all sizes, by size."""
+    return ", ".join(map(speedup, _by_size(found, base)))
+
+
+def _by_size(found: Found, base: Found) -> list[float]:
     sizes = sorted({(each.n, each.k) for each in found})
-    gains = (gain(pick(found, n=n, k=k), pick(base, n=n, k=k)) for n, k in sizes)
-    return ", ".join(each for each in gains if each)
+    gains = (_ratio(pick(found, n=n, k=k), pick(base, n=n, k=k)) for n, k in sizes)
+    return [each for each in gains if each]
+
+
+def wins(found: Found, base: Found) -> str:
+    """Return whether an iteration is faster than one of the base at all sizes, and the gains."""
+    gains = _by_size(found, base)
+    held = findings.verdict(sum(each > 1 for each in gains), len(gains))
+    return f"{held}: {spread(found, base)}" if gains else ""
+
+
+def unordered(found: Found, base: Found) -> str:
+    """Return whether the gains neither rise nor fall with the size throughout, and the gains."""
+    gains = _by_size(found, base)
+    follows = gains in (sorted(gains), sorted(gains, reverse=True))
+    return f"{'no' if follows else 'yes'}: {spread(found, base)}" if len(gains) > 2 else ""
 
 
 def whole(found: Found) -> str:
@@ -279,6 +301,8 @@ SHOWN: dict[str, Show] = {
     "span": lambda entry, found, base: span(found, base, entry.phase) if base else "",
     "crossing": lambda entry, found, base: crossing(found, base, entry.phase) if base else "",
     "spread": lambda entry, found, base: spread(found, base),
+    "wins": lambda entry, found, base: wins(found, base),
+    "unordered": lambda entry, found, base: unordered(found, base),
     "share": lambda entry, found, base: share(found, entry.phase),
     "phase": lambda entry, found, base: phase(found, entry.phase),
     "number": lambda entry, found, base: number(found, entry.figure, entry.unit),
