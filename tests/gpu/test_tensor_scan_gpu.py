@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
 
 import triton.language as tl  # noqa: E402
 
-from lloydia.backends.cuda.device_functions import flow as state  # noqa: E402
+from lloydia.backends.cuda.device_functions import run_state as state  # noqa: E402
 from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
 from lloydia.backends.cuda.matmul.grid_least import slots_of, told  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
@@ -57,11 +57,11 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
     labels, changed_rows, changed_old = (
         torch.full((n,), -1, dtype=torch.int32, device="cuda") for _ in range(3)
     )
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, flow)
-    assert int(flow[state.N_CHANGED.value]) == n
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, run_state)
+    assert int(run_state[state.N_CHANGED.value]) == n
     # Most rows lie between two centres or fewer, though these are crowded along a line.
-    left = flow[[state.N_DOUBT2.value, state.N_RECHECKED.value]]
+    left = run_state[[state.N_DOUBT2.value, state.N_RECHECKED.value]]
     assert int(left.max()) <= 0.05 * n
     assert bool((changed_rows.sort().values == torch.arange(n, device="cuda")).all())
     for i in torch.randint(0, n, (200,)).tolist():
@@ -90,13 +90,13 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
     rows = Placed(X, None, "cuda")
     C = torch.cat([X[:1], X[: min(n, k) // 2], uniform(k, d)])[:k].contiguous()
     scan = TensorScan(rows, k)
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    scan.pack(C, flow)
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    scan.pack(C, run_state)
     found = []
     for hopper in (True, False):
         monkeypatch.setattr(resident_scan, "has_hopper", lambda device, hopper=hopper: hopper)
         scan.told.fill_(-7)
-        scan.score(flow)
+        scan.score(run_state)
         # What is told of rows whose least are alike may have the names of either.
         column, least, others = (torch.empty(n, device="cuda") for _ in range(3))
         size = scan.centers.size
@@ -106,21 +106,21 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
     assert int(found[0][0].min()) >= -1
 
 
-@pytest.mark.parametrize("halted", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("n", [64, 65, 129, 300_001])
 @pytest.mark.parametrize("k", [64, 256])
-def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, halted):
+def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, stopped):
     if not resident_scan.has_hopper(torch.device("cuda", 0)):
         pytest.skip("needs a Hopper GPU")
     rows = Placed(uniform(n, 20), None, "cuda")
     scan = TensorScan(rows, k)
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    scan.pack(uniform(k, 20), flow)
-    flow[state.HALT.value] = int(halted)
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
+    scan.pack(uniform(k, 20), run_state)
+    run_state[state.STOPPED.value] = int(stopped)
     # More than all programs have in a round.
     margin = 1 << 17
     found = torch.full((n + 2 * margin,), -7, dtype=torch.int64, device="cuda")
-    resident_scan.resident_scan(scan.halves, scan.centers, found[margin : margin + n], flow)
+    resident_scan.resident_scan(scan.halves, scan.centers, found[margin : margin + n], run_state)
     assert bool((found[:margin] == -7).all())
     assert bool((found[margin + n :] == -7).all())
-    assert bool((found[margin : margin + n] == -7).all()) == halted
+    assert bool((found[margin : margin + n] == -7).all()) == stopped

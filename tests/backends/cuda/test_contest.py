@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul import contest as contests
 from lloydia.backends.cuda.matmul.contest import contest, is_small
 from lloydia.backends.cuda.runtime.launching import place
@@ -30,23 +30,23 @@ def columns_of(C: np.ndarray) -> SimpleNamespace:
 class Contested:
     """Rows of shape (members, n, d), of which each member's `listed` are in doubt."""
 
-    def __init__(self, X: np.ndarray, C: np.ndarray, listed: list, old=-1, halted=()) -> None:
+    def __init__(self, X: np.ndarray, C: np.ndarray, listed: list, old=-1, stopped=()) -> None:
         members, n, _ = X.shape
         rows = SimpleNamespace(
             X=torch.as_tensor(X).to(device), n_samples=n, members=members, device=device
         )
         labels = np.broadcast_to(np.int32(old), (members, n)).copy()
         doubts = np.full((members, n), -1, np.int32)
-        flow = np.zeros((members, state.SIZE), np.int32)
+        run_state = np.zeros((members, state.SIZE), np.int32)
         for m, own in enumerate(listed):
             doubts[m, : len(own)] = m * n + np.asarray(own)
-            flow[m, state.N_DOUBT.value] = len(own)
-            flow[m, state.HALT.value] = m in halted
+            run_state[m, state.N_DOUBT.value] = len(own)
+            run_state[m, state.STOPPED.value] = m in stopped
         tensors = [torch.as_tensor(x).to(device) for x in (doubts, labels, doubts - 1, doubts - 1)]
-        flow_there = torch.as_tensor(flow).to(device)
-        contest(rows, columns_of(C), *tensors, flow_there)
+        run_state_there = torch.as_tensor(run_state).to(device)
+        contest(rows, columns_of(C), *tensors, run_state_there)
         _, self.labels, changed, before = (x.cpu().numpy() for x in tensors)
-        counts = flow_there.cpu().numpy()
+        counts = run_state_there.cpu().numpy()
         self.rechecked = counts[:, state.N_RECHECKED.value]
         n_changed = counts[:, state.N_CHANGED.value]
         # In order, as (row, label before) of all members.
@@ -103,12 +103,12 @@ def test_bfloat16_rows():
     rows = torch.as_tensor(X).bfloat16()
     expected, _ = distance.nearest(rows.float().numpy(), C)
     labels = torch.full((40,), -1, dtype=torch.int32, device=device)
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-    flow[state.N_DOUBT.value] = 40
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+    run_state[state.N_DOUBT.value] = 40
     there = SimpleNamespace(X=rows.to(device), n_samples=40, members=1, device=device)
     doubts = torch.arange(40, dtype=torch.int32, device=device)
     spare = torch.empty_like(labels)
-    contest(there, columns_of(C[None]), doubts, labels, spare, spare.clone(), flow)
+    contest(there, columns_of(C[None]), doubts, labels, spare, spare.clone(), run_state)
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
 
 
@@ -165,7 +165,7 @@ def test_members_of_a_batch_and_one_that_has_halted(dtype):
     X, C = np.stack([X[:50] for X, _ in made]), np.stack([C for _, C in made])
     X[1, 7] = (C[1, 3] + C[1, 30]) / 2
     listed = [np.arange(50), np.arange(50)[::-1], np.arange(0), np.arange(30)]
-    found = Contested(X, C, listed, halted=[3])
+    found = Contested(X, C, listed, stopped=[3])
     expected = np.full((4, 50), -1)
     for m in range(2):
         expected[m] = distance.nearest(X[m], C[m])[0]

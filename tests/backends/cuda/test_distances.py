@@ -53,10 +53,10 @@ def test_nothing_is_written_after_a_halt():
     X, centers = case("gauss", "float32", 4)
     out = torch.full((len(X),), -1.0, dtype=torch.float64, device=DEVICE)
     labels = torch.zeros(len(X), dtype=torch.int32, device=DEVICE)
-    halted = torch.ones(6, dtype=torch.int32, device=DEVICE)
-    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, halted)
+    stopped = torch.ones(6, dtype=torch.int32, device=DEVICE)
+    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, stopped)
     assert (out == -1.0).all()
-    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, halted * 0)
+    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, stopped * 0)
     assert (out >= 0.0).all()
 
 

@@ -17,6 +17,9 @@ HARMLESS = frozenset(
 )  # fmt: skip
 
 
+WAIT = "wait_for_previous_kernel"
+
+
 def calls_of(node):
     """Give the names of what is called within, in the order of its calls."""
     for child in ast.iter_child_nodes(node):
@@ -34,7 +37,7 @@ def kernels():
     found = {}
     for path in Path(lloydia.backends.cuda.__file__).parent.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and "own_flow" in (calls := calls_in(node)):
+            if isinstance(node, ast.FunctionDef) and WAIT in (calls := calls_in(node)):
                 found[f"{path.stem}.{node.name}"] = calls
     return found
 
@@ -44,7 +47,7 @@ KERNELS = kernels()
 
 def is_sound(calls):
     """Return whether nothing is asked of memory before the wait."""
-    return set(calls[: calls.index("own_flow")]) <= HARMLESS
+    return set(calls[: calls.index(WAIT)]) <= HARMLESS
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -54,22 +57,23 @@ def test_nothing_is_read_or_written_before_the_wait(name):
 
 def test_it_would_be_seen():
     assert len(KERNELS) > 15
-    body = "def kernel(X, flow):\n    x = tl.load(X)\n    y = tl.load(own_flow(flow) + x)"
-    assert not is_sound(calls_in(ast.parse(body).body[0]))
-    body = "def kernel(X, flow):\n    y = tl.load(own_flow(flow)) + tl.load(X)"
-    assert is_sound(calls_in(ast.parse(body).body[0]))
+    wait, load = "    wait_for_previous_kernel()", "    x = tl.load(X)"
+    late = ast.parse("\n".join(["def kernel(X):", load, wait])).body[0]
+    assert not is_sound(calls_in(late))
+    first = ast.parse("\n".join(["def kernel(X):", wait, load])).body[0]
+    assert is_sound(calls_in(first))
 
 
 def test_each_waits_before_any_branch():
     """In a branch that is not taken nobody would wait."""
     for path in Path(lloydia.backends.cuda.__file__).parent.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if not isinstance(node, ast.FunctionDef) or "own_flow" not in calls_in(node):
+            if not isinstance(node, ast.FunctionDef) or WAIT not in calls_in(node):
                 continue
             for statement in node.body:
-                if "own_flow" in calls_of(statement):
+                if WAIT in calls_of(statement):
                     # The test of a branch is not in it.
                     inside = statement.test if isinstance(statement, ast.If) else statement
                     assert not isinstance(inside, (ast.For, ast.While, ast.With)), node.name
-                    assert "own_flow" in calls_of(inside), node.name
+                    assert WAIT in calls_of(inside), node.name
                     break

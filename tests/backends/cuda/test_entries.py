@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions.flow import N_CHANGED, SIZE
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.entries import MOST_BINS, Entries
 
@@ -24,15 +24,15 @@ def test_entries_are_those_of_the_rows_by_cluster(n, k):
     # Of some rows there is nothing to leave.
     old[rng.random(n) < 0.3] = -1
     rows = rng.permutation(n).astype(np.int32)
-    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-    flow[N_CHANGED.value] = n
+    run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    run_state[N_CHANGED.value] = n
     entries = Entries(n, k, device)
     put = [torch.from_numpy(x.copy()).to(device) for x in (labels, rows, old[rows])]
     joins = labels.astype(np.int64) << 32 | np.arange(n)
     leaves = (old.astype(np.int64) << 32 | ~np.arange(n) & 0xFFFFFFFF)[old >= 0]
     # Twice: what counts is ready again.
     for _ in range(2):
-        entries.sort(*put, flow)
+        entries.sort(*put, run_state)
         total = int(entries.totals[0])
         found = entries.sorted[:total].cpu().numpy()
         assert sorted(found.tolist()) == sorted([*joins.tolist(), *leaves.tolist()])

@@ -22,7 +22,7 @@ constants = {
     "REGISTERS": REGISTERS,
 }
 types = {
-    "n": "i32", "raised": "i32", "numbers": "*fp64", "found": "*i64", "flow": "*i32",
+    "n": "i32", "raised": "i32", "numbers": "*fp64", "found": "*i64", "run_state": "*i32",
 }
 names = hopper_kernel.arg_names
 POINTERS = {n for n in names if n not in constants and types.get(n) != "i32"}

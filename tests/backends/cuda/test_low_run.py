@@ -305,18 +305,18 @@ def test_two_threads_meet_at_one_desk(streams, monkeypatch):
 def test_any_programs_measure_the_same_and_clean_all_but_that(n_zeros, d):
     X = torch.from_numpy(blobs(3000, d, "float64"))
     m, desk, found = d + 1, torch.zeros(17, dtype=torch.int64), []
-    bounds, flow = slice(5 * m, 7 * m), slice(8 * m, 8 * m + 4)
+    bounds, run_state = slice(5 * m, 7 * m), slice(8 * m, 8 * m + 4)
     for programs in (1, 2, 7):
         memory, current = torch.full((n_zeros + 8,), -1), torch.empty_like(X[:4])
         low_grid.measure_kernel[(programs, 1, 1)](
             X, len(X), desk, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
-            memory[: 5 * m], 3, memory[flow].view(torch.int32), X[:4].clone(), current, 4,
+            memory[: 5 * m], 3, memory[run_state].view(torch.int32), X[:4].clone(), current, 4,
             gridded.INFINITE, d=d, ROWS=512,
         )  # fmt: skip
         assert not desk.any()
         assert (current == X[:4]).all()
         assert (memory[n_zeros:] == -1).all()
-        assert not memory[flow.start : n_zeros].any()
-        found.append(memory[: flow.start].tolist())
+        assert not memory[run_state.start : n_zeros].any()
+        found.append(memory[: run_state.start].tolist())
     assert found[0] == found[1] == found[2]
     assert found[0][bounds][2 * d] > 0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION, N_CHANGED, SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, MOVE
+from lloydia.backends.cuda.device_functions.run_state import ITERATION, N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.placed import Placed
@@ -51,12 +51,12 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     current = torch.from_numpy(old.copy()).to(device)
     history = torch.full((SLOTS, K, D), torch.nan, dtype=current.dtype, device=device)
     report = torch.zeros((SLOTS, HEAD.value + K), dtype=torch.int64, device=device)
-    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-    flow[ITERATION.value], flow[N_CHANGED.value] = 7, 9
+    run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    run_state[ITERATION.value], run_state[N_CHANGED.value] = 7, 9
     finish_kernel[(2,)](
         torch.from_numpy(totals).to(device), bits,
-        torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report, flow, 1,
-        None, *NOT_PACKED, LIMBS=n_limbs, LEVELS=2, ALL=1, **EXACT,
+        torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report,
+        run_state, 1, None, *NOT_PACKED, LIMBS=n_limbs, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -67,9 +67,9 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     assert told[MOVE.value : MOVE.value + 1].view(np.float64)[0] == move
     assert distance.in_order(told[HEAD.value :].view(np.float64)) == shift
     # An empty cluster is for the host to settle.
-    assert int(flow[HALT.value]) == int(empty.any())
-    assert int(flow[ITERATION.value]) == 8
-    assert int(flow[N_CHANGED.value]) == 0
+    assert int(run_state[STOPPED.value]) == int(empty.any())
+    assert int(run_state[ITERATION.value]) == 8
+    assert int(run_state[N_CHANGED.value]) == 0
 
 
 def test_nothing_happens_after_a_halt():
@@ -80,26 +80,26 @@ def test_nothing_happens_after_a_halt():
     current = torch.ones((K, D), dtype=torch.float32, device=device)
     history = torch.zeros((SLOTS, K, D), dtype=torch.float32, device=device)
     report = torch.zeros((SLOTS, HEAD.value + K), dtype=torch.int64, device=device)
-    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-    flow[HALT.value] = 1
+    run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    run_state[STOPPED.value] = 1
     finish_kernel[(1,)](
         torch.from_numpy(totals).to(device), 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, flow, 1, None, *NOT_PACKED,
+        K, D, current, history, SLOTS, report, run_state, 1, None, *NOT_PACKED,
         LIMBS=2, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()
-    assert flow.tolist() == [1] + [0] * (SIZE - 1)
+    assert run_state.tolist() == [1] + [0] * (SIZE - 1)
 
 
 PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
 
 
-@pytest.mark.parametrize("halted", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize(
     ("k", "d", "dtype"), [(6, 12, "float32"), (40, 150, "float32"), (70, 9, "float64")]
 )
-def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
+def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     rng = np.random.default_rng(k)
     rows = Placed(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
     halves, device = HalfRows(rows), rows.device
@@ -110,28 +110,28 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, halted):
     totals[0, :, d] = rng.integers(1, 9, size=k) << 18
     totals[0, [2, 3], :d] <<= 16
     totals[0, 4] = 0
-    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
     current = torch.from_numpy(old.copy()).to(device)
     history = torch.full((SLOTS, k, d), torch.nan, dtype=current.dtype, device=device)
     report = torch.zeros((SLOTS, HEAD.value + k), dtype=torch.int64, device=device)
     centers, expected = (HalfCenters(halves, k, 64) for _ in range(2))
-    centers.pack(halves, current, flow)
-    flow[HALT.value], flow[N_CHANGED.value] = int(halted), 1
+    centers.pack(halves, current, run_state)
+    run_state[STOPPED.value], run_state[N_CHANGED.value] = int(stopped), 1
     finish_kernel[(3,)](
         torch.from_numpy(totals).to(device), 30,
         torch.zeros(d + 1, dtype=torch.int64, device=device), k, d, current, history, SLOTS,
-        report, flow, 0, None, *centers.arguments(halves), LIMBS=1,
+        report, run_state, 0, None, *centers.arguments(halves), LIMBS=1,
         LEVELS=min(7, next_power(d).bit_length() - 1), ALL=next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip
     new, told = current.cpu().numpy(), report[1].cpu().numpy()
-    assert halted == np.array_equal(new, old)
-    shift, move = (0.0, 0.0) if halted else distance.movement(old, new)
+    assert stopped == np.array_equal(new, old)
+    shift, move = (0.0, 0.0) if stopped else distance.movement(old, new)
     assert distance.in_order(told[HEAD.value :].view(np.float64)) == shift
     assert told[MOVE.value : MOVE.value + 1].view(np.float64)[0] == move
-    expected.pack(halves, current, torch.zeros_like(flow))
+    expected.pack(halves, current, torch.zeros_like(run_state))
     for name in PACKED:
         assert torch.equal(getattr(centers, name), getattr(expected, name)), name
     assert torch.equal(centers.columns[:, :, :k], expected.columns[:, :, :k])
-    far = [0, 3] if halted else [2, 3]
+    far = [0, 3] if stopped else [2, 3]
     assert torch.nonzero(centers.square[:k] < 0)[:, 0].tolist() == far
     assert float(centers.lowered.max()) > 0

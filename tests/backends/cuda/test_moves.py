@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions.flow import N_CHANGED, SIZE
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, gather
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
@@ -41,14 +41,14 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     for share in (1.0, 0.4, 0.0):
         new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
         changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
-        flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-        flow[N_CHANGED.value] = len(changed)
+        run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
+        run_state[N_CHANGED.value] = len(changed)
         listed = torch.zeros((2, n), dtype=torch.int32, device=device)
         listed[0, : len(changed)] = torch.from_numpy(changed)
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
-        entries.sort(labels, *listed, flow)
-        queue_moves(rows.X, lattice, entries, flow, totals)
+        entries.sort(labels, *listed, run_state)
+        queue_moves(rows.X, lattice, entries, run_state, totals)
         expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)
         old = new

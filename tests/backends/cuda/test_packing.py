@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, SIZE
+from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul.grid_least import LEAST_SCORE
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
@@ -42,12 +42,12 @@ def scans(monkeypatch):
         pack(self, *args)
 
     def assigned(self, centers, labels, *lists):
-        flow, was = lists[-1], self.centers
-        if flow[HALT.value] == 0:
+        run_state, was = lists[-1], self.centers
+        if run_state[STOPPED.value] == 0:
             now = copy(was)
             for name in (*PACKED, "columns", "partial"):
                 setattr(now, name, getattr(was, name).clone())
-            pack(now, self.halves, centers, torch.zeros_like(flow))
+            pack(now, self.halves, centers, torch.zeros_like(run_state))
             for name in PACKED:
                 assert torch.equal(getattr(was, name), getattr(now, name)), name
             assert torch.equal(was.columns[:, :, : was.k], now.columns[:, :, : was.k])
@@ -132,8 +132,8 @@ def test_scores_are_in_the_range_that_names_need(kind, dtype):
             chosen = np.vstack([X[rng.integers(len(X), size=30)], edge])
         starts = chosen.astype(X.dtype)
         centers = HalfCenters(halves, len(starts), 64)
-        flow = torch.zeros(SIZE, dtype=torch.int32, device=rows.device)
-        centers.pack(halves, torch.from_numpy(starts).to(rows.device), flow)
+        run_state = torch.zeros(SIZE, dtype=torch.int32, device=rows.device)
+        centers.pack(halves, torch.from_numpy(starts).to(rows.device), run_state)
     y, b = (x.high.cpu().numpy().astype(np.float64) for x in (halves, centers))
     start = centers.start.cpu().numpy().astype(np.float64).sum(axis=1) * numbers[UNIT.value]
     scores, radius = start + y @ b.T, numbers[RADIUS.value]

@@ -11,7 +11,7 @@ import torch
 from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda import engine
-from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.matmul import run as tensor_run
 from lloydia.backends.cuda.matmul import scan as tensor_scan
@@ -59,8 +59,8 @@ def counts_of(monkeypatch):
     counts, update = [], tensor_run.TensorRun.update
 
     def counted(run):
-        if run.pruning is not None and not run.flow[state.HALT.value]:
-            left_out, due = run.flow[state.N_SPARED.value], run.flow[state.N_DUE.value]
+        if run.pruning is not None and not run.run_state[state.STOPPED.value]:
+            left_out, due = run.run_state[state.N_SPARED.value], run.run_state[state.N_DUE.value]
             assert int(left_out + due) == run.rows.n_samples
             counts.append(int(left_out))
             assert_enclosed(run)
@@ -233,14 +233,14 @@ def test_a_device_that_has_halted_reads_no_names():
     rows.start(X[:k].copy(), "lloyd")
     run = rows.run
     run.launch(1, 1, False)
-    run.flow[state.HALT.value] = 1
+    run.run_state[state.STOPPED.value] = 1
     run.pruning = Pruning(len(X), k, run.rows.device)
     before = on_host(run.labels).copy()
     assert bool((run.pruning.fastest == -1).all())
     run.pruning.iterate(run, 1)
     assert bool((run.pruning.fastest == -1).all())
     assert (on_host(run.labels) == before).all()
-    assert int(run.flow[state.N_SPARED.value]) == int(run.flow[state.N_DUE.value]) == 0
+    assert int(run.run_state[state.N_SPARED.value]) == int(run.run_state[state.N_DUE.value]) == 0
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
@@ -279,11 +279,11 @@ def test_the_fastest_centres():
         report = np.zeros((n_slots, HEAD.value + k))
         report[2, HEAD.value :] = squares
         there = torch.from_numpy(report).to(device)
-        flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-        flow[state.ITERATION.value] = 7
+        run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+        run_state[state.ITERATION.value] = 7
         moves = torch.full((k + 1,), -1.0, device=device)
         names = torch.full((count,), -7, dtype=torch.int32, device=device)
-        queue_fastest(there.view(torch.int64), d, halves.numbers, moves, names, flow)
+        queue_fastest(there.view(torch.int64), d, halves.numbers, moves, names, run_state)
         found, chosen = moves.cpu().numpy().astype(float), names.cpu().numpy()
         n_chosen = int((chosen >= 0).sum())
         assert (chosen[n_chosen:] == -1).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul.settle import Settle
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
@@ -18,8 +18,8 @@ def settled(X: np.ndarray, C: np.ndarray, listed: np.ndarray, by_column: bool) -
     labels, changed_rows, changed_old = (
         torch.full((len(X),), -1, dtype=torch.int32, device=device) for _ in range(3)
     )
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-    flow[state.N_DOUBT.value] = len(listed)
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+    run_state[state.N_DOUBT.value] = len(listed)
     centers = torch.as_tensor(C).to(device)
     if by_column:
         centers = centers.T.contiguous().T
@@ -27,11 +27,11 @@ def settled(X: np.ndarray, C: np.ndarray, listed: np.ndarray, by_column: bool) -
     settle(
         torch.as_tensor(X).to(device), centers[None],
         torch.as_tensor(listed.astype(np.int32)).to(device),
-        flow[state.N_DOUBT.value :], labels, changed_rows, changed_old, flow,
+        run_state[state.N_DOUBT.value :], labels, changed_rows, changed_old, run_state,
     )  # fmt: skip
-    assert int(flow[state.N_RECHECKED.value]) == len(listed)
+    assert int(run_state[state.N_RECHECKED.value]) == len(listed)
     assert int(settle.tickets.abs().sum()) == 0
-    n_changed = int(flow[state.N_CHANGED.value])
+    n_changed = int(run_state[state.N_CHANGED.value])
     assert sorted(changed_rows[:n_changed].tolist()) == sorted(listed.tolist())
     return labels.cpu().numpy()
 

@@ -9,7 +9,7 @@ import torch
 from lloydia import KMeans, k_means_batched
 from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
-from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
 from lloydia.stopping import Rule, Tolerance
@@ -104,9 +104,9 @@ def test_a_device_that_ended_a_run_changes_nothing_more(d):
     assert shifts[-1] <= limit < shifts[-2]
     engine.wait(n_iter)
     waiting[-1].begin()
-    flow = engine.run.flow.tolist()
-    assert flow[ITERATION.value] == n_iter
-    assert flow[HALT.value] == (ASSIGNED.value if d == 2 else 1)
+    run_state = engine.run.run_state.tolist()
+    assert run_state[ITERATION.value] == n_iter
+    assert run_state[STOPPED.value] == (ASSIGNED.value if d == 2 else 1)
 
 
 @pytest.mark.parametrize("d", [2, 12])

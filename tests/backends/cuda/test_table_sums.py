@@ -12,7 +12,7 @@ import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
-from lloydia.backends.cuda.device_functions.flow import HALT, N_CHANGED, SIZE
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
@@ -49,7 +49,7 @@ options = options_of(Table.of(K, itemsize, VECTORS), Tiling.choose(itemsize, VEC
 names = table_kernel.arg_names
 constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
 types = {"X": f"*{KIND}", "lattice": "*fp64", "sums": "*i64"}
-types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "flow"], "*i32")
+types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "run_state"], "*i32")
 wide = [n for n in types if n != "X" or ALIGNED] + ["d"] * (D % 16 == 0)
 source = ASTSource(
     fn=table_kernel,
@@ -178,25 +178,25 @@ def lattice_of(X, n=None):
 
 
 def listed(changed, old):
-    """Return the flow and the lists of rows that changed."""
+    """Return the run state and the lists of rows that changed."""
     device = place("cuda")
-    flow = torch.zeros(SIZE, dtype=torch.int32, device=device)
-    flow[N_CHANGED.value] = len(changed)
+    run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
+    run_state[N_CHANGED.value] = len(changed)
     lists = torch.full((2, len(old)), 12345, dtype=torch.int32, device=device)
     lists[0, : len(changed)] = torch.from_numpy(changed)
     lists[1, : len(changed)] = torch.from_numpy(old[changed])
-    return flow, lists
+    return run_state, lists
 
 
-def moved(rows, lattice, totals, new, old, rng, halted=False):
+def moved(rows, lattice, totals, new, old, rng, stopped=False):
     changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
-    flow, lists = listed(changed, old)
-    flow[HALT.value] = int(halted)
-    labels = torch.from_numpy(new.copy()).to(flow.device)
+    run_state, lists = listed(changed, old)
+    run_state[STOPPED.value] = int(stopped)
+    labels = torch.from_numpy(new.copy()).to(run_state.device)
     memory = table_memory(rows.device)
     if memory is not None:
         memory.fill_(-1)
-    queue_table(rows.X, lattice, labels, *lists, flow, totals, memory)
+    queue_table(rows.X, lattice, labels, *lists, run_state, totals, memory)
     return totals[0].cpu().numpy()
 
 
@@ -263,7 +263,7 @@ def test_a_run_that_has_halted_adds_nothing():
     totals = torch.zeros(shape, dtype=torch.int64, device=place("cuda"))
     new, old = np.zeros(50, dtype=np.int32), np.full(50, -1, dtype=np.int32)
     rng = np.random.default_rng(0)
-    assert not moved(rows, lattice, totals, new, old, rng, halted=True).any()
+    assert not moved(rows, lattice, totals, new, old, rng, stopped=True).any()
     assert moved(rows, lattice, totals, new, old, rng).any()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.device_functions import flow as state
+from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul import scan as tensor_scan
 from lloydia.backends.cuda.matmul.contest import is_small
 from lloydia.backends.cuda.matmul.scan import TensorScan
@@ -37,11 +37,11 @@ class Scanned:
         n = len(X)
         labels = torch.as_tensor(np.full(n, -1, np.int32) if old is None else old.copy()).to(device)
         changed_rows, changed_old = (torch.empty_like(labels) for _ in range(2))
-        flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+        run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
         centers = torch.as_tensor(C).to(device)
-        TensorScan(rows, len(C)).scan(centers, labels, changed_rows, changed_old, flow)
+        TensorScan(rows, len(C)).scan(centers, labels, changed_rows, changed_old, run_state)
         self.labels = labels.cpu().numpy()
-        counts = flow.cpu().numpy()
+        counts = run_state.cpu().numpy()
         self.n_doubt, self.n_doubt2 = counts[state.N_DOUBT.value], counts[state.N_DOUBT2.value]
         self.n_wide = counts[state.N_WIDE.value]
         self.changed = changed_rows.cpu().numpy()[: counts[state.N_CHANGED.value]]
@@ -231,10 +231,10 @@ def test_a_halted_iteration_changes_nothing():
     X, C = blobs(50, 12, 3)
     device = place("cuda")
     labels = torch.full((50,), -1, dtype=torch.int32, device=device)
-    flow = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-    flow[state.HALT.value] = 1
+    run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
+    run_state[state.STOPPED.value] = 1
     spare = torch.empty_like(labels)
     rows = Placed(X, None, "cuda")
-    TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), flow)
+    TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), run_state)
     assert (labels == -1).all()
-    assert int(flow.sum()) == 1
+    assert int(run_state.sum()) == 1

@@ -58,7 +58,7 @@ def test_nothing_costs_nothing():
 
 def test_nothing_is_written_after_a_halt():
     D = torch.ones(30, dtype=torch.float64, device=DEVICE)
-    halted = torch.ones(6, dtype=torch.int32, device=DEVICE)
-    largest = largest_term(D, None, flow=halted)
+    stopped = torch.ones(6, dtype=torch.int32, device=DEVICE)
+    largest = largest_term(D, None, run_state=stopped)
     assert largest.item() == 0.0
-    assert cost_limbs(D, None, largest, flow=halted).tolist() == [0, 0, 0, 0]
+    assert cost_limbs(D, None, largest, run_state=stopped).tolist() == [0, 0, 0, 0]

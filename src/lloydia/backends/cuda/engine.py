@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.beginning import Beginning
-from lloydia.backends.cuda.device_functions.flow import ASSIGNED
+from lloydia.backends.cuda.device_functions.run_state import ASSIGNED
 from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.rows.low_cost import low_cost
@@ -171,12 +171,12 @@ class CUDA(Beginning):
     def rewind(self, iteration: int) -> None:
         self.reported = iteration
         told = self.run.answer(iteration)
-        # What was queued for the end did nothing where the device has halted, but by itself.
-        halted = told.changed and told.halted
-        if told.empty or halted or not self.launched == iteration == self.queued:
+        # What was queued for the end did nothing where the device has stopped, but by itself.
+        stopped = told.changed and told.stopped
+        if told.empty or stopped or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
             # Where nothing changed the device stopped, and no more is asked of this run.
-            if (told.changed or told.empty) and told.halted != ASSIGNED.value:
+            if (told.changed or told.empty) and told.stopped != ASSIGNED.value:
                 self.go_back(iteration)
         self.ending = self.run.ending
         # A run that came to its end asks for no centres of before.

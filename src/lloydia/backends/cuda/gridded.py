@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.low_dim.run import LIMBS, LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice

@@ -99,8 +99,8 @@ class IterationState(Protocol):
         The centres of some iterations.
     report : int64 tensor of shape (n_slots, HEAD + k)
         See :mod:`device_functions.iteration_report`.
-    flow : int32 tensor
-        See :mod:`device_functions.flow`.
+    run_state : int32 tensor
+        See :mod:`device_functions.run_state`.
     settles : int
         1: iterations end at one with empty clusters; or 0.
     """
@@ -112,6 +112,6 @@ class IterationState(Protocol):
     @property
     def report(self) -> torch.Tensor: ...
     @property
-    def flow(self) -> torch.Tensor: ...
+    def run_state(self) -> torch.Tensor: ...
     @property
     def settles(self) -> int: ...

@@ -11,7 +11,7 @@ import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, Told
-from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
 from lloydia.backends.cuda.rows.distances import own_distances
@@ -41,9 +41,9 @@ MOST_MEMBERS, LITTLE = 65535, 1 << 16
 class Batch:
     """Members that are iterated by the same launches.
 
-    Each has its own flow: a member that has come to its end changes no more, whatever is launched
-    for the others.  Where a rule ended it, that is known a few iterations late, and its centres are
-    taken from their history.
+    Each has its own run state: a member that has come to its end changes no more, whatever is
+    launched for the others.  Where a rule ended it, that is known a few iterations late, and its
+    centres are taken from their history.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Batch:
             self._begin()
         if self.launched < self.queued:
             self._go_back()
-            self.run.halt(list(self.ended))
+            self.run.stop(list(self.ended))
             self.ended.clear()
         while self.launched < self.queued:
             self.launched += 1
@@ -140,7 +140,7 @@ class Batch:
     def _scan(self) -> None:
         """Queue an assignment of all members; rows that change are listed."""
         run = self.run
-        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.flow)
+        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.run_state)
 
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
@@ -161,7 +161,7 @@ class Batch:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
         lists = run.labels, run.changed_rows, run.changed_old
-        self.moving.queue(rows, *lists, run.flow, run.sums)
+        self.moving.queue(rows, *lists, run.run_state, run.sums)
         queue_finish(run.sums, rows.lattice, run, rows.members)
 
     def told(self, iteration: int) -> Told:
@@ -196,8 +196,8 @@ class Batch:
         """Queue the end of all members, some of which have ended before others."""
         run = self.run
         self._go_back()
-        run.flow.zero_()
-        run.halt(sorted(set(range(self.rows.members)) - set(self.unassigned)))
+        run.run_state.zero_()
+        run.stop(sorted(set(range(self.rows.members)) - set(self.unassigned)))
         return self._end()
 
     @cached_property

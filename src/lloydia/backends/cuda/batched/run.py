@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.batched.rows import BatchRows
-from lloydia.backends.cuda.device_functions.flow import HALT, SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import (
     CHANGED,
     EMPTY,
@@ -18,6 +17,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     MOVE,
     RECHECKED,
 )
+from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 
 __all__ = ["BatchRun", "Told"]
 
@@ -50,7 +50,7 @@ class BatchRun:
     current : (members, k, d)
     history : (n_slots, members, k, d)
     report : int64 (n_slots, members, HEAD + k)
-    flow : int32 (members * SIZE,)
+    run_state : int32 (members * SIZE,)
     """
 
     def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
@@ -62,7 +62,7 @@ class BatchRun:
         self.labels = torch.full((total,), -1, **whole)
         self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
         self.report = torch.zeros((n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new)
-        self.flow = torch.zeros(rows.members * SIZE, **whole)
+        self.run_state = torch.zeros(rows.members * SIZE, **whole)
         self.host = torch.empty(
             self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
         )
@@ -85,16 +85,16 @@ class BatchRun:
     def pieces(self) -> list[torch.Tensor]:
         """The memory, but for the sums."""
         lists = self.labels, self.changed_rows, self.changed_old
-        return [self.current, self.history, *lists, self.report, self.flow]
+        return [self.current, self.history, *lists, self.report, self.run_state]
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the reports of an iteration are."""
         return iteration % self.n_slots
 
-    def halt(self, members: list[int]) -> None:
+    def stop(self, members: list[int]) -> None:
         """Queue that nothing of these members changes any more."""
         if members:
-            self.flow.view(-1, SIZE)[members, HALT.value] = 1
+            self.run_state.view(-1, SIZE)[members, STOPPED.value] = 1
 
     def go_back(self, members: list[int], iterations: list[int]) -> None:
         """Queue that the centres of members are again those after an iteration, one each."""

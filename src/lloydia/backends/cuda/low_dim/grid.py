@@ -13,7 +13,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import leave
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
-from lloydia.backends.cuda.device_functions.flow import HALT, MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES, STOPPED
 from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.found_grid import HEADROOM
 from lloydia.backends.cuda.rows.frame import write_frame
@@ -148,16 +148,16 @@ def clean(zeros, n_zeros, ROWS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "n_zeros", "bits", "room", "k", "most"])
 def measure_kernel(
-    X, n, desk, zeros, n_zeros, bounds, bits, numbers, room, flow, start, current, k, most,
+    X, n, desk, zeros, n_zeros, bounds, bits, numbers, room, run_state, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
     All of it is found at a desk of 2 d + 1 integers, which are 0 before and after: the extent, and
     the two halves of the last where programs are counted.  Of the `zeros`, all but `bounds`,
-    `numbers` and `flow` are 0 then.  `bounds` are 2 d + 1 integers: the extent, and the limbs that
-    the rows need.  Where there is no room for so many, or a row is not finite, or the start not
-    below `most`, the run is halted before it begins.
+    `numbers` and `run_state` are 0 then.  `bounds` are 2 d + 1 integers: the extent, and the limbs
+    that the rows need.  Where there is no room for so many, or a row is not finite, or the start
+    not below `most`, the run is stopped before it begins.
     """
     clean(zeros, n_zeros, ROWS)
     measure(X, n, desk, d, ROWS)
@@ -169,7 +169,7 @@ def measure_kernel(
         tl.store(bounds + at, found, mask=at < 2 * d)
         needed = fix(X, n, desk, bits, numbers, d)
         tl.store(bounds + 2 * d, needed.to(tl.int64))
-        tl.store(flow + HALT, ((needed == 0) | (needed > room)).to(tl.int32))
+        tl.store(run_state + STOPPED, ((needed == 0) | (needed > room)).to(tl.int32))
         # All threads have read what was found.
         tl.debug_barrier()
         tl.store(desk + at, tl.zeros((EXTENT,), tl.int64), mask=at < 2 * d)

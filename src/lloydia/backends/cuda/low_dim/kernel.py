@@ -11,12 +11,12 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import leave, wait_for_all
-from lloydia.backends.cuda.device_functions.flow import (
+from lloydia.backends.cuda.device_functions.run_state import (
     ASSIGNED,
-    HALT,
     ITERATION,
     N_CHANGED,
     N_RECHECKED,
+    STOPPED,
 )
 from lloydia.backends.cuda.low_dim.alone import label_and_move, lattice_of
 from lloydia.backends.cuda.low_dim.means import (
@@ -44,7 +44,7 @@ __all__ = ["low_kernel"]
 )  # fmt: skip
 def low_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits,
-    current, history, n_slots, report, flow, settles, limit,
+    current, history, n_slots, report, run_state, settles, limit,
     listed, doubts, room, table, cells, sides, arrivals, n_iterations, assigns,
     own_memory, stored,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
@@ -98,8 +98,8 @@ def low_kernel(
         own_sums = own_table(own_memory, RESERVE)
         clear(own_sums, k, ENTRIES, COPIES)
     tallies = (arrivals + 4).to(tl.pointer_type(tl.int64))
-    iteration = tl.load(flow + ITERATION)
-    running = tl.load(flow + HALT) == 0
+    iteration = tl.load(run_state + ITERATION)
+    running = tl.load(run_state + STOPPED) == 0
     done = 0
     passed = 0
     if ALONE:
@@ -151,8 +151,8 @@ def low_kernel(
                     d, WEIGHTED, RECOVER, EACH, HELD, ENTRIES, COPIES,
                 )  # fmt: skip
         if n_iterations < 0:
-            tl.atomic_add(flow + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")
-            tl.atomic_add(flow + N_RECHECKED, (counted >> 32).to(tl.int32), sem="relaxed")
+            tl.atomic_add(run_state + N_CHANGED, (counted & 0xFFFFFFFF).to(tl.int32), sem="relaxed")
+            tl.atomic_add(run_state + N_RECHECKED, (counted >> 32).to(tl.int32), sem="relaxed")
         running = done + 1 < n_iterations + assigns
         if done < n_iterations:
             wait_for_all(arrivals, n_programs, passed)
@@ -167,14 +167,14 @@ def low_kernel(
             if not ALONE:
                 counted, n_empty, moved = read_tally(tallies, iteration, limit)
                 ready_tally(program, tallies, iteration)
-            halts = conclude(
-                program, iteration, counted, n_empty, moved, k, n_slots, report, flow, settles,
+            stops = conclude(
+                program, iteration, counted, n_empty, moved, k, n_slots, report, run_state, settles,
                 limit,
             )  # fmt: skip
-            running = (running & (halts == 0)) | (halts == ASSIGNED)
+            running = (running & (stops == 0)) | (stops == ASSIGNED)
             # What follows then is an assignment alone.
-            n_iterations = tl.where(halts == ASSIGNED, done + 1, n_iterations)
-            assigns = tl.where(halts == ASSIGNED, 1, assigns)
+            n_iterations = tl.where(stops == ASSIGNED, done + 1, n_iterations)
+            assigns = tl.where(stops == ASSIGNED, 1, assigns)
             iteration += 1
         done += 1
     leave(arrivals, n_programs)

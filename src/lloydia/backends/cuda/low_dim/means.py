@@ -9,15 +9,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
 from lloydia.backends.cuda.device_functions.iteration_report import (
     CHANGED,
     EMPTY,
-    HALTED,
     HEAD,
     MOVE,
     RECHECKED,
+    STATUS,
 )
+from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.device_functions.significands import significand
 from lloydia.backends.cuda.update.means import mean_of, within
 
@@ -121,25 +121,25 @@ def ready_tally(program, tallies, iteration):
 
 @triton.jit
 def conclude(
-    program, iteration, counted, n_empty, moved, k, n_slots, report, flow, settles, limit
+    program, iteration, counted, n_empty, moved, k, n_slots, report, run_state, settles, limit
 ):  # fmt: skip
-    """Return whether iterations end here, and how: as HALT says; one program writes the report.
+    """Return whether iterations end here, and how: as STOPPED says; one program writes the report.
 
     By what :func:`read_tally` returns.
     """
     n_changed = counted & 0xFFFFFFFF
-    halts = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
+    stops = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
     if limit is not None:
-        halts = tl.where((halts == 0) & within(moved, limit), ASSIGNED, halts)
+        stops = tl.where((stops == 0) & within(moved, limit), ASSIGNED, stops)
     if program == 0:
         said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
         tl.store(said + CHANGED, n_changed)
         tl.store(said + EMPTY, n_empty)
         tl.store(said + RECHECKED, counted >> 32)
-        tl.store(said + HALTED, halts.to(tl.int64))
+        tl.store(said + STATUS, stops.to(tl.int64))
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        tl.store(flow + HALT, halts)
-        tl.store(flow + ITERATION, iteration + 1)
-    return halts
+        tl.store(run_state + STOPPED, stops)
+        tl.store(run_state + ITERATION, iteration + 1)
+    return stops

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import torch
 
-from lloydia.backends.cuda.device_functions.flow import SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.cells import cell_type
 from lloydia.backends.cuda.low_dim.shape import LowShape
 from lloydia.backends.cuda.protocols import RunRows
@@ -38,8 +38,8 @@ class LowMemory:
         The inertia that the run ends with.
     seen : int32 (k,)
         Not 0: the last labels have this one.
-    flow : int32 (SIZE,)
-        See :mod:`lloydia.backends.cuda.device_functions.flow`.
+    run_state : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.device_functions.run_state`.
     arrivals : int32 (...)
         See :mod:`lloydia.backends.cuda.device_functions.barrier`.
     report : int64 (n_slots, HEAD + k)
@@ -102,7 +102,7 @@ class LowMemory:
         return self._part(3).view(torch.int32)
 
     @cached_property
-    def flow(self) -> torch.Tensor:
+    def run_state(self) -> torch.Tensor:
         return self._part(4).view(torch.int32)[:SIZE]
 
     @cached_property

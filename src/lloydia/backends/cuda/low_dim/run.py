@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.barrier import THREADS, resident
-from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.low_dim.cells import sides_of
 from lloydia.backends.cuda.low_dim.grid import desk_of, measure_kernel
 from lloydia.backends.cuda.low_dim.kernel import low_kernel
@@ -118,7 +118,7 @@ class LowRun(LowTold):
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others."""
         self.queue(-1, assigns=False, inertia=False)
-        queue_tell(self.sums, self.flow, message)
+        queue_tell(self.sums, self.run_state, message)
 
     def end(self) -> LowEnding:
         """Queue an assignment and the inertia."""
@@ -186,7 +186,7 @@ class LowRun(LowTold):
                 end_kernel, (*kind, rows.weights is None, host is None),
                 (cost_programs(n, rows.device), 1, 1),
                 rows.X, n, self.k, self.labels, self.current, rows.weights, self.cost,
-                exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.flow,
+                exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.run_state,
                 self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
                 **EXACT, **resident(RESIDENT),
             )  # fmt: skip
@@ -206,7 +206,7 @@ class LowRun(LowTold):
             self.numbers, LIMBS, self.bits, self.begun,
             rows.most_bits,
             self.labels, self.all_sums, self.current, self.history, self.n_slots, self.report,
-            self.flow, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
+            self.run_state, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
             self.cost, self.seen, self.told, shape.edges[-1], host,
             d=d, EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
             GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
@@ -225,7 +225,7 @@ class LowRun(LowTold):
         launch_known(
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
             self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
-            exact.bits_a_limb(n), self.numbers, LIMBS, self.flow,
+            exact.bits_a_limb(n), self.numbers, LIMBS, self.run_state,
             self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=size,
             maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
@@ -246,7 +246,7 @@ class LowRun(LowTold):
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
             self.all_sums, 0 if known is None else known.n_limbs, self.bits,
-            self.current, self.history, self.n_slots, self.report, self.flow, self.settles,
+            self.current, self.history, self.n_slots, self.report, self.run_state, self.settles,
             None if self.spread is None else self.spread.limit,
             *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
             n_iterations, int(assigns), self.own_memory, self.stored,
@@ -280,8 +280,8 @@ class LowRun(LowTold):
             self.lattice = Lattice.of(self.rows, self.rows.grid, None)
             self.numbers = self.lattice.numbers
         queue_finish(sums, self.lattice, self, members=1)
-        self.flow[HALT.value] = 0
-        self.last, self.stale, self.halted = iteration, True, False
+        self.run_state[STOPPED.value] = 0
+        self.last, self.stale, self.stopped = iteration, True, False
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it.
@@ -291,7 +291,7 @@ class LowRun(LowTold):
         self.read()
         self.current.copy_(self.before(iteration + 1))
         self.told[self.shape.edges[2] : self.shape.edges[6]].zero_()
-        self.flow[ITERATION.value] = iteration
+        self.run_state[ITERATION.value] = iteration
         self.last = self.known_to = iteration
         self.part(2)[:] = 0
-        self.halted = False
+        self.stopped = False

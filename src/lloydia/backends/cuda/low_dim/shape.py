@@ -9,8 +9,8 @@ from itertools import accumulate
 import torch
 
 from lloydia.backends.cuda.device_functions.barrier import THREADS
-from lloydia.backends.cuda.device_functions.flow import SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.cells import cell_type
 from lloydia.backends.cuda.low_dim.lists import entry_size
 from lloydia.backends.cuda.low_dim.scores import group_of, kept_of
@@ -37,8 +37,8 @@ PROGRAMS, CELL_PROGRAMS = 2, 3
 LEAST_ROWS, ROWS, MEANS = 128, 512, 256
 # Limbs that there is room for where the grid is not known yet.
 LIMBS = 3
-# Integers of 64 bits that hold the flow, and what programs wait for each other and count by.
-FLOW = SIZE // 2 + 2 + 9
+# Integers of 64 bits that hold the run state, and what programs wait for each other and count by.
+RUN_STATE = SIZE // 2 + 2 + 9
 # Replicas of sums that programs add to seldom: what their tables hold.
 FEW_REPLICAS = 64
 
@@ -120,7 +120,7 @@ def shape_of(
     columns = next_power(d + 1)
     tile = min(max(1, MEANS // (columns * n_replicas)), next_power(k))
     told = (
-        5 * (d + 1), 2 * d + 1, COST, ceil_div(k, 2), FLOW, n_slots * (HEAD.value + k),
+        5 * (d + 1), 2 * d + 1, COST, ceil_div(k, 2), RUN_STATE, n_slots * (HEAD.value + k),
         room_for(d, LIMBS),
     )  # fmt: skip
     # Every part begins where a vector may.

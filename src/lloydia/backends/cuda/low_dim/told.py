@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import HALT
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import STOPPED
 from lloydia.backends.cuda.low_dim.memory import LowMemory
 from lloydia.backends.cuda.rows.extent import bounds_of
 from lloydia.backends.cuda.rows.low_cost import DONE
@@ -53,8 +53,8 @@ class LowTold(LowMemory):
         What launches tell, on its way, and up to which iterations.
     found : ndarray of int64, or None
         What was read at last.
-    halted : bool
-        Whether the device had halted then.
+    stopped : bool
+        Whether the device had stopped then.
     """
 
     spread: Spread | None = None
@@ -66,7 +66,7 @@ class LowTold(LowMemory):
         self.last = self.known_to = 0
         self.sent: list[tuple[int, Fetched]] = []
         self.found: NDArray[np.int64] | None = None
-        self.halted = False
+        self.stopped = False
         # The iteration that was asked for last, since then, and what was told of it.
         self.asked, self.answered = 0, Told(0, 0, 0, 0, 0, 0.0, 0.0)
 
@@ -92,7 +92,7 @@ class LowTold(LowMemory):
     def _adopt(self, fetched: Fetched, last: int) -> None:
         """Take what launches up to an iteration have told."""
         self.found = fetched.numpy().view(np.int64)
-        self.halted = bool(self.part(4).view(np.int32)[HALT.value])
+        self.stopped = bool(self.part(4).view(np.int32)[STOPPED.value])
         self.known_to, self.asked = last, 0
         if self.spread is not None and self.spread.memory is self.spreading:
             self.spread.limbs = self.part(6)[:TOTAL].tolist()
@@ -124,9 +124,9 @@ class LowTold(LowMemory):
     def last_part(self, i: int) -> NDArray[np.int64]:
         """Return a part of what is told after all that was launched; waits for that.
 
-        Where the device has halted, nothing has changed since.
+        Where the device has stopped, nothing has changed since.
         """
-        if not self.halted:
+        if not self.stopped:
             self.read()
         return self.part(i)
 

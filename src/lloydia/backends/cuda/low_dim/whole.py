@@ -27,7 +27,7 @@ LANES = tl.constexpr(THREADS)
 )  # fmt: skip
 def whole_kernel(
     X, n, k, desk, zeros, n_zeros, bounds, numbers, most_limbs, bits, start, most, labels, sums,
-    current, history, n_slots, report, flow, settles, table, arrivals,
+    current, history, n_slots, report, run_state, settles, table, arrivals,
     n_iterations, assigns, cost, seen, told, n_told, host,
     d: tl.constexpr, EACH: tl.constexpr, COLUMNS: tl.constexpr,
     CENTERS: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr, REPLICAS: tl.constexpr,
@@ -35,20 +35,20 @@ def whole_kernel(
 ):  # fmt: skip
     """Do what the three kernels do; the parameters are theirs."""
     measure_kernel(
-        X, n, desk, zeros, n_zeros, bounds, bits, numbers, most_limbs, flow, start, current, k,
+        X, n, desk, zeros, n_zeros, bounds, bits, numbers, most_limbs, run_state, start, current, k,
         most, d, EACH * LANES,
     )  # fmt: skip
     # What all threads have written is there.
     tl.debug_barrier()
     low_kernel(
         X, n, k, None, numbers, bounds, labels, sums, 0, bits, current, history, n_slots, report,
-        flow, settles, None, None, None, 0, table, None, 0, arrivals, n_iterations,
+        run_state, settles, None, None, None, 0, table, None, 0, arrivals, n_iterations,
         assigns, None, None,
         d, False, False, EACH, COLUMNS, CENTERS, GROUP, KEPT, REPLICAS, BLOCK_K, 0, 0, 0, False,
         True,
     )  # fmt: skip
     tl.debug_barrier()
     end_kernel(
-        X, n, k, labels, current, None, cost, bits, seen, report, n_slots, flow, arrivals, assigns,
-        told, n_told, host, d,
+        X, n, k, labels, current, None, cost, bits, seen, report, n_slots, run_state, arrivals,
+        assigns, told, n_told, host, d,
     )  # fmt: skip

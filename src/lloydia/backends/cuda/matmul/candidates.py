@@ -20,15 +20,6 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
-    N_DOUBT,
-    N_DOUBT2,
-    N_WIDE,
-    first_row,
-    own_flow,
-    programs_each,
-)
 from lloydia.backends.cuda.device_functions.half_scores import (
     CHUNK,
     START_WIDTH,
@@ -36,6 +27,16 @@ from lloydia.backends.cuda.device_functions.half_scores import (
     error_of_sums,
     group_of,
     half_scores,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_DOUBT,
+    N_DOUBT2,
+    N_WIDE,
+    STOPPED,
+    first_row,
+    item_state,
+    programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.limits import limit_of
@@ -86,15 +87,16 @@ def record_at(candidates, n, position):
 def candidates_kernel(
     y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
     terms, summed, canonical,
-    doubts, doubts2, candidates, flow,
+    doubts, doubts2, candidates, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the candidates of the rows listed in `doubts`, or -1, or a record; list the others."""
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Asked for together.
-    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
-    if halted != 0:
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
+    if stopped != 0:
         return
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
@@ -154,7 +156,7 @@ def candidates_kernel(
         chosen = wide.to(tl.int32)
         n_wide = tl.sum(chosen, 0)
         if n_wide > 0:
-            place = tl.atomic_add(flow + N_WIDE, n_wide, sem="relaxed")
+            place = tl.atomic_add(run_state + N_WIDE, n_wide, sem="relaxed")
             place += tl.cumsum(chosen, 0) - chosen
             wide = wide & (n_listed + RECORD * (place.to(tl.int64) + 1) <= n)
             record = record_at(candidates, n, place)
@@ -162,7 +164,7 @@ def candidates_kernel(
             for i in tl.static_range(NINE):
                 j = crossing(slot[i // 3], cell[i % 3], SLOTS)
                 tl.store(record + 1 + i, j, mask=wide)
-        append(rows, mask & ~known & ~wide, doubts2, flow + N_DOUBT2)
+        append(rows, mask & ~known & ~wide, doubts2, run_state + N_DOUBT2)
 
 
 def nominate(
@@ -171,7 +173,7 @@ def nominate(
     doubts: torch.Tensor,
     doubts2: torch.Tensor,
     candidates: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
 
@@ -187,7 +189,7 @@ def nominate(
         centers.high, centers.start, centers.size // columns,
         halves.numbers, halves.norm, halves.rest,
         centers.terms, error_of_sums(halves.width), canonical_error(rows.n_features),
-        doubts, doubts2, candidates, flow,
+        doubts, doubts2, candidates, run_state,
         WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
         ROWS=cut.rows, COLUMNS=columns, SLOTS=SLOTS, STAGES=cut.stages, num_warps=cut.warps,
     )  # fmt: skip

@@ -16,13 +16,14 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
+from lloydia.backends.cuda.device_functions.run_state import (
     N_DOUBT,
     N_RECHECKED,
+    STOPPED,
     first_row,
-    own_flow,
+    item_state,
     programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.row_lists import change
@@ -120,14 +121,15 @@ def canonical_nearest(x_at, c_at, size, j, k, d):
 
 @triton.jit(do_not_specialize=["n", "k", "d"])
 def contest_kernel(
-    X, n, centers, size, k, d, doubts, labels, changed_rows, changed_old, flow,
+    X, n, centers, size, k, d, doubts, labels, changed_rows, changed_old, run_state,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Give the rows listed in `doubts` their labels, a block after the other."""
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Asked for together.
-    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
-    if halted != 0:
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
+    if stopped != 0:
         return
     kind: tl.constexpr = centers.dtype.element_ty
     doubts += first_row(n)
@@ -148,7 +150,7 @@ def contest_kernel(
         left = mask & ~sure
         n_left = tl.sum(left.to(tl.int32), 0)
         if n_left > 0:
-            tl.atomic_add(flow + N_RECHECKED, n_left, sem="relaxed")
+            tl.atomic_add(run_state + N_RECHECKED, n_left, sem="relaxed")
         for _ in range(n_left):
             which = tl.min(tl.where(left, row, ROWS), 0)
             one = tl.zeros((1,), tl.int64) + tl.sum(tl.where(row == which, rows, 0), 0)
@@ -157,7 +159,7 @@ def contest_kernel(
             left = left & (row != which)
         # A row that is not finite keeps its label until it is refused.
         found = mask & (label < LAST)
-        change(rows, old, label, found, labels, changed_rows, changed_old, flow)
+        change(rows, old, label, found, labels, changed_rows, changed_old, run_state)
 
 
 def contest(
@@ -167,7 +169,7 @@ def contest(
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it for the rows in `doubts`, and the centres that were packed last."""
     columns = columns_for(centers.k)
@@ -177,7 +179,7 @@ def contest(
     launch(
         contest_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
-        doubts, labels, changed_rows, changed_old, flow,
+        doubts, labels, changed_rows, changed_old, run_state,
         ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,
         **EXACT,
     )  # fmt: skip

@@ -15,15 +15,16 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
+from lloydia.backends.cuda.device_functions.run_state import (
     N_DOUBT,
     N_DOUBT2,
     N_RECHECKED,
     N_WIDE,
+    STOPPED,
     first_row,
-    own_flow,
+    item_state,
     programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
 from lloydia.backends.cuda.matmul.contest import canonical_nearest, columns_for
@@ -105,7 +106,7 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 
 @triton.jit
 def settle_few(
-    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, flow,
+    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Give listed rows the nearest of all centres, TOGETHER to a program.
@@ -122,24 +123,25 @@ def settle_few(
         label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
         # A row that is not finite keeps its label until it is refused.
         found = mask & (label < LAST)
-        relabel(rows, label, found, labels, changed_rows, changed_old, flow)
+        relabel(rows, label, found, labels, changed_rows, changed_old, run_state)
     if tl.program_id(0) == 0 and n_listed > 0:
-        tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
+        tl.atomic_add(run_state + N_RECHECKED, n_listed, sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n", "k"])
 def duel_kernel(
-    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, flow,
+    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, run_state,
     columns, size, doubts2,
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`nearest_of`; and, with `columns` (where COLUMNS have room), :func:`settle_few`."""
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Asked for together.
-    halted, n_listed = tl.load(flow + HALT), tl.load(flow + N_DOUBT)
-    n_wide, n_left = tl.load(flow + N_WIDE), tl.load(flow + N_DOUBT2)
-    if halted != 0:
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
+    n_wide, n_left = tl.load(run_state + N_WIDE), tl.load(run_state + N_DOUBT2)
+    if stopped != 0:
         return
     centers += tl.program_id(2).to(tl.int64) * k * d
     doubts += first_row(n)
@@ -154,7 +156,7 @@ def duel_kernel(
         at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
         j = tl.load(at, mask=mask[:, None], other=-1)
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
-        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     # Records, as many threads a row as hold nine candidates.
     FEW: tl.constexpr = ROWS * COUNT // WIDE
     n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
@@ -167,12 +169,12 @@ def duel_kernel(
         some = mask[:, None] & (column < NINE)[None, :]
         j = tl.load(record[:, None] + 1 + column[None, :], mask=some, other=-1)
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
-        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, flow)
+        relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     if columns is not None:
         member = tl.program_id(2).to(tl.int64)
         settle_few(
             X, columns + member * size * d, size, k, d, doubts2 + first_row(n), n_left,
-            labels, changed_rows, changed_old, flow, COLUMNS,
+            labels, changed_rows, changed_old, run_state, COLUMNS,
         )  # fmt: skip
 
 
@@ -184,13 +186,13 @@ def duel(
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
     last: tuple[HalfCenters, torch.Tensor] | None = None,
 ) -> None:
     """Queue it for the rows in `doubts` and those that have records.
 
     Rows without candidates (-1) are passed over.  `last` are the same centres, as they were packed,
-    and rows to compare to all of them, as many as ``flow[N_DOUBT2]`` says.
+    and rows to compare to all of them, as many as ``run_state[N_DOUBT2]`` says.
     """
     k, d = centers.shape[-2:]
     programs = programs_each(RESIDENT * processors(rows.device), rows.members)
@@ -198,7 +200,7 @@ def duel(
     launch(
         duel_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers, k, d, doubts, candidates,
-        labels, changed_rows, changed_old, flow,
+        labels, changed_rows, changed_old, run_state,
         packed and packed.columns, packed.size if packed else 0, listed,
         ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),
         BLOCK=min(MOST, next_power(d)), COLUMNS=columns_for(k) if packed else 1,

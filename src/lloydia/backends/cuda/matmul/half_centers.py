@@ -9,12 +9,16 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, own_flow
 from lloydia.backends.cuda.device_functions.half_scores import (
     CHUNK,
     START_WIDTH,
     WIDEST_KEPT,
     error_of_sums,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    item_state,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.half_rows import HalfRows
@@ -43,14 +47,15 @@ MOST_AHEAD = 256
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
 def centers_kernel(
     centers, k, d, width, n_groups, origin, numbers,
-    high_ptr, square_ptr, norm_ptr, rest_ptr, columns, size, partial, usual, tickets, flow,
+    high_ptr, square_ptr, norm_ptr, rest_ptr, columns, size, partial, usual, tickets, run_state,
     BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Store centres, a group at a time, and upper bounds of their norms and rests.
 
     Of near centres; others have the square -1.  The last program writes the means of the bounds.
     """
-    if tl.load(own_flow(flow) + HALT) != 0:
+    wait_for_previous_kernel()
+    if tl.load(item_state(run_state) + STOPPED) != 0:
         return
     member = tl.program_id(2).to(tl.int64)
     centers += member * k * d
@@ -110,13 +115,14 @@ def centers_kernel(
 @triton.jit(do_not_specialize=["size"])
 def starts_kernel(
     square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
-    single_ptr, terms_ptr, flow, GROUP: tl.constexpr,
+    single_ptr, terms_ptr, run_state, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Store by how much scores are lowered, their starts, and the terms of limits.
 
     A start is the sum of three float16 numbers, times a unit, and zeros after them.
     """
-    if tl.load(own_flow(flow) + HALT) != 0:
+    wait_for_previous_kernel()
+    if tl.load(item_state(run_state) + STOPPED) != 0:
         return
     usual += tl.program_id(2) * 2
     numbers += tl.program_id(2) * NUMBERS
@@ -183,7 +189,7 @@ class HalfCenters:
         self.partial = torch.zeros((self.members, 3, PACKERS), device=device, dtype=torch.int64)
         self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
 
-    def pack(self, halves: HalfRows, centers: torch.Tensor, flow: torch.Tensor) -> None:
+    def pack(self, halves: HalfRows, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
         launch(
@@ -191,14 +197,14 @@ class HalfCenters:
             centers, self.k, halves.rows.n_features, halves.width, n_groups,
             halves.origin, halves.numbers,
             self.high, self.square, self.norm, self.rest, self.columns, self.size,
-            self.partial, self.usual, self.tickets, flow,
+            self.partial, self.usual, self.tickets, run_state,
             BLOCK=min(halves.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip
         launch(
             starts_kernel, (self.size // STARTED, 1, self.members),
             self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
             error_of_sums(halves.width), self.lowered, self.start.view(torch.int64), self.single,
-            self.terms, flow, GROUP=STARTED, **EXACT,
+            self.terms, run_state, GROUP=STARTED, **EXACT,
         )  # fmt: skip
 
     def arguments(self, halves: HalfRows) -> tuple:

@@ -24,8 +24,14 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    first_row,
+    item_state,
+    programs_each,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.grid_least import (
     RAISED,
     THREADS,
@@ -187,7 +193,7 @@ def scan_blocks(
 
 @gluon.jit(do_not_specialize=["n", "raised"])
 def hopper_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, raised,
+    y_ptr, n, high_ptr, start_ptr, numbers, found, run_state, raised,
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
@@ -196,7 +202,8 @@ def hopper_kernel(
     narrow: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
     of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // START, START // 8], [4, 1], [1, 0])
-    halted = gl.load(own_flow(flow) + HALT) != 0
+    wait_for_previous_kernel()
+    stopped = gl.load(item_state(run_state) + STOPPED) != 0
     member, begin = gl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     found += begin
@@ -206,7 +213,7 @@ def hopper_kernel(
     copy_table(start_ptr + member * COLUMNS * START, starts, of_narrow)
     async_copy.commit_group()
     start_unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
-    end = gl.where(halted, 0, n)
+    end = gl.where(stopped, 0, n)
     first, step = gl.program_id(0) * (GROUPS * ROWS), gl.num_programs(0) * (GROUPS * ROWS)
     y, desk, turn = memory_of_group(WIDTH, STAGES)
     if GROUPS == 1:
@@ -266,7 +273,7 @@ def hopper_scan(
     halves: HalfRows,
     centers: HalfCenters,
     found: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it: see :func:`resident_scan.resident_scan`; with padding, centres are a power of 2."""
     rows, width, columns = halves.rows, halves.width, centers.size
@@ -277,7 +284,7 @@ def hopper_scan(
     launch(
         hopper_kernel, (min(needed, programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        found, flow, RAISED,
+        found, run_state, RAISED,
         WIDTH=width, COLUMNS=columns, SLOTS=slots_of(columns), STAGES=cut.stages,
         GROUPS=cut.groups, REGISTERS=cut.registers, num_warps=WARPS, maxnreg=cut.registers,
     )  # fmt: skip

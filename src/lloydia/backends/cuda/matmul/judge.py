@@ -6,8 +6,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow
 from lloydia.backends.cuda.device_functions.half_scores import error_of_sums
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    first_row,
+    item_state,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.candidates import COUNT
 from lloydia.backends.cuda.matmul.grid_least import slots_of, told
 from lloydia.backends.cuda.matmul.limits import limit_of
@@ -27,7 +32,7 @@ JUDGED = 512
 @triton.jit(do_not_specialize=["n", "size", "slots"])
 def judge_kernel(
     norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
-    summed, canonical, labels, changed_rows, changed_old, doubts, candidates, flow,
+    summed, canonical, labels, changed_rows, changed_old, doubts, candidates, run_state,
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
@@ -37,9 +42,10 @@ def judge_kernel(
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Not a return: all else is on its way while this is waited for.
-    n_now = tl.where(tl.load(flow + HALT) != 0, 0, n)
+    n_now = tl.where(tl.load(run_state + STOPPED) != 0, 0, n)
     member = tl.program_id(2).to(tl.int64)
     first = first_row(n)
     numbers += member * NUMBERS
@@ -67,7 +73,7 @@ def judge_kernel(
         candidates += first * COUNT
     divide(
         rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
-        doubts + first, candidates, flow, COUNT,
+        doubts + first, candidates, run_state, COUNT,
     )  # fmt: skip
 
 
@@ -76,7 +82,7 @@ def judge(
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it: labels of rows, and those in doubt, with what the first stage has found."""
     halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
@@ -87,5 +93,5 @@ def judge(
         centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         labels, changed_rows, changed_old, scan.doubts,
-        None if scan.small else scan.candidates, flow, ROWS=JUDGED, num_warps=4,
+        None if scan.small else scan.candidates, run_state, ROWS=JUDGED, num_warps=4,
     )  # fmt: skip

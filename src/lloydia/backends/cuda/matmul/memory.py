@@ -7,8 +7,8 @@ from typing import Protocol
 
 import torch
 
-from lloydia.backends.cuda.device_functions.flow import SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.matmul.scan import HalvedRows, TensorScan
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.fetching import Fetched
@@ -25,9 +25,9 @@ def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtyp
     n_slots, k, d = shape
     whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
     return cuts_of(
-        report=(long, (n_slots, HEAD.value + k)), flow=(whole, (SIZE,)), scan=clean, update=clean,
-        sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape), rows=(whole, (n,)),
-        old=(whole, (n,)),
+        report=(long, (n_slots, HEAD.value + k)), run_state=(whole, (SIZE,)), scan=clean,
+        update=clean, sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape),
+        rows=(whole, (n,)), old=(whole, (n,)),
     )  # fmt: skip
 
 
@@ -76,8 +76,8 @@ class TensorMemory:
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
     report : int64 (n_slots, HEAD + k)
-    flow : int32 (SIZE,)
-        See :mod:`lloydia.backends.cuda.device_functions.flow`.
+    run_state : int32 (SIZE,)
+        See :mod:`lloydia.backends.cuda.device_functions.run_state`.
     limit : float64 (1,), or None
         The sum of squares of movements that the run ends at, once it is on its way.
     shape : tuple of int
@@ -136,8 +136,8 @@ class TensorMemory:
         return self.piece.report
 
     @cached_property
-    def flow(self) -> torch.Tensor:
-        return self.piece.flow
+    def run_state(self) -> torch.Tensor:
+        return self.piece.run_state
 
     @cached_property
     def scan(self) -> TensorScan:

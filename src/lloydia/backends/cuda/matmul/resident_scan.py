@@ -12,8 +12,14 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    first_row,
+    item_state,
+    programs_each,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.rows.half_frame import NUMBERS
@@ -63,7 +69,7 @@ def tiles_of(
 
 @triton.jit(do_not_specialize=["n", "raised"])
 def resident_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, found, flow, raised,
+    y_ptr, n, high_ptr, start_ptr, numbers, found, run_state, raised,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -72,7 +78,8 @@ def resident_kernel(
     What others have is a lower bound; :func:`grid_least.told` reads all three.
     """
     # Not a return: centres are on their way while this is waited for.
-    halted = tl.load(own_flow(flow) + HALT) != 0
+    wait_for_previous_kernel()
+    stopped = tl.load(item_state(run_state) + STOPPED) != 0
     member, begin = tl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     found += begin
@@ -83,7 +90,7 @@ def resident_kernel(
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     centers, starts = tiles_of(high_ptr, start_ptr, WIDTH, COLUMNS, TILES)
     f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
-    n = tl.where(halted, 0, n)
+    n = tl.where(stopped, 0, n)
     for skip in tl.range(tl.program_id(0) * ROWS, n, step, num_stages=STAGES):
         rows = skip + tl.arange(0, ROWS)
         mask = rows < n
@@ -99,7 +106,7 @@ def resident_scan(
     halves: HalfRows,
     centers: HalfCenters,
     found: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it."""
     rows, size = halves.rows, centers.size
@@ -108,7 +115,7 @@ def resident_scan(
         # Not before: other versions may not have all that it imports.
         from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 
-        hopper_scan(halves, centers, found, flow)
+        hopper_scan(halves, centers, found, run_state)
         return
     columns = size if whole else PADDED
     resident = next(programs for most, programs in RESIDENT.items() if size <= most)
@@ -116,7 +123,7 @@ def resident_scan(
     launch(
         resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
         halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
-        found, flow, RAISED,
+        found, run_state, RAISED,
         WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
         SLOTS=slots_of(size), STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_DOUBT
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_DOUBT
 
 __all__ = ["append", "change", "divide", "relabel"]
 
@@ -21,14 +21,14 @@ def append(values, mask, target, counter):
 
 
 @triton.jit
-def relabel(rows, new, mask, labels, changed_rows, changed_old, flow):
+def relabel(rows, new, mask, labels, changed_rows, changed_old, run_state):
     """Write the final labels of rows; list those that change, with their old labels."""
     old = tl.load(labels + rows, mask=mask, other=0)
-    change(rows, old, new, mask, labels, changed_rows, changed_old, flow)
+    change(rows, old, new, mask, labels, changed_rows, changed_old, run_state)
 
 
 @triton.jit
-def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
+def change(rows, old, new, mask, labels, changed_rows, changed_old, run_state):
     """As :func:`relabel`, where the old labels are known."""
     changed = mask & (new != old)
     chosen = changed.to(tl.int32)
@@ -38,7 +38,7 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, flow):
     tl.debug_barrier()
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
-        first = tl.atomic_add(flow + N_CHANGED, total, sem="relaxed")
+        first = tl.atomic_add(run_state + N_CHANGED, total, sem="relaxed")
         at = first + tl.cumsum(chosen, 0) - chosen
         tl.store(changed_rows + at, rows, mask=changed)
         tl.store(changed_old + at, old, mask=changed)
@@ -58,8 +58,8 @@ def total_and_before(counts):
 
 @triton.jit
 def divide(
-    rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates, flow,
-    COUNT: tl.constexpr,
+    rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates,
+    run_state, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
 
@@ -77,7 +77,7 @@ def divide(
     total, before = total_and_before(both)
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
-        counters = (flow + N_CHANGED).to(tl.pointer_type(tl.int64))
+        counters = (run_state + N_CHANGED).to(tl.pointer_type(tl.int64))
         counts = (total & 0xFFFF) + ((total >> 16).to(tl.int64) << 32)
         first = tl.atomic_add(counters, counts, sem="relaxed")
         at = (first & 0xFFFFFFFF) + (before & 0xFFFF)

@@ -9,7 +9,7 @@ from weakref import proxy
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.matmul.half_centers import packs_ahead
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import FEW, Pruning, may_pay
@@ -47,8 +47,8 @@ class TensorRun(TensorMemory):
     Attributes
     ----------
     packed : bool
-        Whether the next scan finds `current` packed.  A halted device packs nothing, but changes
-        nothing either: so what changes `current` between iterations, or ends a halt, makes it
+        Whether the next scan finds `current` packed.  A stopped device packs nothing, but changes
+        nothing either: so what changes `current` between iterations, or ends a stop, makes it
         false.
     early : int
         How many iterations, from the first on, were queued with the start, which :meth:`launch` has
@@ -229,11 +229,13 @@ class TensorRun(TensorMemory):
 
     def _pack(self) -> None:
         """Queue the packing of the centres."""
-        self.scan.pack(self.current, self.flow)
+        self.scan.pack(self.current, self.run_state)
 
     def _assign(self) -> None:
         """Queue an assignment to centres that are packed."""
-        self.scan.assign(self.current, self.labels, self.changed_rows, self.changed_old, self.flow)
+        self.scan.assign(
+            self.current, self.labels, self.changed_rows, self.changed_old, self.run_state
+        )
 
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
@@ -274,12 +276,12 @@ class TensorRun(TensorMemory):
 
     def _tell(self, message: torch.Tensor) -> None:
         self.move()
-        queue_tell(self.sums, self.flow, message)
+        queue_tell(self.sums, self.run_state, message)
 
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
         lists = self.changed_rows, self.changed_old
-        self.moving.queue(self.rows, self.labels, *lists, self.flow, self.sums)
+        self.moving.queue(self.rows, self.labels, *lists, self.run_state, self.sums)
 
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
@@ -304,7 +306,7 @@ class TensorRun(TensorMemory):
         self.packed = False
         self._forget_bounds()
         queue_finish(sums, self.rows.lattice, self, members=1)
-        self.flow[HALT.value] = 0
+        self.run_state[STOPPED.value] = 0
         self.reports.ask(iteration, iteration)
 
     def known(self, iteration: int) -> Told | None:
@@ -338,5 +340,5 @@ class TensorRun(TensorMemory):
         self.ending = None
         self.reports.forget()
         self.report.zero_()
-        self.flow.zero_()
-        self.flow[ITERATION.value] = iteration
+        self.run_state.zero_()
+        self.run_state[ITERATION.value] = iteration

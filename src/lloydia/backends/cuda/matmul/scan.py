@@ -8,13 +8,19 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, N_DOUBT2, first_row, own_flow
 from lloydia.backends.cuda.device_functions.half_scores import (
     CHUNK,
     START_WIDTH,
     WIDEST_KEPT,
     group_of,
     half_scores,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_DOUBT2,
+    STOPPED,
+    first_row,
+    item_state,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.contest import contest, is_few, is_small
@@ -61,7 +67,7 @@ def tiled_least(
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, flow,
+    y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -71,7 +77,8 @@ def scan_kernel(
     """
     stride = width if WIDE else CHUNK
     # Not a return: rows are on their way while this is waited for.
-    halted = tl.load(own_flow(flow) + HALT) != 0
+    wait_for_previous_kernel()
+    stopped = tl.load(item_state(run_state) + STOPPED) != 0
     member = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
@@ -87,7 +94,7 @@ def scan_kernel(
     units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
     least, rival, label = tiled_least(
-        y, y_block, mask, high_ptr, start_ptr, units, width, tl.where(halted, 0, n_tiles),
+        y, y_block, mask, high_ptr, start_ptr, units, width, tl.where(stopped, 0, n_tiles),
         WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
     )  # fmt: skip
     tl.store(least_ptr + at, least, mask=mask)
@@ -176,18 +183,18 @@ class TensorScan:
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:
         """Queue one assignment to `centers`, of the rows' ``wide`` type.
 
         Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
         """
-        self.pack(centers, flow)
-        self.assign(centers, labels, changed_rows, changed_old, flow)
+        self.pack(centers, run_state)
+        self.assign(centers, labels, changed_rows, changed_old, run_state)
 
-    def pack(self, centers: torch.Tensor, flow: torch.Tensor) -> None:
+    def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of `centers`, which all that follows takes them from."""
-        self.centers.pack(self.halves, centers, flow)
+        self.centers.pack(self.halves, centers, run_state)
 
     def assign(
         self,
@@ -195,36 +202,38 @@ class TensorScan:
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:
         """Queue one assignment, as :meth:`scan` does, to `centers` that are packed."""
         lists = (labels, changed_rows, changed_old)
-        self.certify(*lists, flow)
+        self.certify(*lists, run_state)
         if self.small:
-            contest(self.rows, self.centers, self.doubts, *lists, flow)
+            contest(self.rows, self.centers, self.doubts, *lists, run_state)
             return
-        self.decide(self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, flow)
+        self.decide(
+            self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, run_state
+        )
 
     def certify(
         self,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:
         """Queue what half precision can say: it lists the rows in doubt.
 
         Also their candidates, unless one stage follows.  The centres are those that are packed.
         """
-        self.score(flow)
-        judge(self, labels, changed_rows, changed_old, flow)
+        self.score(run_state)
+        judge(self, labels, changed_rows, changed_old, run_state)
         if not self.small:
-            self.nominate(flow)
+            self.nominate(run_state)
 
-    def nominate(self, flow: torch.Tensor) -> None:
+    def nominate(self, run_state: torch.Tensor) -> None:
         """Queue the candidates of the rows in doubt."""
         nominate(
-            self.halves, self.centers, self.doubts, self.doubts2, self.candidates, flow,
+            self.halves, self.centers, self.doubts, self.doubts2, self.candidates, run_state,
         )  # fmt: skip
 
     def decide(
@@ -237,7 +246,7 @@ class TensorScan:
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:
         """Queue the verdict on the rows in doubt, by D to their candidates; not where `small`.
 
@@ -245,24 +254,24 @@ class TensorScan:
         """
         lists = (labels, changed_rows, changed_old)
         last = (self.centers, doubts2) if self.few else None
-        duel(rows, centers, doubts, candidates, *lists, flow, last)
+        duel(rows, centers, doubts, candidates, *lists, run_state, last)
         if self.few:
             return
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
-        self.settle(rows.X, by_column, doubts2, flow[N_DOUBT2.value :], *lists, flow)
+        self.settle(rows.X, by_column, doubts2, run_state[N_DOUBT2.value :], *lists, run_state)
 
-    def score(self, flow: torch.Tensor) -> None:
+    def score(self, run_state: torch.Tensor) -> None:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         if self.resident:
-            resident_scan(halves, packed, self.told, flow)
+            resident_scan(halves, packed, self.told, run_state)
             return
         wide = halves.width > WIDEST_KEPT
         if wide and not group_of(halves.width):
             launch(
                 wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
                 halves.high, n, halves.width, packed.high, packed.single,
-                packed.size // cut.columns, self.least, self.rival, self.found, flow,
+                packed.size // cut.columns, self.least, self.rival, self.found, run_state,
                 CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
                 STAGES=cut.stages, num_warps=cut.warps,
             )  # fmt: skip
@@ -271,7 +280,7 @@ class TensorScan:
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
             halves.high, n, halves.width,
             packed.high, packed.start, packed.size // cut.columns, halves.numbers,
-            self.least, self.rival, self.found, flow,
+            self.least, self.rival, self.found, run_state,
             WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,

@@ -10,12 +10,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
+from lloydia.backends.cuda.device_functions.run_state import (
     N_RECHECKED,
+    STOPPED,
     first_row,
-    own_flow,
+    item_state,
     programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
@@ -40,12 +41,13 @@ def shares_of(n_blocks, n_tiles):
 def settle_kernel(
     X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
     least_ptr, label_ptr, tickets,
-    labels, changed_rows, changed_old, flow, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    labels, changed_rows, changed_old, run_state, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Asked for together.
-    halted, n_listed = tl.load(flow + HALT), tl.load(own_flow(count))
-    if halted != 0:
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(item_state(count))
+    if stopped != 0:
         return
     member = tl.program_id(2).to(tl.int64)
     centers += member * member_stride
@@ -107,9 +109,9 @@ def settle_kernel(
                 tl.store(tickets + item // shares, 0)
             # No D of a row that is not finite is the least: it keeps its label until it is refused.
             found = mask & (label < LAST)
-            relabel(rows, label, found, labels, changed_rows, changed_old, flow)
+            relabel(rows, label, found, labels, changed_rows, changed_old, run_state)
     if tl.program_id(0) == 0:
-        tl.atomic_add(flow + N_RECHECKED, n_listed, sem="relaxed")
+        tl.atomic_add(run_state + N_RECHECKED, n_listed, sem="relaxed")
 
 
 class Settle:
@@ -132,9 +134,9 @@ class Settle:
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:
-        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the flow.
+        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the run state.
 
         `centers`, of shape (members, k, d), may have any strides; a feature at a time is read
         fastest.
@@ -144,6 +146,6 @@ class Settle:
         launch(
             settle_kernel, (self.n_programs, 1, self.members),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
-            self.least, self.label, self.tickets, labels, changed_rows, changed_old, flow,
+            self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
             ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
         )  # fmt: skip

@@ -9,7 +9,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    first_row,
+    item_state,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
 
 __all__ = ["wide_kernel", "wide_least"]
@@ -47,12 +52,13 @@ def wide_least(
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def wide_kernel(
-    y_ptr, n, width, high_ptr, single_ptr, n_tiles, least_ptr, rival_ptr, found, flow,
+    y_ptr, n, width, high_ptr, single_ptr, n_tiles, least_ptr, rival_ptr, found, run_state,
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write each row's two least scores, and the column of the least."""
-    halted = tl.load(own_flow(flow) + HALT) != 0
+    wait_for_previous_kernel()
+    stopped = tl.load(item_state(run_state) + STOPPED) != 0
     member = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
@@ -64,7 +70,7 @@ def wide_kernel(
     single_ptr += member * n_tiles * COLUMNS
     b_at = high_ptr + column[None, :] * width + f[:, None]
     # Not a return: no branch around the loop.
-    n_tiles = tl.where(halted, 0, n_tiles)
+    n_tiles = tl.where(stopped, 0, n_tiles)
     least, rival, label = wide_least(
         y_at, mask, b_at, single_ptr + column, width, n_tiles, CHUNK, ROWS, COLUMNS, SLOTS, STAGES
     )

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.rows.memory import needed_bytes
@@ -208,7 +208,7 @@ class GPUs(Parts):
         Where the devices stopped before it, the centres that it would have used were never written.
         """
         with current(self.first.device):
-            done = int(self.first.run.flow[ITERATION.value])
+            done = int(self.first.run.run_state[ITERATION.value])
         if done < self.queued:
             return None
         self._look_back(self.queued)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, gather
@@ -174,8 +174,8 @@ class CUDAPart(CUDA):
         n_changed, n_rechecked = told[-COUNTS:].tolist()
         self.n_distances += self.n_samples * len(centers)
         self.n_rechecked += n_rechecked
-        run.flow.zero_()
-        run.flow[ITERATION.value] = 1
+        run.run_state.zero_()
+        run.run_state[ITERATION.value] = 1
         sums = told[:-COUNTS].reshape(run.sums.shape[1:])
         return Step(n_changed, sums, self.measure() if measure else 0.0)
 
@@ -218,7 +218,7 @@ class CUDAPart(CUDA):
         self.concluding.do(self._conclude, self.device)
 
     def _conclude(self) -> None:
-        queue_hear(self.whole, self.run.flow)
+        queue_hear(self.whole, self.run.run_state)
         queue_finish(self.whole_sums(), self.lattice, self.run, members=1)
 
     def whole_sums(self) -> torch.Tensor:
@@ -234,7 +234,7 @@ class CUDAPart(CUDA):
         self.run.go_back(iteration - 1)
         queue_finish(self.whole_sums() + self._there(moved), self.lattice, self.run, members=1)
         # No row changed: that is not the end this time.
-        self.run.flow[0] = 0
+        self.run.run_state[0] = 0
 
     def look_back(self, iteration: int) -> None:
         """Have rows measured to the centres that they were assigned to in an iteration."""

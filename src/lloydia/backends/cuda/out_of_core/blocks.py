@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import ITERATION
+from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.low_dim.run import LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.matmul.scan import TensorScan
@@ -113,7 +113,7 @@ class Shared:
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
         """Return what an iteration came to, and the rows that were checked again."""
         self.known = True
-        self.run.flow[ITERATION.value] = 1
+        self.run.run_state[ITERATION.value] = 1
         sums = self.run.sums.sum(dim=0).cpu().numpy()
         counts = self.end_pass()
         return Step(int(counts[0]), sums, largest_cost), int(counts[-1])
@@ -244,7 +244,7 @@ class Block(CUDAPart):
                 run.queue(-1, assigns=False, inertia=False)
             else:
                 run.assign()
-            queue_tally(run.flow, self.shared.counts)
+            queue_tally(run.run_state, self.shared.counts)
             return
         if absent is not None and self.halving:
             absent.memory = tuple(torch.empty_like(part) for part in self.scratch)
@@ -256,7 +256,7 @@ class Block(CUDAPart):
             run.assign()
             if moves:
                 run.move()
-            queue_tally(run.flow, self.shared.counts)
+            queue_tally(run.run_state, self.shared.counts)
 
         if self.returns:
             self.record((self.X.data_ptr(), absent is None, moves), work)

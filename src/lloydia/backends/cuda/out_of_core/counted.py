@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_RECHECKED, N_WIDE, SIZE
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_RECHECKED, N_WIDE, SIZE
 from lloydia.backends.cuda.runtime.launching import launch
 
 __all__ = ["COUNTED", "queue_tally"]
@@ -16,23 +16,23 @@ COUNTED = N_RECHECKED.value - N_CHANGED.value + 1
 
 
 @triton.jit
-def tally_kernel(flow, counts, SIZE: tl.constexpr):
+def tally_kernel(run_state, counts, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
-    value = tl.load(flow + at)
+    value = tl.load(run_state + at)
     told = (at >= N_CHANGED) & (at <= N_RECHECKED)
     so_far = tl.load(counts + at - N_CHANGED, mask=told, other=0)
     tl.store(counts + at - N_CHANGED, so_far + value, mask=told)
     begins = (at >= N_CHANGED) & (at <= N_WIDE)
-    tl.store(flow + at, tl.zeros((SIZE,), tl.int32), mask=begins)
+    tl.store(run_state + at, tl.zeros((SIZE,), tl.int32), mask=begins)
 
 
-def queue_tally(flow: torch.Tensor, counts: torch.Tensor) -> None:
+def queue_tally(run_state: torch.Tensor, counts: torch.Tensor) -> None:
     """Queue the addition of what an iteration of a block has counted: the next begins at 0.
 
     Parameters
     ----------
-    flow : int32 tensor
+    run_state : int32 tensor
     counts : int64 tensor of shape (COUNTED,)
         From N_CHANGED to N_RECHECKED.
     """
-    launch(tally_kernel, (1,), flow, counts, SIZE=SIZE, num_warps=1)
+    launch(tally_kernel, (1,), run_state, counts, SIZE=SIZE, num_warps=1)

@@ -16,7 +16,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import N_CHANGED, N_DOUBT, N_DOUBT2, N_WIDE, SIZE
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_CHANGED,
+    N_DOUBT,
+    N_DOUBT2,
+    N_WIDE,
+    SIZE,
+)
 from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
 from lloydia.backends.cuda.matmul.contest import contest
 from lloydia.backends.cuda.matmul.run import TensorRun
@@ -68,13 +74,13 @@ class Listed:
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
         block.record(("certify", id(lane)), self._certify)
-        self.told = Fetched(torch.cat([lane.flow, lane.changed_rows, self.scan.doubts]))
+        self.told = Fetched(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
 
     def _certify(self) -> None:
         lane = self.lane
         changed = lane.changed_rows, lane.changed_old
-        self.scan.pack(lane.current, lane.flow)
-        self.scan.certify(self.block.assigned, *changed, lane.flow)
+        self.scan.pack(lane.current, lane.run_state)
+        self.scan.certify(self.block.assigned, *changed, lane.run_state)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then those in doubt."""
@@ -98,7 +104,7 @@ class Listed:
         labels = block.assigned[listed]
         old = lane.changed_old.new_empty(len(listed))
         old[:n_changed] = lane.changed_old[:n_changed]
-        lists = labels, places.clone(), old, lane.flow
+        lists = labels, places.clone(), old, lane.run_state
         doubts = places[n_changed:]
         if self.scan.small:
             contest(Picked(X, len(X)), self.scan.centers, doubts, *lists)
@@ -111,7 +117,7 @@ class Listed:
         if lattice.weights is not None:
             lattice = replace(lattice, weights=lattice.weights[listed])
         lane.moving.entries.sort(*lists)
-        queue_moves(X, lattice, lane.moving.entries, lane.flow, lane.sums)
+        queue_moves(X, lattice, lane.moving.entries, lane.run_state, lane.sums)
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
@@ -156,7 +162,7 @@ def step_listed(
         for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
             listed = under_way.pop(0)
             listed.finish(listed.block.widened(X))
-            queue_tally(listed.lane.flow, shared.counts)
+            queue_tally(listed.lane.run_state, shared.counts)
             begin(i + len(shared.lanes))
     finally:
         # Nobody waits for what does not come.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.low_dim.run import SPARE
 from lloydia.backends.cuda.rows.half_rows import padded
 from lloydia.backends.cuda.rows.memory import WEIGHT, row_bytes

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import first_row
+from lloydia.backends.cuda.device_functions.run_state import first_row
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import FEW, see
 from lloydia.backends.cuda.rows.totals import raise_to
@@ -112,14 +112,14 @@ def levels(X: torch.Tensor) -> int:
 
 @triton.jit(do_not_specialize=["n", "k"])
 def own_kernel(
-    X, labels, centers, out, flow, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
+    X, labels, centers, out, run_state, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
 ):
     """Write D of rows to their own centre; note the largest term and which labels occur early.
 
     Of a row that has no label yet, as one that is not finite, it is 0.  Without labels, the first
     centre is that of all.
     """
-    if flow is not None and tl.load(flow) != 0:
+    if run_state is not None and tl.load(run_state) != 0:
         return
     rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
     inside = rows < n
@@ -147,7 +147,7 @@ def own_distances(
     labels: torch.Tensor | None,
     centers: torch.Tensor,
     out: torch.Tensor | None = None,
-    flow: torch.Tensor | None = None,
+    run_state: torch.Tensor | None = None,
     largest: torch.Tensor | None = None,
     seen: torch.Tensor | None = None,
 ) -> torch.Tensor:
@@ -161,7 +161,7 @@ def own_distances(
     centers : tensor of shape (k, d), or (members, k, d), contiguous
     out : tensor of shape (n,), float64, optional
         Where to write it.
-    flow : tensor, optional
+    run_state : tensor, optional
         Nothing is written where its first element is not 0.
     largest : tensor of shape (members,), float64, optional
         Raised to the largest weight times D of each member; it may hold zeros.
@@ -176,7 +176,7 @@ def own_distances(
     most = max(0, next_power(d).bit_length() - 2)
     launch(
         own_kernel, (ceil_div(n, OWN.value), 1, rows.members),
-        rows.X, labels, centers, out, flow, n, centers.shape[-2], d, weights, largest, seen,
+        rows.X, labels, centers, out, run_state, n, centers.shape[-2], d, weights, largest, seen,
         LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip
     return out

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.flow import programs_each
+from lloydia.backends.cuda.device_functions.run_state import programs_each
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
 
 __all__ = [

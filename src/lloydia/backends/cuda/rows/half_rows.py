@@ -13,8 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
 from lloydia.backends.cuda.device_functions.half_scores import CHUNK, WIDEST_KEPT
+from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import (
     add_magnitudes,

@@ -13,10 +13,10 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import leave, resident, wait_for_all
 from lloydia.backends.cuda.device_functions.feature_loads import features
-from lloydia.backends.cuda.device_functions.flow import ASSIGNED, HALT, ITERATION
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.device_functions.lane_sums import add_limbs, shifts_of, zeros
 from lloydia.backends.cuda.device_functions.prefetch import prefetch
+from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power
@@ -150,9 +150,9 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
 
 
 @triton.jit
-def converged(report, flow, k, n_slots):
+def converged(report, run_state, k, n_slots):
     """Return whether the run is at an iteration that changed nothing and left no cluster empty."""
-    iteration = tl.load(flow + ITERATION)
+    iteration = tl.load(run_state + ITERATION)
     said = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
     return (iteration > 0) & (tl.load(said + CHANGED) == 0) & (tl.load(said + EMPTY) == 0)
 
@@ -169,7 +169,7 @@ def tell(told, n_told, host):
 
 @triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "n_told"])
 def end_kernel(
-    X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, flow, arrivals, ends,
+    X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, run_state, arrivals, ends,
     told, n_told, host, d: tl.constexpr,
 ):  # fmt: skip
     """Add up the inertia of the end of a run, if it is there: it is assigned, converged, or `ends`.
@@ -177,10 +177,10 @@ def end_kernel(
     Once: the host may have queued this for later iterations as well.  In any case write what is
     told to the host's memory, if there is such.
     """
-    halt = tl.load(flow + HALT)
-    ended = ((ends != 0) & (halt == 0)) | (halt == ASSIGNED)
+    stopped = tl.load(run_state + STOPPED)
+    ended = ((ends != 0) & (stopped == 0)) | (stopped == ASSIGNED)
     last = tl.program_id(0) == 0
-    if (tl.load(cost + DONE) == 0) & (ended | converged(report, flow, k, n_slots)):
+    if (tl.load(cost + DONE) == 0) & (ended | converged(report, run_state, k, n_slots)):
         last = add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
     if host is not None:
         tell(told, tl.where(last, n_told, 0), host)

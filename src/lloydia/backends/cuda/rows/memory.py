@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.runtime.devices import LITTLE, free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import first_row, programs_each
+from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
@@ -79,8 +79,8 @@ def term_of(D, weights, rows, inside):
 
 
 @triton.jit(do_not_specialize=["n"])
-def largest_kernel(D, weights, largest, flow, n):
-    if flow is not None and tl.load(flow) != 0:
+def largest_kernel(D, weights, largest, run_state, n):
+    if run_state is not None and tl.load(run_state) != 0:
         return
     top = tl.zeros([BLOCK], tl.float64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -91,8 +91,8 @@ def largest_kernel(D, weights, largest, flow, n):
 
 
 @triton.jit(do_not_specialize=["n", "bits", "k"])
-def cost_kernel(D, weights, largest, out, flow, n, bits, labels, seen, k):
-    if flow is not None and tl.load(flow) != 0:
+def cost_kernel(D, weights, largest, out, run_state, n, bits, labels, seen, k):
+    if run_state is not None and tl.load(run_state) != 0:
         return
     out += tl.program_id(2) * 4
     exponent = exponent_of(tl.load(largest + tl.program_id(2)))
@@ -130,7 +130,7 @@ def largest_term(
     D: torch.Tensor,
     weights: torch.Tensor | None,
     out: torch.Tensor | None = None,
-    flow: torch.Tensor | None = None,
+    run_state: torch.Tensor | None = None,
     members: int = 1,
 ) -> torch.Tensor:
     """Return the largest weight times D of each member, on the device: shape (members,), float64.
@@ -141,7 +141,7 @@ def largest_term(
         out = torch.zeros(members, dtype=torch.float64, device=D.device)
     launch(
         largest_kernel, programs(D, members),
-        D, weights, out, flow, len(D) // members, num_warps=4, **EXACT,
+        D, weights, out, run_state, len(D) // members, num_warps=4, **EXACT,
     )  # fmt: skip
     return out
 
@@ -151,7 +151,7 @@ def cost_limbs(
     weights: torch.Tensor | None,
     largest: torch.Tensor,
     out: torch.Tensor | None = None,
-    flow: torch.Tensor | None = None,
+    run_state: torch.Tensor | None = None,
     members: int = 1,
     bits: int | None = None,
     labels: torch.Tensor | None = None,
@@ -167,7 +167,7 @@ def cost_limbs(
         What :func:`largest_term` returned.
     out : tensor of shape (4,), int64, optional
         Zeros, to which the limbs are added.
-    flow : tensor, optional
+    run_state : tensor, optional
         Nothing is written where its first element is not 0.
     members : int
         Of a batch, whose D follow one another; they are the first axis of the result.
@@ -184,7 +184,7 @@ def cost_limbs(
     n = len(D) // members
     launch(
         cost_kernel, programs(D, members),
-        D, weights, largest, out, flow, n, bits or exact.bits_a_limb(n),
+        D, weights, largest, out, run_state, n, bits or exact.bits_a_limb(n),
         labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
     )  # fmt: skip
     return out

@@ -30,7 +30,8 @@ LAUNCH = "cuLaunchKernelEx"
 # and with all programs there at a time (COOPERATIVE); as soon as there is room, for programs that
 # wait by themselves (PROGRAMMATIC_STREAM_SERIALIZATION).
 USUAL, COOPERATIVE, EARLY = 0, 2, 6
-# What such programs wait by; see :func:`lloydia.backends.cuda.device_functions.flow.own_flow`.
+# What such programs wait by; see
+# :func:`lloydia.backends.cuda.device_functions.run_state.wait_for_previous_kernel`.
 WAIT = "griddepcontrol.wait"
 # What the driver is told of a launch: how, the kernel, the programs along three axes, the threads
 # of one, its shared memory, and which is the first of its parameters.

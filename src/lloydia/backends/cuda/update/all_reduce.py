@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, N_CHANGED, N_RECHECKED
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_RECHECKED, STOPPED
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 
 __all__ = ["COUNTS", "queue_hear", "queue_tell"]
@@ -22,8 +22,8 @@ BLOCK = tl.constexpr(1024)
 
 
 @triton.jit(do_not_specialize=["size", "replicas"])
-def tell_kernel(sums, size, replicas, flow, message):
-    if tl.load(flow + HALT) != 0:
+def tell_kernel(sums, size, replicas, run_state, message):
+    if tl.load(run_state + STOPPED) != 0:
         return
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
@@ -33,32 +33,32 @@ def tell_kernel(sums, size, replicas, flow, message):
         sums += size
     tl.store(message + at, total, mask=inside)
     if tl.program_id(0) == 0:
-        tl.store(message + size, tl.load(flow + N_CHANGED).to(tl.int64))
-        tl.store(message + size + 1, tl.load(flow + N_RECHECKED).to(tl.int64))
+        tl.store(message + size, tl.load(run_state + N_CHANGED).to(tl.int64))
+        tl.store(message + size + 1, tl.load(run_state + N_RECHECKED).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["size"])
-def hear_kernel(message, size, flow):
-    if tl.load(flow + HALT) != 0:
+def hear_kernel(message, size, run_state):
+    if tl.load(run_state + STOPPED) != 0:
         return
-    tl.store(flow + N_CHANGED, tl.load(message + size).to(tl.int32))
-    tl.store(flow + N_RECHECKED, tl.load(message + size + 1).to(tl.int32))
+    tl.store(run_state + N_CHANGED, tl.load(message + size).to(tl.int32))
+    tl.store(run_state + N_RECHECKED, tl.load(message + size + 1).to(tl.int32))
 
 
-def queue_tell(sums: torch.Tensor, flow: torch.Tensor, message: torch.Tensor) -> None:
+def queue_tell(sums: torch.Tensor, run_state: torch.Tensor, message: torch.Tensor) -> None:
     """Queue the writing of a message.
 
     Parameters
     ----------
     sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1)
-    flow : int32 tensor
-        Of this iteration; where it has halted, the last message stays.
+    run_state : int32 tensor
+        Of this iteration; where it has stopped, the last message stays.
     message : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
     """
     size = len(message) - COUNTS
-    launch(tell_kernel, (ceil_div(size, BLOCK.value),), sums, size, len(sums), flow, message)
+    launch(tell_kernel, (ceil_div(size, BLOCK.value),), sums, size, len(sums), run_state, message)
 
 
-def queue_hear(message: torch.Tensor, flow: torch.Tensor) -> None:
+def queue_hear(message: torch.Tensor, run_state: torch.Tensor) -> None:
     """Queue that this iteration's counts become those of a message, the sum of all."""
-    launch(hear_kernel, (1,), message, len(message) - COUNTS, flow)
+    launch(hear_kernel, (1,), message, len(message) - COUNTS, run_state)

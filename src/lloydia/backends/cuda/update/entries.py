@@ -14,12 +14,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
+from lloydia.backends.cuda.device_functions.run_state import (
     N_CHANGED,
+    STOPPED,
     first_row,
-    own_flow,
+    item_state,
     programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
@@ -70,17 +71,18 @@ def as_pairs(counters):
 
 @triton.jit(do_not_specialize=["n", "pitch"])
 def count_kernel(
-    labels, n, changed_rows, changed_old, counts, pitch, befores, flow, BINS: tl.constexpr
+    labels, n, changed_rows, changed_old, counts, pitch, befores, run_state, BINS: tl.constexpr
 ):
     """Count the entries of each cluster, and for each program those that others counted before.
 
     BINS is 0 where there are too many clusters for a program to count by itself.
     """
-    flow = own_flow(flow)
-    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    stopped, n_changed = tl.load(run_state + STOPPED), tl.load(run_state + N_CHANGED)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     n_blocks = 2 * tl.cdiv(n_changed, ROWS)
-    if (halted != 0) | (program >= n_blocks):
+    if (stopped != 0) | (program >= n_blocks):
         return
     changed_rows += first_row(n)
     changed_old += first_row(n)
@@ -104,9 +106,10 @@ def count_kernel(
 
 
 @triton.jit(do_not_specialize=["k", "pitch"])
-def place_kernel(counts, pitch, begins, totals, k, flow):
+def place_kernel(counts, pitch, begins, totals, k, run_state):
     """Turn counts into where the entries of each cluster begin, and into how many there are."""
-    if tl.load(own_flow(flow) + HALT) != 0:
+    wait_for_previous_kernel()
+    if tl.load(item_state(run_state) + STOPPED) != 0:
         return
     counts += tl.program_id(2).to(tl.int64) * pitch
     begins += tl.program_id(2).to(tl.int64) * k
@@ -176,18 +179,19 @@ def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "k"])
 def sort_kernel(
-    labels, n, changed_rows, changed_old, begins, befores, k, entries, scratch, flow,
+    labels, n, changed_rows, changed_old, begins, befores, k, entries, scratch, run_state,
     BINS: tl.constexpr, PASSES: tl.constexpr,
 ):  # fmt: skip
     """Put each entry in its place: the row, or for a cluster that it leaves its complement.
 
     The grid is that of :func:`count_kernel`: programs have the same entries.
     """
-    flow = own_flow(flow)
-    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    stopped, n_changed = tl.load(run_state + STOPPED), tl.load(run_state + N_CHANGED)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     n_blocks = 2 * tl.cdiv(n_changed, ROWS)
-    if (halted != 0) | (program >= n_blocks):
+    if (stopped != 0) | (program >= n_blocks):
         return
     own = tl.program_id(2).to(tl.int64) * n_programs + program
     changed_rows += first_row(n)
@@ -267,7 +271,7 @@ class Entries:
 
     def sort(
         self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
     ) -> None:  # fmt: skip
         """Queue it for the listed rows.
 
@@ -275,22 +279,22 @@ class Entries:
         ----------
         labels : int32 tensor of shape (members n,)
         changed_rows, changed_old : int32 tensors of shape (members n,)
-            As many rows, and their old labels, as ``flow[N_CHANGED]`` says.
-        flow : int32 tensor
+            As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
+        run_state : int32 tensor
         """
         n, k, members, bins = self.n, self.k, self.members, self.bins
         grid = self.programs, 1, members
         launch(
             count_kernel, grid,
-            labels, n, changed_rows, changed_old, self.counts, self.pitch, self.befores, flow,
+            labels, n, changed_rows, changed_old, self.counts, self.pitch, self.befores, run_state,
             BINS=bins,
         )  # fmt: skip
         launch(
             place_kernel, (1, 1, members),
-            self.counts, self.pitch, self.begins, self.totals, k, flow, num_warps=8,
+            self.counts, self.pitch, self.begins, self.totals, k, run_state, num_warps=8,
         )  # fmt: skip
         launch(
             sort_kernel, grid,
             labels, n, changed_rows, changed_old, self.begins, self.befores, k, self.sorted,
-            self.scratch, flow, BINS=bins, PASSES=self.passes, num_warps=WARPS,
+            self.scratch, run_state, BINS=bins, PASSES=self.passes, num_warps=WARPS,
         )  # fmt: skip

@@ -10,25 +10,26 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import divide, ldexp
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
+from lloydia.backends.cuda.device_functions.iteration_report import (
+    CHANGED,
+    EMPTY,
+    HEAD,
+    MOVE,
+    RECHECKED,
+    SPARED,
+    STATUS,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     N_CHANGED,
     N_EMPTY,
     N_RECHECKED,
     N_SPARED,
     SHIFT,
+    STOPPED,
     TICKETS,
-    own_flow,
-)
-from lloydia.backends.cuda.device_functions.iteration_report import (
-    CHANGED,
-    EMPTY,
-    HALTED,
-    HEAD,
-    MOVE,
-    RECHECKED,
-    SPARED,
+    item_state,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.device_functions.significands import significand
 from lloydia.backends.cuda.protocols import IterationState
@@ -50,7 +51,7 @@ __all__ = [
 
 # Programs a multiprocessor; each looks at 2**MOST_LEVELS features of a cluster together, or fewer.
 RESIDENT, MOST_LEVELS = 16, 7
-# Centres whose movements may halt a run.
+# Centres whose movements may stop a run.
 MOST_LIMITED = 1_000_000
 # What finish_kernel packs centres by where it does not.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
@@ -86,43 +87,43 @@ def within(shift, limit):
 
 
 @triton.jit
-def conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit):
+def conclude(n_programs, k, iteration, said, n_slots, report, run_state, settles, limit):
     """Write the report, in the last program to come here, and begin the next iteration.
 
     Returns whether this program is that one: it reads what all have stored, past the cache.
     """
     tl.debug_barrier()
-    ticket = tl.atomic_add(flow + TICKETS, 1, sem="acq_rel")
+    ticket = tl.atomic_add(run_state + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
         # What is read is on its way together: nothing is stored in between.
-        n_changed, n_rechecked = tl.load(flow + N_CHANGED), tl.load(flow + N_RECHECKED)
-        n_spared = tl.load(flow + N_SPARED)
+        n_changed, n_rechecked = tl.load(run_state + N_CHANGED), tl.load(run_state + N_RECHECKED)
+        n_spared = tl.load(run_state + N_SPARED)
         # Volatile: other programs of this launch have counted there.
-        n_empty = tl.load(flow + N_EMPTY, volatile=True)
-        halts = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+        n_empty = tl.load(run_state + N_EMPTY, volatile=True)
+        stops = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
         if limit is not None:
-            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
-            halts = halts | within(tl.load(moved, volatile=True), limit)
+            moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
+            stops = stops | within(tl.load(moved, volatile=True), limit)
             tl.store(moved, 0.0)
         tl.store(said + CHANGED, n_changed.to(tl.int64))
         tl.store(said + EMPTY, n_empty.to(tl.int64))
         tl.store(said + RECHECKED, n_rechecked.to(tl.int64))
-        tl.store(said + HALTED, halts.to(tl.int64))
+        tl.store(said + STATUS, stops.to(tl.int64))
         tl.store(said + SPARED, n_spared.to(tl.int64))
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        tl.store(flow + HALT, halts.to(tl.int32))
-        tl.store(flow + ITERATION, iteration + 1)
+        tl.store(run_state + STOPPED, stops.to(tl.int32))
+        tl.store(run_state + ITERATION, iteration + 1)
         for counter in tl.static_range(N_CHANGED, N_SPARED + 1):
-            tl.store(flow + counter, 0)
+            tl.store(run_state + counter, 0)
     return ticket == n_programs - 1
 
 
 @triton.jit
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
-    current, history, iteration, n_slots, report, flow, settles, limit,
+    current, history, iteration, n_slots, report, run_state, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     LEVELS: tl.constexpr,
 ):  # fmt: skip
@@ -208,16 +209,16 @@ def finish(
         tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
         if limit is not None:
-            moved = (flow + SHIFT).to(tl.pointer_type(tl.float64))
+            moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
-        tl.atomic_add(flow + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
-    return conclude(n_programs, k, iteration, said, n_slots, report, flow, settles, limit)
+        tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
+    return conclude(n_programs, k, iteration, said, n_slots, report, run_state, settles, limit)
 
 
 @triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
 def finish_kernel(
-    sums, bits, exponents, k, d, current, history, n_slots, report, flow, settles, limit,
+    sums, bits, exponents, k, d, current, history, n_slots, report, run_state, settles, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
     usual, summed, lowered_ptr, start_ptr, single_ptr, terms_ptr,
     LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
@@ -227,9 +228,10 @@ def finish_kernel(
     With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
     scan finds all that :meth:`~lloydia.backends.cuda.matmul.half_centers.HalfCenters.pack` writes.
     """
-    flow = own_flow(flow)
-    halted, iteration = tl.load(flow + HALT), tl.load(flow + ITERATION)
-    if halted == 0:
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    stopped, iteration = tl.load(run_state + STOPPED), tl.load(run_state + ITERATION)
+    if stopped == 0:
         member = tl.program_id(2).to(tl.int64)
         if origin is not None:
             # Read here, it is not waited for by the last program.
@@ -238,7 +240,7 @@ def finish_kernel(
             tl.program_id(0), tl.num_programs(0),
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
             current + member * k * d, history + member * k * d, iteration, n_slots,
-            report + member * (HEAD + k), flow, settles, limit,
+            report + member * (HEAD + k), run_state, settles, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
             LEVELS,
         )  # fmt: skip
@@ -270,7 +272,7 @@ def queue_finish(
     packing : tuple, optional
         Of one data set whose centres are packed: what `HalfCenters.arguments` returns.
     limit : float64 tensor of shape (1,), optional
-        Of one data set: it halts where the squares of its movements have at most this sum.
+        Of one data set: it stops where the squares of its movements have at most this sum.
     """
     _, n_limbs, k, m = sums.shape
     # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
@@ -278,7 +280,7 @@ def queue_finish(
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
         sums, lattice.grid.bits, lattice.exponents, k, m - 1,
-        run.current, run.history, len(run.history), run.report, run.flow, run.settles, limit,
+        run.current, run.history, len(run.history), run.report, run.run_state, run.settles, limit,
         *packing,
         LIMBS=n_limbs, LEVELS=min(MOST_LEVELS, next_power(m - 1).bit_length() - 1),
         ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,

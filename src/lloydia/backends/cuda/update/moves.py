@@ -11,7 +11,6 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, first_row, own_flow, programs_each
 from lloydia.backends.cuda.device_functions.lane_sums import (
     add_products,
     add_whole,
@@ -21,6 +20,13 @@ from lloydia.backends.cuda.device_functions.lane_sums import (
     flush_weights,
     shifts_of,
     zeros,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
+    STOPPED,
+    first_row,
+    item_state,
+    programs_each,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
@@ -41,7 +47,7 @@ MOST_LIMBS = 4
 
 @triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, n, d, weights, lattice, entries, totals, flow,
+    X, n, d, weights, lattice, entries, totals, run_state,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
@@ -49,10 +55,11 @@ def add_kernel(
     """Add the entries to the sums; programs of the first column block also add the weights."""
     member = tl.program_id(2).to(tl.int64)
     # Asked for together: nothing else is waited for before the entries.
-    halted, count = tl.load(own_flow(flow) + HALT), tl.load(totals + member)
+    wait_for_previous_kernel()
+    stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + member)
     run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
     first = tl.program_id(0) * LANES * run
-    if (halted != 0) | (first >= count):
+    if (stopped != 0) | (first >= count):
         return
     lattice += member * 3 * (d + 1)
     entries += first_row(2 * n)
@@ -189,7 +196,7 @@ def add_kernel(
 
 
 def queue_moves(
-    X: torch.Tensor, lattice: Lattice, entries: Entries, flow: torch.Tensor, sums: torch.Tensor
+    X: torch.Tensor, lattice: Lattice, entries: Entries, run_state: torch.Tensor, sums: torch.Tensor
 ) -> None:
     """Queue the moves that sorted entries tell of.
 
@@ -198,7 +205,7 @@ def queue_moves(
     X : tensor of shape (n, d), or (members, n, d) of a batch
     lattice : Lattice
     entries : Entries
-    flow : int32 tensor
+    run_state : int32 tensor
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     """
     members, n_limbs, k, m = sums.shape
@@ -211,7 +218,7 @@ def queue_moves(
         launch(
             add_kernel, (lanes, ceil_div(m - 1, columns), members),
             X, entries.n, m - 1, lattice.weights, lattice.columns, entries.sorted, entries.totals,
-            flow, sums, lattice.grid.bits, n_limbs, skip, k * m,
+            run_state, sums, lattice.grid.bits, n_limbs, skip, k * m,
             LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
             RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
             num_warps=1, maxnreg=registers, **EXACT,

@@ -68,14 +68,14 @@ class Moving:
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
-        flow: torch.Tensor,
+        run_state: torch.Tensor,
         sums: torch.Tensor,
     ) -> None:
         """Queue the moves of listed rows; other parameters are those of :func:`queue_table`."""
         lists = labels, changed_rows, changed_old
         if self.by_table(rows):
-            queue_table(rows.X, rows.lattice, *lists, flow, sums, self.table)
+            queue_table(rows.X, rows.lattice, *lists, run_state, sums, self.table)
             return
-        self.entries.sort(*lists, flow)
+        self.entries.sort(*lists, run_state)
         # The grid may be waited for: the device sorts meanwhile.
-        queue_moves(rows.X, rows.lattice, self.entries, flow, sums)
+        queue_moves(rows.X, rows.lattice, self.entries, run_state, sums)

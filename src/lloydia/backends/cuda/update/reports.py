@@ -11,31 +11,31 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.iteration_report import (
     CHANGED,
     EMPTY,
-    HALTED,
     HEAD,
     MOVE,
     RECHECKED,
     SPARED,
+    STATUS,
 )
 from lloydia.backends.cuda.runtime.fetching import Fetched
 
 __all__ = ["Passed", "Reports", "Told", "passed", "told"]
 
 # Where a report has what is told first, and where the parts of its shift begin.
-COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, HALTED.value, SPARED.value
+COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, STATUS.value, SPARED.value
 FIRST = HEAD.value
 
 
 class Told(NamedTuple):
     """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on.
 
-    `halted` is what its HALT became.
+    `stopped` is what its STOPPED became.
     """
 
     changed: int
     empty: int
     rechecked: int
-    halted: int
+    stopped: int
     spared: int
     move: float
     shift: float

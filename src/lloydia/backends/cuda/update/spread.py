@@ -1,7 +1,7 @@
 """The mean of the weighted variances of the features, and how far centres move where runs may end.
 
 scikit-learn's rule ends a run where the sum of the centres' squared movements is at most `tol`
-times that mean.  A device that has found it halts there by itself, where it is certain: what the
+times that mean.  A device that has found it stops there by itself, where it is certain: what the
 loop has queued beyond changes nothing, and takes no time.
 """
 
@@ -15,8 +15,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, queue_gather
@@ -82,7 +82,7 @@ class Spread:
         Of the inertia, and their exponent: once they are on the host.
     """
 
-    # Of the cluster: one that is empty is no reason to halt.
+    # Of the cluster: one that is empty is no reason to stop.
     settles = 0
 
     def __init__(
@@ -138,7 +138,7 @@ class Spread:
         return self._part(1).view(2, -1)
 
     @property
-    def flow(self) -> torch.Tensor:
+    def run_state(self) -> torch.Tensor:
         return self._part(2).view(torch.int32)
 
     @property

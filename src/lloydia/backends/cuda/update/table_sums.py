@@ -16,14 +16,15 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.flow import (
-    HALT,
-    N_CHANGED,
-    first_row,
-    own_flow,
-    programs_each,
-)
 from lloydia.backends.cuda.device_functions.lane_sums import shifts_of
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_CHANGED,
+    STOPPED,
+    first_row,
+    item_state,
+    programs_each,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.later_limbs import move_later, moving_later, operands_later
@@ -183,7 +184,7 @@ def flush(
 
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
-    X, n, d, lattice, labels, changed_rows, changed_old, flow, sums, k, bits, memory,
+    X, n, d, lattice, labels, changed_rows, changed_old, run_state, sums, k, bits, memory,
     THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
     HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
     SIZE: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
@@ -195,14 +196,15 @@ def table_kernel(
     """
     ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
-    # Shared memory is this program's own: the launch before this one, which own_flow waits for, may
-    # be running still.
+    # Shared memory is this program's own: the launch before this one, which
+    # wait_for_previous_kernel waits for, may be running still.
     empty_table(table, 2 * HELD * SIZE + k, THREADS)
-    flow = own_flow(flow)
-    halted, n_changed = tl.load(flow + HALT), tl.load(flow + N_CHANGED)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    stopped, n_changed = tl.load(run_state + STOPPED), tl.load(run_state + N_CHANGED)
     program = tl.program_id(0)
     programs = tl.minimum(tl.num_programs(0), tl.cdiv(n_changed, WORTH))
-    if (halted != 0) | (program >= programs):
+    if (stopped != 0) | (program >= programs):
         return
     member = tl.program_id(2).to(tl.int64)
     # The listed numbers count the rows of all members.
@@ -294,7 +296,7 @@ def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
 
 def queue_table(
     X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
-    changed_old: torch.Tensor, flow: torch.Tensor, sums: torch.Tensor,
+    changed_old: torch.Tensor, run_state: torch.Tensor, sums: torch.Tensor,
     memory: torch.Tensor | None,
 ) -> None:  # fmt: skip
     """Queue the moves of listed rows, where :func:`has_table` allows it.
@@ -305,8 +307,8 @@ def queue_table(
     lattice : Lattice
     labels : int32 tensor of shape (members n,)
     changed_rows, changed_old : int32 tensors of shape (members n,)
-        As many rows, and their old labels, as ``flow[N_CHANGED]`` says.
-    flow : int32 tensor
+        As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
+    run_state : int32 tensor
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     memory : int32 tensor, or None
         What :func:`table_memory` returned.
@@ -321,7 +323,7 @@ def queue_table(
     most = programs_each(max(1, cut.resident * processors(X.device) // blocks), members)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
-        X, n, d, lattice.columns, labels, changed_rows, changed_old, flow, sums, k,
+        X, n, d, lattice.columns, labels, changed_rows, changed_old, run_state, sums, k,
         lattice.grid.bits, memory, shared=table.shared(cut.resident),
         **options_of(table, cut, n_limbs),
     )  # fmt: skip

@@ -6,12 +6,17 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, N_DUE, own_flow
 from lloydia.backends.cuda.device_functions.half_scores import (
     CHUNK,
     START_WIDTH,
     WIDEST_KEPT,
     error_of_sums,
+)
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_DUE,
+    STOPPED,
+    item_state,
+    wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT
 from lloydia.backends.cuda.matmul.limits import limit_of
@@ -34,15 +39,16 @@ SCORING, JUDGING, JUDGED = 2, 4, 512
 @triton.jit(do_not_specialize=["n_tiles"])
 def due_kernel(
     y_ptr, width, high_ptr, start_ptr, single_ptr, n_tiles, numbers, due,
-    least_ptr, rival_ptr, found, flow,
+    least_ptr, rival_ptr, found, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the two least scores of each row that is due, and the column of the least."""
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     # Asked for together.
-    halted, n_due = tl.load(flow + HALT), tl.load(flow + N_DUE)
-    n_due = tl.where(halted != 0, 0, n_due)
+    stopped, n_due = tl.load(run_state + STOPPED), tl.load(run_state + N_DUE)
+    n_due = tl.where(stopped != 0, 0, n_due)
     stride = width if WIDE else CHUNK
     f, part, column = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH), tl.arange(0, COLUMNS)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
@@ -73,12 +79,13 @@ def due_kernel(
 def judge_due_kernel(
     least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
     usual, terms, n, numbers, summed, canonical, short, labels, changed_rows, changed_old, doubts,
-    candidates, bounds, due, flow, ROWS: tl.constexpr,
+    candidates, bounds, due, run_state, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels and bounds; list the others, which have none."""
-    flow = own_flow(flow)
-    halted, n_due = tl.load(flow + HALT), tl.load(flow + N_DUE)
-    n_due = tl.where(halted != 0, 0, n_due)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    stopped, n_due = tl.load(run_state + STOPPED), tl.load(run_state + N_DUE)
+    n_due = tl.where(stopped != 0, 0, n_due)
     shift, radius = (
         tl.load(numbers + SHIFT).to(tl.float32),
         tl.load(numbers + RADIUS).to(tl.float32),
@@ -107,19 +114,19 @@ def judge_due_kernel(
         tl.store(bounds + n + rows, lower, mask=mask)
         divide(
             rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts,
-            candidates, flow, COUNT,
+            candidates, run_state, COUNT,
         )  # fmt: skip
 
 
-def scan_due(scan: ScanBuffers, due: torch.Tensor, flow: torch.Tensor) -> None:
-    """Queue the scores of the rows in `due`, as many as ``flow[N_DUE]`` says."""
+def scan_due(scan: ScanBuffers, due: torch.Tensor, run_state: torch.Tensor) -> None:
+    """Queue the scores of the rows in `due`, as many as ``run_state[N_DUE]`` says."""
     halves, packed, cut = scan.halves, scan.centers, scan.tiling
     wide, n = halves.width > WIDEST_KEPT, scan.rows.n_samples
     launch(
         due_kernel, (min(ceil_div(n, cut.rows), SCORING * processors(due.device)), 1, 1),
         halves.high, halves.width, packed.high, packed.start, packed.single,
-        packed.size // cut.columns, halves.numbers, due, scan.least, scan.rival, scan.found, flow,
-        WIDE=wide, CHUNK=CHUNK if wide else halves.width, ROWS=cut.rows,
+        packed.size // cut.columns, halves.numbers, due, scan.least, scan.rival, scan.found,
+        run_state, WIDE=wide, CHUNK=CHUNK if wide else halves.width, ROWS=cut.rows,
         COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages, num_warps=cut.warps,
         maxnreg=cut.registers,
     )  # fmt: skip
@@ -127,7 +134,7 @@ def scan_due(scan: ScanBuffers, due: torch.Tensor, flow: torch.Tensor) -> None:
 
 def judge_due(
     scan: ScanBuffers, bounds: torch.Tensor, due: torch.Tensor, labels: torch.Tensor,
-    changed_rows: torch.Tensor, changed_old: torch.Tensor, flow: torch.Tensor,
+    changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
 ) -> None:  # fmt: skip
     """Queue the verdict on them: labels and new bounds, or a place among the rows in doubt."""
     halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
@@ -138,5 +145,5 @@ def judge_due(
         halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         shortfall(halves.width), labels, changed_rows, changed_old, scan.doubts, scan.candidates,
-        bounds, due, flow, ROWS=JUDGED, num_warps=4,
+        bounds, due, run_state, ROWS=JUDGED, num_warps=4,
     )  # fmt: skip

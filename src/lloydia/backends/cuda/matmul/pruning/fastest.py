@@ -10,8 +10,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, ITERATION, own_flow
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.run_state import (
+    ITERATION,
+    STOPPED,
+    item_state,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
@@ -25,16 +30,18 @@ MOST_CENTERS = 8192
 
 @triton.jit(do_not_specialize=["k", "d", "n_slots"])
 def fastest_kernel(
-    report, n_slots, k, d, numbers, moves, fastest, flow, ALL: tl.constexpr, COUNT: tl.constexpr
+    report, n_slots, k, d, numbers, moves, fastest, run_state, ALL: tl.constexpr,
+    COUNT: tl.constexpr
 ):  # fmt: skip
     """Write each centre's move, and which are the fastest, then -1.
 
     `moves` ends, in place k, with the farthest move of the others.
     """
-    flow = own_flow(flow)
-    if tl.load(flow + HALT) != 0:
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
+    if tl.load(run_state + STOPPED) != 0:
         return
-    said = report + (tl.load(flow + ITERATION) % n_slots).to(tl.int64) * (HEAD + k)
+    said = report + (tl.load(run_state + ITERATION) % n_slots).to(tl.int64) * (HEAD + k)
     j = tl.arange(0, ALL)
     square = tl.load(said + HEAD + j, mask=j < k, other=0).to(tl.float64, bitcast=True)
     move = moved(square, tl.load(numbers), d)
@@ -59,7 +66,7 @@ def fastest_kernel(
 
 def queue_fastest(
     report: torch.Tensor, d: int, numbers: torch.Tensor, moves: torch.Tensor, fastest: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:  # fmt: skip
     """Queue it, for the iteration that was completed last.
 
@@ -72,10 +79,10 @@ def queue_fastest(
         Of :class:`~lloydia.backends.cuda.rows.half_rows.HalfRows`.
     moves : float32 tensor of shape (k + 1,)
     fastest : int32 tensor of shape (FASTEST,)
-    flow : int32 tensor
+    run_state : int32 tensor
     """
     n_slots, k = report.shape[0], report.shape[1] - HEAD.value
     launch(
-        fastest_kernel, (1, 1, 1), report, n_slots, k, d, numbers, moves, fastest, flow,
+        fastest_kernel, (1, 1, 1), report, n_slots, k, d, numbers, moves, fastest, run_state,
         ALL=next_power(k), COUNT=FASTEST, num_warps=8, **EXACT,
     )  # fmt: skip

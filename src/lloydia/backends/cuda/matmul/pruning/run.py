@@ -98,7 +98,7 @@ class Pruning:
         self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
         self.due = torch.empty(n, dtype=torch.int32, device=device)
         self.moves = torch.empty(k + 1, dtype=torch.float32, device=device)
-        # None until a device that has not halted names some: one that has reads them, too.
+        # None until a device that has not stopped names some: one that has reads them, too.
         self.fastest = torch.full((FASTEST,), -1, dtype=torch.int32, device=device)
         self.known = False
         self.iterating, self.renewed = Recording(), 0
@@ -134,18 +134,20 @@ class Pruning:
         self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
 
     def _iterate(self, run: PrunedRun) -> None:
-        scan, flow = run.scan, run.flow
+        scan, run_state = run.scan, run.run_state
         halves, centers = scan.halves, scan.centers
         lists = run.labels, run.changed_rows, run.changed_old
-        scan.pack(run.current, flow)
+        scan.pack(run.current, run_state)
         queue_fastest(
-            run.report, run.rows.n_features, halves.numbers, self.moves, self.fastest, flow
+            run.report, run.rows.n_features, halves.numbers, self.moves, self.fastest, run_state
         )
         queue_spared(
-            halves, centers, run.labels, self.moves, self.fastest, self.bounds, self.due, flow
+            halves, centers, run.labels, self.moves, self.fastest, self.bounds, self.due, run_state
         )
-        scan_due(scan, self.due, flow)
-        judge_due(scan, self.bounds, self.due, *lists, flow)
-        scan.nominate(flow)
-        scan.decide(run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, flow)
+        scan_due(scan, self.due, run_state)
+        judge_due(scan, self.bounds, self.due, *lists, run_state)
+        scan.nominate(run_state)
+        scan.decide(
+            run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, run_state
+        )
         run.update()

@@ -11,8 +11,14 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.flow import HALT, N_DUE, N_SPARED, own_flow
 from lloydia.backends.cuda.device_functions.half_scores import CHUNK, error_of_sums
+from lloydia.backends.cuda.device_functions.run_state import (
+    N_DUE,
+    N_SPARED,
+    STOPPED,
+    item_state,
+    wait_for_previous_kernel,
+)
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, shortfall, widened
 from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
@@ -33,7 +39,7 @@ STAGES, CHUNK_STAGES = 3, 4
 @triton.jit
 def bring_up_to_date(
     rows, mask, scores, column, norm_ptr, rest_ptr, shift, usual_norm, usual_rest, summed, short,
-    labels, moves, rest_move, upper_ptr, lower_ptr, due, flow,
+    labels, moves, rest_move, upper_ptr, lower_ptr, due, run_state,
 ):  # fmt: skip
     """Do it for a block of rows, given the scores of the fastest; return how many it spares.
 
@@ -54,7 +60,7 @@ def bring_up_to_date(
     # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
     # warps: all have loaded the bounds before one stores them, below.  A barrier here would do the
     # same, but keep Triton from pipelining the loads of the loop around.
-    append(rows, mask & ~spared, due, flow + N_DUE)
+    append(rows, mask & ~spared, due, run_state + N_DUE)
     tl.store(upper_ptr + rows, upper, mask=spared)
     tl.store(lower_ptr + rows, lower, mask=spared)
     return tl.sum(spared.to(tl.int32), 0)
@@ -63,7 +69,7 @@ def bring_up_to_date(
 @triton.jit(do_not_specialize=["n", "k"])
 def spared_kernel(
     y_ptr, n, width, high_ptr, single_ptr, k, numbers, norm_ptr, rest_ptr, usual, summed, short,
-    labels, moves, fastest, bounds, due, flow,
+    labels, moves, fastest, bounds, due, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -71,10 +77,11 @@ def spared_kernel(
 
     One loop goes through all chunks of all blocks of this program; rows that are not WIDE are one.
     """
-    flow = own_flow(flow)
+    wait_for_previous_kernel()
+    run_state = item_state(run_state)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     # Not a return: no branch around the loop.
-    n_blocks = tl.where(tl.load(flow + HALT) != 0, 0, tl.cdiv(n, ROWS))
+    n_blocks = tl.where(tl.load(run_state + STOPPED) != 0, 0, tl.cdiv(n, ROWS))
     f = tl.arange(0, CHUNK)
     column = tl.load(fastest + tl.arange(0, COUNT))
     at = tl.maximum(column, 0).to(tl.int64)
@@ -103,11 +110,11 @@ def spared_kernel(
             n_spared += bring_up_to_date(
                 rows, mask, scores + start[None, :], column, norm_ptr, rest_ptr,
                 shift, usual_norm, usual_rest, summed, short,
-                labels, moves, rest_move, bounds, bounds + n, due, flow,
+                labels, moves, rest_move, bounds, bounds + n, due, run_state,
             )  # fmt: skip
             scores = tl.zeros((ROWS, COUNT), tl.float32)
     if n_spared > 0:
-        tl.atomic_add(flow + N_SPARED, n_spared, sem="relaxed")
+        tl.atomic_add(run_state + N_SPARED, n_spared, sem="relaxed")
 
 
 def queue_spared(
@@ -118,7 +125,7 @@ def queue_spared(
     fastest: torch.Tensor,
     bounds: torch.Tensor,
     due: torch.Tensor,
-    flow: torch.Tensor,
+    run_state: torch.Tensor,
 ) -> None:
     """Queue it.
 
@@ -134,8 +141,8 @@ def queue_spared(
     bounds : float32 tensor of shape (2, n)
         The upper ones, then the lower ones; those of rows that are due stay as they are.
     due : int32 tensor of shape (n,)
-        As many rows as ``flow[N_DUE]`` says then.
-    flow : int32 tensor
+        As many rows as ``run_state[N_DUE]`` says then.
+    run_state : int32 tensor
     """
     width, n = halves.width, halves.rows.n_samples
     wide = width > NARROW
@@ -144,7 +151,7 @@ def queue_spared(
         spared_kernel, (programs, 1, 1),
         halves.high, n, width, centers.high, centers.single, centers.k, halves.numbers,
         halves.norm, halves.rest, centers.usual, error_of_sums(width), shortfall(width),
-        labels, moves, fastest, bounds, due, flow,
+        labels, moves, fastest, bounds, due, run_state,
         WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=FASTEST,
         STAGES=CHUNK_STAGES if wide else STAGES, num_warps=WARPS,
     )  # fmt: skip

@@ -1,10 +1,10 @@
 """Where an iteration stands: a few integers on the device that its kernels share.
 
 Nothing of an iteration is known to the host while the kernels of the next are queued.  What they
-need of each other is in one int32 tensor, ``flow``.
+need of each other is in one int32 tensor, ``run_state``.
 
-A batch is iterated as one: its members lie one after the other in every tensor, each with a flow of
-its own, and are the third axis of every grid.  A data set by itself is a batch of one.
+A batch is iterated as one: its members lie one after the other in every tensor, each with a run
+state of its own, and are the third axis of every grid.  A data set by itself is a batch of one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = [
     "ASSIGNED",
-    "HALT",
     "ITERATION",
     "MOST_FEATURES",
     "N_CHANGED",
@@ -31,14 +30,16 @@ __all__ = [
     "N_WIDE",
     "SHIFT",
     "SIZE",
+    "STOPPED",
     "TICKETS",
     "first_row",
-    "own_flow",
+    "item_state",
     "programs_each",
+    "wait_for_previous_kernel",
 ]
 
 # Not 0: the kernels of an iteration return at once, and change nothing.
-HALT = tl.constexpr(0)
+STOPPED = tl.constexpr(0)
 # What it is where centres moved so little that the run is over, and rows were assigned to them.
 ASSIGNED = tl.constexpr(2)
 # Iterations completed.
@@ -67,18 +68,24 @@ MOST_FEATURES = 8
 
 
 @triton.jit
-def own_flow(flow):
-    """Return the flow of this program's member, or the place in it of what is pointed at.
+def wait_for_previous_kernel():
+    """Wait until the kernel launched before this one has ended; then let the next one start.
 
-    Before anything of memory is read or written, by every program and in no branch: programs that
-    have this may begin before the launch ahead of theirs has ended (:mod:`runtime.series`), and
-    wait for that here.  That one has waited for the one ahead of it.
+    Kernels with this call may be launched early, while the kernel before them still runs
+    (:mod:`runtime.series`).  Every program makes the call before it reads or writes memory, and in
+    no branch.  The previous kernel has itself waited for the one before it.
     """
     if COMPILED and cuda_capability_geq(9, 0):
         gdc_wait()
-        # Programs of the next launch may begin now: they wait for this launch alone.
+        # The next launch may start now: its programs wait until all programs of this one have
+        # ended.
         gdc_launch_dependents()
-    return flow + tl.program_id(2) * PITCH
+
+
+@triton.jit
+def item_state(run_state):
+    """Return the run state of this program's batch item; a pointer into it moves the same way."""
+    return run_state + tl.program_id(2) * PITCH
 
 
 @triton.jit
