@@ -39,11 +39,11 @@ def label_and_move(
     COPIES: tl.constexpr, SUMMED: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
-    lattice = numbers.to(tl.pointer_type(tl.float64))
+    fixed_point_grid = numbers.to(tl.pointer_type(tl.float64))
     kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
     frame = ()
     for f in tl.static_range(d + 1):
-        frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)  # noqa: RUF005
+        frame = frame + (tl.load(fixed_point_grid + 3 * (d + 1) + f).to(kind),)  # noqa: RUF005
     if COPIES > 0:
         clear(own, k, ENTRIES, COPIES)
     limb_size = k.to(tl.int64) * (d + 1)
@@ -52,8 +52,8 @@ def label_and_move(
         n_changed, _ = label_and_sum(
             X, n, k, labels, stored, labelled, current, frame, table,
             lists_of(listed, room, stored, kind, d),
-            own_doubts, own_doubts + room // EACH, sums, own, lattice, bits, n_limbs, limb_size,
-            moves > 0,
+            own_doubts, own_doubts + room // EACH, sums, own, fixed_point_grid, bits, n_limbs,
+            limb_size, moves > 0,
             d, EACH, 128, GROUP, KEPT, COLUMNS, HELD, ENTRIES, COPIES,
         )  # fmt: skip
     else:
@@ -66,8 +66,9 @@ def label_and_move(
         n_changed = tl.sum(each, 0)
         if moves:
             move_rows(
-                X, n, k, labels, labelled, rows, old, doubts + program * room, each, None, lattice,
-                sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD, ENTRIES, COPIES,
+                X, n, k, labels, labelled, rows, old, doubts + program * room, each, None,
+                fixed_point_grid, sums, own, bits, n_limbs, limb_size, d, False, False, EACH, HELD,
+                ENTRIES, COPIES,
             )  # fmt: skip
     tl.store(counts + program, n_changed)
 

@@ -35,7 +35,7 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     X = X.astype(dtype)
     engine = begun(X)
     run = engine.run
-    assert run.lattice is None
+    assert run.fixed_point_grid is None
     grid = sums.Grid.choose(sums.Magnitudes.of(X), X.dtype)
     floats = run.numbers.cpu().numpy().view(np.float64)
     m = d + 1

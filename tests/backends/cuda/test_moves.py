@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, gather
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.entries import MOST_BINS, Entries
@@ -32,7 +32,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     rng = np.random.default_rng(0)
     weights = 10.0 ** rng.uniform(-6, 6, size=n) if weighted else None
     rows = Placed(X, weights, "cuda")
-    lattice = Lattice.of(rows, rows.grid, rows.weights)
+    fixed_point_grid = FixedPointGrid.of(rows, rows.grid, rows.weights)
     device = place("cuda")
     entries = Entries(n, k, device)
     totals = torch.zeros((1, rows.grid.n_limbs, k, D + 1), dtype=torch.int64, device=device)
@@ -48,7 +48,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
         entries.sort(labels, *listed, run_state)
-        queue_moves(rows.X, lattice, entries, run_state, totals)
+        queue_moves(rows.X, fixed_point_grid, entries, run_state, totals)
         expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)
         old = new
@@ -58,7 +58,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
 def test_all_rows_together(dtype):
     X = rows_of("outlier", 70, 9, dtype, seed=2)
     rows = Placed(X, None, "cuda")
-    found = gather(rows.X, Lattice.of(rows, rows.grid, None))[0].cpu().numpy()
+    found = gather(rows.X, FixedPointGrid.of(rows, rows.grid, None))[0].cpu().numpy()
     limbs = sums.limbs(X, None, rows.grid)
     expected = sums.accumulate(limbs, np.zeros(70, dtype=int), 1)
     # A sum of all rows may be cut into limbs in other ways.

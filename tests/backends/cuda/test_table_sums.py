@@ -13,7 +13,7 @@ import triton.language as tl
 from compiling import compiles, said_by
 from lloydia.backends import choose
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums
@@ -48,7 +48,7 @@ VECTORS = ALIGNED and D % 16 == 0
 options = options_of(Table.of(K, itemsize, VECTORS), Tiling.choose(itemsize, VECTORS), LIMBS)
 names = table_kernel.arg_names
 constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
-types = {"X": f"*{KIND}", "lattice": "*fp64", "sums": "*i64"}
+types = {"X": f"*{KIND}", "fixed-point grid": "*fp64", "sums": "*i64"}
 types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "run_state"], "*i32")
 wide = [n for n in types if n != "X" or ALIGNED] + ["d"] * (D % 16 == 0)
 source = ASTSource(
@@ -168,13 +168,13 @@ def test_what_moves_later_limbs(each, limbs):
     assert (found.view(np.int64) == expected.ravel()).all()
 
 
-def lattice_of(X, n=None):
-    """Return rows and the lattice that they have among n rows."""
+def fixed_point_grid_of(X, n=None):
+    """Return rows and the fixed-point grid that they have among n rows."""
     rows = Placed(X, None, "cuda")
     extent = sums.Magnitudes.of(X)
     if n is not None:
         extent = extent.merge(sums.Magnitudes(n - len(X), extent.largest, extent.smallest))
-    return rows, Lattice.of(rows, sums.Grid.choose(extent, X.dtype), None)
+    return rows, FixedPointGrid.of(rows, sums.Grid.choose(extent, X.dtype), None)
 
 
 def listed(changed, old):
@@ -188,7 +188,7 @@ def listed(changed, old):
     return run_state, lists
 
 
-def moved(rows, lattice, totals, new, old, rng, stopped=False):
+def moved(rows, fixed_point_grid, totals, new, old, rng, stopped=False):
     changed = rng.permutation(np.flatnonzero(new != old)).astype(np.int32)
     run_state, lists = listed(changed, old)
     run_state[STOPPED.value] = int(stopped)
@@ -196,7 +196,7 @@ def moved(rows, lattice, totals, new, old, rng, stopped=False):
     memory = table_memory(rows.device)
     if memory is not None:
         memory.fill_(-1)
-    queue_table(rows.X, lattice, labels, *lists, run_state, totals, memory)
+    queue_table(rows.X, fixed_point_grid, labels, *lists, run_state, totals, memory)
     return totals[0].cpu().numpy()
 
 
@@ -217,17 +217,17 @@ def moved(rows, lattice, totals, new, old, rng, stopped=False):
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
     X = rows_of(flavour, n, d, dtype, seed=1)
-    rows, lattice = lattice_of(X, among)
+    rows, fixed_point_grid = fixed_point_grid_of(X, among)
     assert has_table(rows.X, k, None)
     rng = np.random.default_rng(0)
-    n_limbs = lattice.grid.n_limbs
+    n_limbs = fixed_point_grid.grid.n_limbs
     totals = torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=place("cuda"))
-    limbs = sums.limbs(X, None, lattice.grid)
+    limbs = sums.limbs(X, None, fixed_point_grid.grid)
     old = np.full(n, -1, dtype=np.int32)
     # Some join only, then some join and some move; then none changes.
     for share in (0.7, 0.5, 0.0):
         new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
-        found = moved(rows, lattice, totals, new, old, rng)
+        found = moved(rows, fixed_point_grid, totals, new, old, rng)
         there = new >= 0
         assert np.array_equal(found, sums.accumulate(limbs[:, there], new[there], k))
         old = new
@@ -242,15 +242,15 @@ def test_the_largest_integers_of_a_grid(dtype, bits):
     X = np.concatenate([X, X * 0.5, -X, np.where(np.abs(X) == 1, 1 - least, X)]).astype(dtype)
     X[:, 2:4] *= 1 - least
     n = 2 ** (62 - bits)
-    rows, lattice = lattice_of(X, n)
-    assert lattice.grid.bits == bits
-    limbs = sums.limbs(X, None, lattice.grid)
+    rows, fixed_point_grid = fixed_point_grid_of(X, n)
+    assert fixed_point_grid.grid.bits == bits
+    limbs = sums.limbs(X, None, fixed_point_grid.grid)
     assert np.abs(limbs[0][:, :-1]).max() == np.rint((1 - float(least)) * 2.0**bits)
     totals = torch.zeros(
         (1, len(limbs), 3, X.shape[1] + 1), dtype=torch.int64, device=place("cuda")
     )
     new, old = np.array([0, 1, 2, 1], dtype=np.int32), np.array([-1, -1, 0, 2], dtype=np.int32)
-    found = moved(rows, lattice, totals, new, old, np.random.default_rng(0))
+    found = moved(rows, fixed_point_grid, totals, new, old, np.random.default_rng(0))
     expected = sums.accumulate(limbs, new, 3)
     expected -= sums.accumulate(limbs[:, 2:], old[2:], 3)
     assert np.array_equal(found, expected)
@@ -258,13 +258,13 @@ def test_the_largest_integers_of_a_grid(dtype, bits):
 
 def test_a_run_that_has_halted_adds_nothing():
     X = rows_of("gauss", 50, 9, "float32", seed=0)
-    rows, lattice = lattice_of(X)
-    shape = 1, lattice.grid.n_limbs, 4, 10
+    rows, fixed_point_grid = fixed_point_grid_of(X)
+    shape = 1, fixed_point_grid.grid.n_limbs, 4, 10
     totals = torch.zeros(shape, dtype=torch.int64, device=place("cuda"))
     new, old = np.zeros(50, dtype=np.int32), np.full(50, -1, dtype=np.int32)
     rng = np.random.default_rng(0)
-    assert not moved(rows, lattice, totals, new, old, rng, stopped=True).any()
-    assert moved(rows, lattice, totals, new, old, rng).any()
+    assert not moved(rows, fixed_point_grid, totals, new, old, rng, stopped=True).any()
+    assert moved(rows, fixed_point_grid, totals, new, old, rng).any()
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="a GPU has several programs")
@@ -279,15 +279,15 @@ def test_programs_share_the_rows(n, k, d, count, dtype, monkeypatch):
     """
     monkeypatch.setattr(table_sums, "processors", lambda device: count)
     X = rows_of("gauss", n, d, dtype, seed=2)
-    rows, lattice = lattice_of(X, 10**6)
-    limbs = sums.limbs(X, None, lattice.grid)
-    shape = 1, lattice.grid.n_limbs, k, d + 1
+    rows, fixed_point_grid = fixed_point_grid_of(X, 10**6)
+    limbs = sums.limbs(X, None, fixed_point_grid.grid)
+    shape = 1, fixed_point_grid.grid.n_limbs, k, d + 1
     totals = torch.zeros(shape, dtype=torch.int64, device=place("cuda"))
     rng = np.random.default_rng(4)
     old = np.full(n, -1, dtype=np.int32)
     for share in (1.0, 0.4, 0.01):
         new = np.where(rng.random(n) < share, rng.integers(0, k, size=n), old).astype(np.int32)
-        found = moved(rows, lattice, totals, new, old, rng)
+        found = moved(rows, fixed_point_grid, totals, new, old, rng)
         assert np.array_equal(found, sums.accumulate(limbs, new, k))
         old = new
 
@@ -300,13 +300,13 @@ def test_carries_whatever_the_signs(k):
     X = np.where(rng.random((n, d)) < 0.5, -1.0, 1.0) * (1.0 - 2.0 ** -rng.integers(1, 25, (n, d)))
     X = X.astype(np.float32)
     X[:200], X[200:400] = np.abs(X[:200]), -np.abs(X[200:400])
-    rows, lattice = lattice_of(X, 10**6)
-    limbs = sums.limbs(X, None, lattice.grid)
+    rows, fixed_point_grid = fixed_point_grid_of(X, 10**6)
+    limbs = sums.limbs(X, None, fixed_point_grid.grid)
     totals = torch.zeros((1, len(limbs), k, d + 1), dtype=torch.int64, device=place("cuda"))
     old = np.full(n, -1, dtype=np.int32)
     for _ in range(3):
         new = rng.integers(0, k, size=n).astype(np.int32)
-        found = moved(rows, lattice, totals, new, old, rng)
+        found = moved(rows, fixed_point_grid, totals, new, old, rng)
         assert np.array_equal(found, sums.accumulate(limbs, new, k))
         old = new
 
@@ -316,13 +316,13 @@ def test_what_one_limb_leaves_is_in_the_second(large):
     rng = np.random.default_rng(3)
     X = (rng.normal(size=(300, 16)) * 2.0 ** rng.integers(-20, 1, (300, 16))).astype(np.float32)
     X[7] = large
-    rows, lattice = lattice_of(X)
-    limbs = sums.limbs(X, None, lattice.grid)
+    rows, fixed_point_grid = fixed_point_grid_of(X)
+    limbs = sums.limbs(X, None, fixed_point_grid.grid)
     assert len(limbs) == 2
     assert limbs[1].any()
     totals = torch.zeros((1, 2, 5, 17), dtype=torch.int64, device=place("cuda"))
     new, old = rng.integers(0, 5, 300).astype(np.int32), np.full(300, -1, dtype=np.int32)
-    found = moved(rows, lattice, totals, new, old, rng)
+    found = moved(rows, fixed_point_grid, totals, new, old, rng)
     assert np.array_equal(found, sums.accumulate(limbs, new, 5))
 
 

@@ -21,8 +21,8 @@ Words:
 * *D*: the squared distance as the contract defines it; *extent*: the largest and the smallest
   magnitude of each feature.
 * *grid*: the powers of two that the numbers of each feature are multiples of in exact sums
-  (:mod:`lloydia.exact.sums`); *limb*: one of the integers of such a sum; *lattice*: a grid on the
-  device.
+  (:mod:`lloydia.exact.sums`); *limb*: one of the integers of such a sum; *fixed-point grid*: this
+  grid on the device.
 * *frame*: the shift and the scale by which rows become small numbers near 0, for float32 or float16
   scores.
 * *flow*: the few integers by which the kernels of a run steer each other; *halted*: what is queued

@@ -13,7 +13,7 @@ from lloydia.backends.cuda.low_dim.run import LIMBS, SPARE, LowRun
 from lloydia.backends.cuda.low_dim.told import LowEnding
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.rows.ending import Ending
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, replicas
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, replicas
 from lloydia.backends.cuda.rows.found_grid import limbs_before
 from lloydia.backends.cuda.rows.half_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
@@ -82,12 +82,12 @@ class Beginning(Gridded):
 
     def _check_guess(self) -> None:
         """Begin a run again where the grid is not what it was taken to be."""
-        guess, grid, run = self._lattice, self.grid, self.run
+        guess, grid, run = self._fixed_point_grid, self.grid, self.run
         assert guess is not None
         if grid.n_limbs == guess.grid.n_limbs:
-            self._lattice = replace(guess, grid=grid)
+            self._fixed_point_grid = replace(guess, grid=grid)
             return
-        self._lattice = self._variance = None
+        self._fixed_point_grid = self._variance = None
         # No more iterations were launched than there are slots: the first still has the start.
         start, settles = run.before(1).cpu().numpy(), bool(run.settles)
         ends = run.ending is not None
@@ -172,9 +172,9 @@ class Beginning(Gridded):
             self.lag += together
         check_memory(self.needed(k), self.device)
         if self.low:
-            lattice = None if self.unchecked else self.lattice
+            fixed_point_grid = None if self.unchecked else self.fixed_point_grid
             n_slots = min(self.lag, self.max_iter) + 4
-            self._build_low(lattice, centers, n_slots, together, settles)
+            self._build_low(fixed_point_grid, centers, n_slots, together, settles)
             return
         self._build_tensor(centers, settles)
 
@@ -188,14 +188,14 @@ class Beginning(Gridded):
 
     def _build_low(
         self,
-        lattice: Lattice | None,
+        fixed_point_grid: FixedPointGrid | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,
         together: int,
         settles: bool,
     ) -> None:
         """Make a run over few features."""
-        self.run = run = LowRun(self, lattice, centers, n_slots, settles)
+        self.run = run = LowRun(self, fixed_point_grid, centers, n_slots, settles)
         run.together = together
         if self.limits:
             run.spread = self._spread_of(run)
@@ -222,13 +222,13 @@ class Beginning(Gridded):
             self.forget_run()
             return
         self.set_grid(self.magnitudes())
-        if self._lattice is not None:
-            self._lattice = self._lattice.renewed(self, self.grid)
+        if self._fixed_point_grid is not None:
+            self._fixed_point_grid = self._fixed_point_grid.renewed(self, self.grid)
         if self.halves is not None:
             self.halves.renew(self)
         if variance is not None and variance.n_limbs == self.grid.n_limbs:
             # Where recordings look for it.
-            variance.renew(self.lattice)
+            variance.renew(self.fixed_point_grid)
             self._variance = variance
         elif variance is not None:
             # Recordings look for it elsewhere.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.low_dim.run import LIMBS, LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-from lloydia.backends.cuda.rows.found_grid import found_lattice, limbs_before, remember_limbs
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
+from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_before, remember_limbs
 from lloydia.backends.cuda.runtime.own_device import anywhere
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 from lloydia.backends.cuda.seeding.picks import Picks
@@ -55,7 +55,7 @@ class Gridded(Picks):
         self.ranges = self.unchecked = False
         self.low = self.n_features <= MOST_FEATURES
         self.tolerance = NEVER
-        self._lattice: Lattice | None = None
+        self._fixed_point_grid: FixedPointGrid | None = None
 
     def forget_extent(self) -> None:
         super().forget_extent()
@@ -107,30 +107,32 @@ class Gridded(Picks):
     @anywhere
     def guess(self) -> bool:
         """Return whether a guess is taken for the grid, which it is where there is one."""
-        if self._lattice is None and (expected := self.expected):
+        if self._fixed_point_grid is None and (expected := self.expected):
             assert self.halves is not None
-            self._lattice, self.unchecked = self.halves.lattice(expected), True
+            self._fixed_point_grid, self.unchecked = self.halves.fixed_point_grid(expected), True
         return self.unchecked
 
     @property
-    def lattice(self) -> Lattice:
+    def fixed_point_grid(self) -> FixedPointGrid:
         """The grid on the device; of a run that nobody waits for yet, as far as it is known."""
-        if not self.guess() and (self._lattice is None or self._lattice.grid is not self.grid):
-            self._lattice = Lattice.of(self, self.grid, self.weights)
+        if not self.guess() and (
+            self._fixed_point_grid is None or self._fixed_point_grid.grid is not self.grid
+        ):
+            self._fixed_point_grid = FixedPointGrid.of(self, self.grid, self.weights)
             remember_limbs(self.X, self.grid.n_limbs)
-        assert self._lattice is not None
-        return self._lattice
+        assert self._fixed_point_grid is not None
+        return self._fixed_point_grid
 
     @property
     def limits(self) -> bool:
         """Whether runs end by the spread."""
         return self.tolerance > 0.0 and self.k <= MOST_LIMITED
 
-    def _lattice_of_spread(self) -> Lattice:
+    def _grid_of_variance(self) -> FixedPointGrid:
         """Return the grid of the rows; of a guess, as far as it is known."""
         if not (self.low and self.unchecked):
-            return self.lattice
-        return Lattice.of(self, self.grid, self.weights)
+            return self.fixed_point_grid
+        return FixedPointGrid.of(self, self.grid, self.weights)
 
     def _spread_of(self, run: LowRun) -> Spread:
         """Return the spread that a run is to queue, if nobody has."""
@@ -138,10 +140,10 @@ class Gridded(Picks):
         if spread is not None and spread.queued:
             spread.aim(tol)
         elif self.unchecked:
-            lattice = found_lattice(self.X, run.numbers, LIMBS)
-            spread = Spread(self, lattice, tol, run.bounds, run.spreading)
+            fixed_point_grid = grid_found_on_device(self.X, run.numbers, LIMBS)
+            spread = Spread(self, fixed_point_grid, tol, run.bounds, run.spreading)
         else:
-            spread = Spread(self, self._lattice_of_spread(), tol)
+            spread = Spread(self, self._grid_of_variance(), tol)
         self._variance = spread
         return spread
 
@@ -151,7 +153,7 @@ class Gridded(Picks):
         if spread is None or not spread.queued:
             # What a run of few features finds as it is launched is its own.
             if spread is None or self.low:
-                spread = Spread(self, self._lattice_of_spread(), tol)
+                spread = Spread(self, self._grid_of_variance(), tol)
             layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
             layout = layout._replace(parts=[self.X, *spread.pieces])
             planned(partial(spread.queue, self), self.device, layout)

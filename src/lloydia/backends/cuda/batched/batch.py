@@ -151,9 +151,13 @@ class Batch:
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on."""
-        X, lattice = self.rows.X, self.rows.lattice
+        X, fixed_point_grid = self.rows.X, self.rows.fixed_point_grid
         layout = Layout.of(
-            "update of all", X, lattice, self.run, scratch=lambda: self.moving.memory(self.rows)
+            "update of all",
+            X,
+            fixed_point_grid,
+            self.run,
+            scratch=lambda: self.moving.memory(self.rows),
         )
         return layout._replace(parts=[self.run.sums, *layout.parts])
 
@@ -162,7 +166,7 @@ class Batch:
         rows, run = self.rows, self.run
         lists = run.labels, run.changed_rows, run.changed_old
         self.moving.queue(rows, *lists, run.run_state, run.sums)
-        queue_finish(run.sums, rows.lattice, run, rows.members)
+        queue_finish(run.sums, rows.fixed_point_grid, run, rows.members)
 
     def told(self, iteration: int) -> Told:
         """Wait for the reports of an iteration."""
@@ -212,7 +216,7 @@ class Batch:
         # The centre of all rows as one cluster, whatever their labels: integers add up.
         one = BatchRun(rows, 1, SLOTS, settles=False)
         sums = self.run.sums.sum(dim=2, keepdim=True)
-        queue_finish(sums, rows.lattice, one, rows.members)
+        queue_finish(sums, rows.fixed_point_grid, one, rows.members)
         totals = self._totals(torch.zeros_like(self.run.labels), one.current)
         costs = self._joined(Fetched(totals))
         return [cost / (rows.n_samples * rows.n_features) for cost in costs]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.rows.extent import new_bounds, read_bounds
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.fetching import Fetched
@@ -67,14 +67,14 @@ class BatchRows:
         self.halves = HalfRows(self, bounds=bounds)
 
     @cached_property
-    def lattice(self) -> Lattice:
+    def fixed_point_grid(self) -> FixedPointGrid:
         """The grids on the device, those of one member after the other."""
         grid = self.measured.grid
         columns = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
         frames = np.zeros_like(grid.exponents)
         every = [x.ravel() for x in (columns.view(np.int64), frames, grid.exponents)]
         numbers = torch.from_numpy(np.concatenate(every)).to(self.device, non_blocking=True)
-        return Lattice(grid, numbers, None)
+        return FixedPointGrid(grid, numbers, None)
 
 
 def alike(

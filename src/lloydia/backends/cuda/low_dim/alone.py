@@ -17,7 +17,7 @@ from lloydia.backends.cuda.low_dim.kept import approximate_few, frame_centers
 from lloydia.backends.cuda.low_dim.moves import move, one_of
 from lloydia.backends.cuda.low_dim.scores import approximate, tabulate
 
-__all__ = ["label_and_move", "lattice_of"]
+__all__ = ["fixed_point_grid_of", "label_and_move"]
 
 LANES = tl.constexpr(THREADS)
 # More than the rows of a program.
@@ -42,11 +42,11 @@ def labels_of(labels, n, EACH: tl.constexpr):
 
 
 @triton.jit
-def lattice_of(lattice, d: tl.constexpr):
+def fixed_point_grid_of(fixed_point_grid, d: tl.constexpr):
     """Return scale, quantum and inverse of each column: d features, and the weight."""
     columns = ()
     for f in tl.static_range(d + 1):
-        at = lattice + f
+        at = fixed_point_grid + f
         columns = columns + ((tl.load(at), tl.load(at + d + 1), tl.load(at + 2 * (d + 1))),)
     return columns
 
@@ -86,8 +86,8 @@ def features_of(x, e, d: tl.constexpr):
 
 @triton.jit
 def label_and_move(
-    x, columns, X, n, k, weights, labels, labelled, current, frame, table, lattice, sums, bits,
-    n_limbs, limb_size, moves,
+    x, columns, X, n, k, weights, labels, labelled, current, frame, table, fixed_point_grid, sums,
+    bits, n_limbs, limb_size, moves,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr,
     CENTERS: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -144,7 +144,7 @@ def label_and_move(
     for e in tl.range(0, tl.where(moves & (n_limbs > done), EACH, 0), loop_unroll_factor=1):
         move(
             features_of(x, e, d), lane + e * LANES, one_of(changed, None, e),
-            one_of(before, None, e), one_of(found, None, e), weights, lattice, sums, bits, n_limbs,
-            limb_size, d, WEIGHTED, RECOVER, done,
+            one_of(before, None, e), one_of(found, None, e), weights, fixed_point_grid, sums, bits,
+            n_limbs, limb_size, d, WEIGHTED, RECOVER, done,
         )  # fmt: skip
     return n_changed, n_doubts

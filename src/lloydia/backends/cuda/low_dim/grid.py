@@ -2,7 +2,7 @@
 
 What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, and their frame
 (:mod:`rows.frame`), in the memory of a
-:class:`lloydia.backends.cuda.rows.fixed_point_grid.Lattice`.
+:class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`.
 """
 
 from __future__ import annotations

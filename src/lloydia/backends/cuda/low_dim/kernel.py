@@ -18,7 +18,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     N_RECHECKED,
     STOPPED,
 )
-from lloydia.backends.cuda.low_dim.alone import label_and_move, lattice_of
+from lloydia.backends.cuda.low_dim.alone import fixed_point_grid_of, label_and_move
 from lloydia.backends.cuda.low_dim.means import (
     conclude,
     low_means,
@@ -85,12 +85,12 @@ def low_kernel(
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     if n_limbs == 0:
         n_limbs = tl.load(bounds + 2 * d).to(tl.int32)
-    lattice = numbers.to(tl.pointer_type(tl.float64))
+    fixed_point_grid = numbers.to(tl.pointer_type(tl.float64))
     exponents = numbers + 4 * (d + 1)
     kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
     frame = ()
     for f in tl.static_range(d + 1):
-        frame = frame + (tl.load(lattice + 3 * (d + 1) + f).to(kind),)
+        frame = frame + (tl.load(fixed_point_grid + 3 * (d + 1) + f).to(kind),)
     limb_size = k.to(tl.int64) * (d + 1)
     own = sums + (program % REPLICAS) * n_limbs * limb_size
     own_sums = own_memory
@@ -104,7 +104,7 @@ def low_kernel(
     passed = 0
     if ALONE:
         x = rows_of(X, 0, n, d, EACH)
-        columns = lattice_of(lattice, d)
+        columns = fixed_point_grid_of(fixed_point_grid, d)
     while running:
         moves = (done < n_iterations) | (n_iterations < 0)
         # Before the first assignment there are no labels.
@@ -112,7 +112,7 @@ def low_kernel(
         if ALONE:
             n_changed, n_doubts = label_and_move(
                 x, columns, X, n, k, weights, labels, labelled, current, frame, table,
-                lattice, own, bits, n_limbs, limb_size, moves,
+                fixed_point_grid, own, bits, n_limbs, limb_size, moves,
                 d, WEIGHTED, RECOVER, EACH, CENTERS, GROUP, KEPT, COLUMNS,
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
@@ -122,8 +122,8 @@ def low_kernel(
             own_doubts = doubts + program.to(tl.int64) * (room // EACH + room)
             n_changed, n_doubts = label_and_sum(
                 X, n, k, labels, stored, labelled, current, frame, table, own_lists,
-                own_doubts, own_doubts + room // EACH, own, own_sums, lattice, bits, n_limbs,
-                limb_size, moves,
+                own_doubts, own_doubts + room // EACH, own, own_sums, fixed_point_grid, bits,
+                n_limbs, limb_size, moves,
                 d, EACH, CENTERS, GROUP, KEPT, COLUMNS, HELD, ENTRIES, COPIES,
             )  # fmt: skip
             counted = n_changed.to(tl.int64) + (n_doubts.to(tl.int64) << 32)
@@ -147,7 +147,7 @@ def low_kernel(
                     tl.atomic_add(tally_of(tallies, iteration), counted, sem="relaxed")
                 move_rows(
                     X, n, k, labels, labelled, listed_rows, listed_old, doubts + program * room,
-                    n_changed, weights, lattice, own, own_sums, bits, n_limbs, limb_size,
+                    n_changed, weights, fixed_point_grid, own, own_sums, bits, n_limbs, limb_size,
                     d, WEIGHTED, RECOVER, EACH, HELD, ENTRIES, COPIES,
                 )  # fmt: skip
         if n_iterations < 0:

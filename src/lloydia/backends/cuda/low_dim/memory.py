@@ -11,7 +11,7 @@ from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.cells import cell_type
 from lloydia.backends.cuda.low_dim.shape import LowShape
 from lloydia.backends.cuda.protocols import RunRows
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 
 __all__ = ["LowMemory"]
 
@@ -31,7 +31,7 @@ class LowMemory:
     told : int64 (edges[-1],)
         What the host reads in one copy; its parts, between the edges, follow.
     numbers : int64 (5 (d + 1),)
-        Those of the lattice, once that is known; until then they begin where `told` does.
+        Those of the fixed-point grid, once that is known; until then they begin where `told` does.
     bounds : int64 (2 d + 1,)
         See :func:`lloydia.backends.cuda.low_dim.grid.measure_kernel`.
     cost : int64 (COST,)
@@ -58,7 +58,7 @@ class LowMemory:
     """
 
     rows: RunRows
-    lattice: Lattice | None
+    fixed_point_grid: FixedPointGrid | None
     shape: LowShape
     k: int
     n_slots: int
@@ -87,7 +87,7 @@ class LowMemory:
 
     @cached_property
     def numbers(self) -> torch.Tensor:
-        return self._part(0) if self.lattice is None else self.lattice.numbers
+        return self._part(0) if self.fixed_point_grid is None else self.fixed_point_grid.numbers
 
     @cached_property
     def bounds(self) -> torch.Tensor:

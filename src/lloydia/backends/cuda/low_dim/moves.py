@@ -38,7 +38,7 @@ def add_limbs(first, to, off, mask, taken, p, quantum, inverse, bits, n_limbs, l
 
 @triton.jit
 def move(
-    x, rows, mask, old, new, weights, lattice, sums, bits, n_limbs, limb_size,
+    x, rows, mask, old, new, weights, fixed_point_grid, sums, bits, n_limbs, limb_size,
     d: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Move the products of rows, whose features are `x`, to the sums of their new clusters.
@@ -54,9 +54,9 @@ def move(
     if WEIGHTED:
         w = tl.load(weights + rows, mask=mask, other=0.0)
     for f in tl.static_range(m):
-        scale = tl.load(lattice + f)
-        quantum = tl.load(lattice + m + f)
-        inverse = tl.load(lattice + 2 * m + f)
+        scale = tl.load(fixed_point_grid + f)
+        quantum = tl.load(fixed_point_grid + m + f)
+        inverse = tl.load(fixed_point_grid + 2 * m + f)
         # Column d is the weight.
         value = tl.full(rows.shape, 1.0, tl.float64) if f == d else x[f].to(tl.float64)
         a = tl.where(mask, value * scale, 0.0)
@@ -107,10 +107,10 @@ def own_rows(i, n, EACH: tl.constexpr):
 
 @triton.jit
 def move_rows(
-    X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights, lattice, sums,
-    own_sums, bits, n_limbs, limb_size, d: tl.constexpr, WEIGHTED: tl.constexpr,
-    RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr,
-    COPIES: tl.constexpr,
+    X, n, k, labels, labelled, listed_rows, listed_old, places, n_changed, weights,
+    fixed_point_grid, sums, own_sums, bits, n_limbs, limb_size, d: tl.constexpr,
+    WEIGHTED: tl.constexpr, RECOVER: tl.constexpr, EACH: tl.constexpr, HELD: tl.constexpr,
+    ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows, or all if none was `labelled`, to the clusters of their labels.
 
@@ -121,7 +121,7 @@ def move_rows(
     AHEAD: tl.constexpr = 4 if d <= 4 else 1
     if COPIES > 0:
         tl.static_assert(STEP % AHEAD == 0)
-        scales = scales_of(X, lattice, bits, d)
+        scales = scales_of(X, fixed_point_grid, bits, d)
         most = most_steps(bits, COPIES)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
     lane = tl.arange(0, LANES)
@@ -171,10 +171,12 @@ def move_rows(
                 here = here + (one_of(x, f, e),)
             move(
                 here, one_of(rows, None, e), one_of(mask, None, e), one_of(old, None, e),
-                one_of(new, None, e), weights, lattice, sums, bits, n_limbs, limb_size,
+                one_of(new, None, e), weights, fixed_point_grid, sums, bits, n_limbs, limb_size,
                 d, WEIGHTED, RECOVER, HELD if COPIES > 0 else 0,
             )  # fmt: skip
         if COPIES > 0:
             # The table takes `most` steps, a multiple of AHEAD.
             if (begin + AHEAD >= steps) | ((begin + AHEAD) % most == 0):
-                flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+                flush(
+                    own_sums, fixed_point_grid, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES
+                )

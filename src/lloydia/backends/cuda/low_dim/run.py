@@ -18,7 +18,7 @@ from lloydia.backends.cuda.low_dim.shape import LIMBS, shape_of
 from lloydia.backends.cuda.low_dim.told import LowEnding, LowTold
 from lloydia.backends.cuda.low_dim.whole import whole_kernel
 from lloydia.backends.cuda.protocols import RunRows
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.low_cost import RESIDENT, cost_programs, end_kernel
 from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import (
@@ -51,11 +51,11 @@ class LowRun(LowTold):
     Parameters
     ----------
     rows : RunRows
-    lattice : Lattice or None
+    fixed_point_grid : FixedPointGrid or None
         None: the run begins with finding it.
     centers : ndarray of shape (k, d), or a tensor on the device
-        A tensor may hold what is not finite, if the run begins with finding the lattice, and stays
-        as it is until that was waited for.
+        A tensor may hold what is not finite, if the run begins with finding the fixed-point grid,
+        and stays as it is until that was waited for.
     n_slots : int
         Iterations whose centres and reports are kept.
     settles : bool
@@ -77,20 +77,20 @@ class LowRun(LowTold):
     def __init__(
         self,
         rows: RunRows,
-        lattice: Lattice | None,
+        fixed_point_grid: FixedPointGrid | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,
         settles: bool,
         stay: bool = True,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
-        self.rows, self.lattice, self.settles = proxy(rows), lattice, int(settles)
+        self.rows, self.fixed_point_grid, self.settles = proxy(rows), fixed_point_grid, int(settles)
         n, (k, d), device = rows.n_samples, centers.shape, rows.device
         self.k, self.n_slots = k, n_slots
-        self.bits = exact.bits_a_limb(n) if lattice is None else lattice.grid.bits
+        self.bits = exact.bits_a_limb(n) if fixed_point_grid is None else fixed_point_grid.grid.bits
         self.shape = shape_of(
-            n, d, k, n_slots, LIMBS if lattice is None else lattice.grid.n_limbs, self.bits,
-            rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize,
+            n, d, k, n_slots, LIMBS if fixed_point_grid is None else fixed_point_grid.grid.n_limbs,
+            self.bits, rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize,
             stay and options.is_on("shared_memory_tables"), device,
         )  # fmt: skip
         self._nothing_told()
@@ -101,7 +101,7 @@ class LowRun(LowTold):
             self.begun = self.current = torch.from_numpy(centers).to(device, non_blocking=True)
         self.labels = torch.empty(n, dtype=torch.int32, device=device)
         self._take()
-        if lattice is not None:  # Else the first launch writes them.
+        if fixed_point_grid is not None:  # Else the first launch writes them.
             self.zeros.zero_()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
@@ -149,7 +149,7 @@ class LowRun(LowTold):
 
     def _layout(self, host: torch.Tensor | None) -> Layout:
         """Return what the next launches depend on."""
-        X, weights, lattice = self.rows.X, self.rows.weights, self.lattice
+        X, weights, fixed_point_grid = self.rows.X, self.rows.weights, self.fixed_point_grid
         key = (
             "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
             self.launched, self.begins, self.settles, self.begun is self.current,
@@ -158,9 +158,14 @@ class LowRun(LowTold):
         parts = [X, self.piece, self.current, self.begun, self.labels]
         if self._measures():
             parts = [desk_of(self.rows.device), *parts]
-        if lattice is not None:
-            key += lattice.grid.bits, lattice.grid.n_limbs, lattice.grid.recover, weights is None
-            more = weights, lattice.weights
+        if fixed_point_grid is not None:
+            key += (
+                fixed_point_grid.grid.bits,
+                fixed_point_grid.grid.n_limbs,
+                fixed_point_grid.grid.recover,
+                weights is None,
+            )
+            more = weights, fixed_point_grid.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
         if self.spread is not None:
             key += "spread", self.spread.key
@@ -215,7 +220,7 @@ class LowRun(LowTold):
 
     def _measures(self) -> bool:
         """Return whether what is launched next begins with the measurement."""
-        return self.lattice is None and self.begins
+        return self.fixed_point_grid is None and self.begins
 
     def _measure(self, kind: tuple) -> None:
         """Queue the measurement of the rows, and of the start."""
@@ -232,10 +237,13 @@ class LowRun(LowTold):
 
     def _iterate(self, kind: tuple, n_iterations: int, assigns: bool) -> None:
         """Queue iterations, and perhaps an assignment."""
-        rows, lattice = self.rows, self.lattice
+        rows, fixed_point_grid = self.rows, self.fixed_point_grid
         n, d = rows.X.shape
-        known = None if lattice is None else lattice.grid
-        recover, weights = known is not None and known.recover, lattice and lattice.weights
+        known = None if fixed_point_grid is None else fixed_point_grid.grid
+        recover, weights = (
+            known is not None and known.recover,
+            fixed_point_grid and fixed_point_grid.weights,
+        )
         shape = self.shape
         held, entries, copies = shape.own
         launch_known(
@@ -274,12 +282,12 @@ class LowRun(LowTold):
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
-        if self.lattice is None:
-            # Plans find what a known lattice has in memory of its own, and never in this run's.
-            # Its frame is the same: rows may be stored in it.
-            self.lattice = Lattice.of(self.rows, self.rows.grid, None)
-            self.numbers = self.lattice.numbers
-        queue_finish(sums, self.lattice, self, members=1)
+        if self.fixed_point_grid is None:
+            # Plans find what a known fixed-point grid has in memory of its own, and never in this
+            # run's. Its frame is the same: rows may be stored in it.
+            self.fixed_point_grid = FixedPointGrid.of(self.rows, self.rows.grid, None)
+            self.numbers = self.fixed_point_grid.numbers
+        queue_finish(sums, self.fixed_point_grid, self, members=1)
         self.run_state[STOPPED.value] = 0
         self.last, self.stale, self.stopped = iteration, True, False
 

@@ -150,7 +150,7 @@ def label_blocks(
 
 @triton.jit
 def move_left(
-    X, lists, stored, n_left, lattice, sums, bits, n_limbs, limb_size,
+    X, lists, stored, n_left, fixed_point_grid, sums, bits, n_limbs, limb_size,
     d: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Move what listed rows have left beyond the table's limbs."""
@@ -159,7 +159,7 @@ def move_left(
         found = listed_at(lists, i, n_left, stored, d)
         x, _, old, new, there = listed_row(X, found, stored, d)
         move(
-            x, lane, there, old, new, None, lattice, sums, bits, n_limbs, limb_size,
+            x, lane, there, old, new, None, fixed_point_grid, sums, bits, n_limbs, limb_size,
             d, False, False, HELD,
         )  # fmt: skip
 
@@ -250,7 +250,7 @@ def settle(
 @triton.jit
 def label_and_sum(
     X, n, k, labels, stored, labelled, current, frame, table, lists, doubts, scratch,
-    sums, own_sums, lattice, bits, n_limbs, limb_size, moves,
+    sums, own_sums, fixed_point_grid, bits, n_limbs, limb_size, moves,
     d: tl.constexpr, EACH: tl.constexpr, CENTERS: tl.constexpr, GROUP: tl.constexpr,
     KEPT: tl.constexpr, PITCH: tl.constexpr,
     HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
@@ -266,7 +266,7 @@ def label_and_sum(
     has ENTRIES a cluster, COPIES times.  n is a block's rows, or more.
     """
     n_blocks = tl.cdiv(tl.cdiv(n, LANES * EACH) - tl.program_id(0), tl.num_programs(0))
-    scales = scales_of(X, lattice, bits, d)
+    scales = scales_of(X, fixed_point_grid, bits, d)
     # Rows of a thread: those that the table takes, that a list holds, and that are labelled until
     # the next look at both, a multiple of EACH as the others are.
     most = most_steps(bits, COPIES)
@@ -329,11 +329,12 @@ def label_and_sum(
                     )  # fmt: skip
                     tl.debug_barrier()
                 move_left(
-                    X, lists, stored, n_listed, lattice, sums, bits, n_limbs, limb_size, d, HELD
+                    X, lists, stored, n_listed, fixed_point_grid, sums, bits, n_limbs, limb_size, d,
+                    HELD
                 )  # fmt: skip
                 tl.debug_barrier()
             n_listed = tl.zeros((LANES,), tl.int32)
         if moves & (added > 0) & ((more == 0) | (added + room > most)):
-            flush(own_sums, lattice, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
+            flush(own_sums, fixed_point_grid, sums, k, bits, limb_size, d, HELD, ENTRIES, COPIES)
             added = 0
     return n_changed, n_settled

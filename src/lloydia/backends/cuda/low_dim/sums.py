@@ -121,7 +121,7 @@ def single_parts(x, scale, bits):
 
 
 @triton.jit
-def scales_of(X, lattice, bits, d: tl.constexpr):
+def scales_of(X, fixed_point_grid, bits, d: tl.constexpr):
     """Return what brings each feature to units of its first limb: two powers of two.
 
     Of rows that are not float64, to units of that limb's upper part, by factors that float32 holds.
@@ -129,11 +129,15 @@ def scales_of(X, lattice, bits, d: tl.constexpr):
     scales = ()
     if X.dtype.element_ty == tl.float64:
         for f in tl.static_range(d):
-            scales = scales + ((tl.load(lattice + f), tl.load(lattice + 2 * (d + 1) + f)),)
+            scales = scales + (
+                (tl.load(fixed_point_grid + f), tl.load(fixed_point_grid + 2 * (d + 1) + f)),
+            )
     else:
         down = ((1023 - lower_bits(bits).to(tl.int64)) << 52).to(tl.float64, bitcast=True)
         for f in tl.static_range(d):
-            scale = tl.load(lattice + f) * tl.load(lattice + 2 * (d + 1) + f) * down
+            scale = (
+                tl.load(fixed_point_grid + f) * tl.load(fixed_point_grid + 2 * (d + 1) + f) * down
+            )
             first = tl.minimum(scale, 2.0**100)
             scales = scales + ((first.to(tl.float32), (scale / first).to(tl.float32)),)
     return scales
@@ -214,7 +218,7 @@ def total_of(table, at, COPIES: tl.constexpr, TOGETHER: tl.constexpr):
 
 @triton.jit
 def flush(
-    table, lattice, sums, k, bits, limb_size,
+    table, fixed_point_grid, sums, k, bits, limb_size,
     d: tl.constexpr, HELD: tl.constexpr, ENTRIES: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     """Add the table to the sums, and empty it."""
@@ -222,7 +226,7 @@ def flush(
     # Reading all of two limbs together takes registers that the rows want.
     TOGETHER: tl.constexpr = COPIES if HELD == 1 else 1
     w = lower_bits(bits).to(tl.int64)
-    unit = whole(tl.load(lattice + d) * tl.load(lattice + 2 * m + d)).to(tl.int64)
+    unit = whole(tl.load(fixed_point_grid + d) * tl.load(fixed_point_grid + 2 * m + d)).to(tl.int64)
     tl.debug_barrier()
     for first in range(0, k * m, LANES):
         cell = first + tl.arange(0, LANES)

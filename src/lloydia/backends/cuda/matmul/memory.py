@@ -152,7 +152,7 @@ class TensorMemory:
     @cached_property
     def sums(self) -> torch.Tensor:
         """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
-        n_limbs = self.rows.lattice.grid.n_limbs
+        n_limbs = self.rows.fixed_point_grid.grid.n_limbs
         if self.n_limbs == n_limbs:
             return self.piece.sums
         _, k, d = self.shape

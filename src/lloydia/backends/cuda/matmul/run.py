@@ -260,13 +260,13 @@ class TensorRun(TensorMemory):
 
     def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
         """Return what the launches of work that adds rows up depend on."""
-        rows, lattice = self.rows, self.rows.lattice
+        rows, fixed_point_grid = self.rows, self.rows.fixed_point_grid
         layout = Layout.of(
-            work, rows.X, lattice, self, *owners,
+            work, rows.X, fixed_point_grid, self, *owners,
             scratch=scratch, zeros=self.piece.address("update"),
         )  # fmt: skip
         # The piece has no room for more limbs, or fewer: both are in the key.
-        apart = lattice.grid.n_limbs != self.n_limbs
+        apart = fixed_point_grid.grid.n_limbs != self.n_limbs
         return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
 
     def contribute(self, message: torch.Tensor) -> None:
@@ -287,7 +287,7 @@ class TensorRun(TensorMemory):
         """Queue what follows an assignment: sums and centres."""
         self.move()
         packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
-        queue_finish(self.sums, self.rows.lattice, self, 1, packing, self.limit)
+        queue_finish(self.sums, self.rows.fixed_point_grid, self, 1, packing, self.limit)
 
     def _start(self) -> None:
         """Queue an iteration from centres that are not packed."""
@@ -305,7 +305,7 @@ class TensorRun(TensorMemory):
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         self.packed = False
         self._forget_bounds()
-        queue_finish(sums, self.rows.lattice, self, members=1)
+        queue_finish(sums, self.rows.fixed_point_grid, self, members=1)
         self.run_state[STOPPED.value] = 0
         self.reports.ask(iteration, iteration)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.rows.distances import own_distances
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, gather
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.rows.totals import cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power
 from lloydia.backends.cuda.runtime.own_device import on_own_device
@@ -44,7 +44,7 @@ class CUDAPart(CUDA):
     """
 
     def all_sums(self) -> NDArray[np.int64]:
-        return self.told(gather(self.X, Lattice.of(self, self.grid, self.weights))[0])
+        return self.told(gather(self.X, FixedPointGrid.of(self, self.grid, self.weights))[0])
 
     def measure_to(self, mean: NDArray) -> float:
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
@@ -219,7 +219,7 @@ class CUDAPart(CUDA):
 
     def _conclude(self) -> None:
         queue_hear(self.whole, self.run.run_state)
-        queue_finish(self.whole_sums(), self.lattice, self.run, members=1)
+        queue_finish(self.whole_sums(), self.fixed_point_grid, self.run, members=1)
 
     def whole_sums(self) -> torch.Tensor:
         """Return the sums of all parts: int64 of shape (1, n_limbs, k, d + 1)."""
@@ -232,7 +232,9 @@ class CUDAPart(CUDA):
     def finish_again(self, iteration: int, moved: NDArray[np.int64]) -> None:
         """Queue the end of an iteration again, with other sums; `moved` is by how much."""
         self.run.go_back(iteration - 1)
-        queue_finish(self.whole_sums() + self._there(moved), self.lattice, self.run, members=1)
+        queue_finish(
+            self.whole_sums() + self._there(moved), self.fixed_point_grid, self.run, members=1
+        )
         # No row changed: that is not the end this time.
         self.run.run_state[0] = 0
 

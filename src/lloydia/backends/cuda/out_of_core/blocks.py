@@ -23,7 +23,7 @@ from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
 from lloydia.backends.cuda.out_of_core.narrow import narrowest
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.recording import Recording
@@ -60,7 +60,7 @@ class Shared:
     """
 
     run: LowRun | TensorRun
-    lattice: Lattice
+    fixed_point_grid: FixedPointGrid
     lanes: list[TensorRun]
     halves: tuple[torch.Tensor, ...] | None = None
     known = False
@@ -77,10 +77,10 @@ class Shared:
     def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
         """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
         self.known = False
-        self.lattice = Lattice.of(first, first.grid, None)
+        self.fixed_point_grid = FixedPointGrid.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
         if first.low:
-            self.run = LowRun(first, self.lattice, centers, 1, False, stay=False)
+            self.run = LowRun(first, self.fixed_point_grid, centers, 1, False, stay=False)
         else:
             self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
             self.run = run = self.lanes[0]
@@ -98,7 +98,7 @@ class Shared:
             by = torch.tensor(-block.grid.weight_exponent, device=self.device)
             block.scaled = torch.ldexp(block.weights, by)
         if isinstance(run, LowRun):
-            run.lattice = block.lattice
+            run.fixed_point_grid = block.fixed_point_grid
         else:
             run.scan = copy(run.scan)
             run.scan.rows, run.scan.halves = block, block.halves
@@ -199,9 +199,9 @@ class Block(CUDAPart):
         return found
 
     @property
-    def lattice(self) -> Lattice:
+    def fixed_point_grid(self) -> FixedPointGrid:
         """The grid on the device, with the weights of this block."""
-        return replace(self.shared.lattice, weights=self.scaled)
+        return replace(self.shared.fixed_point_grid, weights=self.scaled)
 
     def frame(self) -> NDArray[np.float64]:
         """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""

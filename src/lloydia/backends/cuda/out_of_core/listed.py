@@ -113,11 +113,11 @@ class Listed:
             again = where[self.scan.doubts2[: self.n_again].long()]
             rows = Picked(X, len(candidates))
             self.scan.decide(rows, lane.current, doubts, again, candidates, *lists)
-        lattice = block.lattice
-        if lattice.weights is not None:
-            lattice = replace(lattice, weights=lattice.weights[listed])
+        fixed_point_grid = block.fixed_point_grid
+        if fixed_point_grid.weights is not None:
+            fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
         lane.moving.entries.sort(*lists)
-        queue_moves(X, lattice, lane.moving.entries, lane.run_state, lane.sums)
+        queue_moves(X, fixed_point_grid, lane.moving.entries, lane.run_state, lane.sums)
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:

@@ -22,14 +22,14 @@ from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, nex
 from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.exact import sums as exact
 
-__all__ = ["Lattice", "gather", "queue_gather", "replicas"]
+__all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
 FEW, MOST_REPLICAS = 256, 512
 
 
 @dataclass(frozen=True)
-class Lattice:
+class FixedPointGrid:
     """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
 
     Or those of a batch, each kind of number for one member after the other.
@@ -76,7 +76,9 @@ class Lattice:
         return [memory] if self.weights is None else [memory, self.weights]
 
     @classmethod
-    def of(cls, rows: DataSetRows, grid: exact.Grid, weights: torch.Tensor | None) -> Lattice:
+    def of(
+        cls, rows: DataSetRows, grid: exact.Grid, weights: torch.Tensor | None
+    ) -> FixedPointGrid:
         """Put a grid on the device, in one copy."""
         m = len(grid.exponents)
         # More features have no float32 scores.
@@ -88,9 +90,9 @@ class Lattice:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
         return cls(grid, there, scaled)
 
-    def renewed(self, rows: DataSetRows, grid: exact.Grid) -> Lattice:
-        """Return the lattice of another grid, without weights, in the memory of this one."""
-        self.numbers.copy_(Lattice.of(rows, grid, None).numbers)
+    def renewed(self, rows: DataSetRows, grid: exact.Grid) -> FixedPointGrid:
+        """Return another grid, without weights, in the memory of this one."""
+        self.numbers.copy_(FixedPointGrid.of(rows, grid, None).numbers)
         return replace(self, grid=grid)
 
 
@@ -119,14 +121,14 @@ def gather_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, RECOVER: tl.constexpr,
 ):  # fmt: skip
     m = d + 1
-    lattice = numbers.to(tl.pointer_type(tl.float64))
+    fixed_point_grid = numbers.to(tl.pointer_type(tl.float64))
     if needed is not None:
         n_limbs = tl.minimum(n_limbs, tl.load(needed + 2 * d).to(tl.int32))
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < m
-    scale = tl.load(lattice + f, mask=column, other=0.0)[None, :]
-    quantum = tl.load(lattice + m + f, mask=column, other=0.0)[None, :]
-    inverse = tl.load(lattice + 2 * m + f, mask=column, other=0.0)[None, :]
+    scale = tl.load(fixed_point_grid + f, mask=column, other=0.0)[None, :]
+    quantum = tl.load(fixed_point_grid + m + f, mask=column, other=0.0)[None, :]
+    inverse = tl.load(fixed_point_grid + 2 * m + f, mask=column, other=0.0)[None, :]
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     for block in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
         rows = block * ROWS + tl.arange(0, ROWS)
@@ -145,14 +147,17 @@ def gather_kernel(
 
 
 def queue_gather(
-    X: torch.Tensor, lattice: Lattice, sums: torch.Tensor, needed: torch.Tensor | None = None
+    X: torch.Tensor,
+    fixed_point_grid: FixedPointGrid,
+    sums: torch.Tensor,
+    needed: torch.Tensor | None = None,
 ) -> None:
-    """Queue the addition of all rows as one cluster, by the weights of the lattice.
+    """Queue the addition of all rows as one cluster, by the weights of the fixed-point grid.
 
     Parameters
     ----------
     X : tensor of shape (n, d)
-    lattice : Lattice
+    fixed_point_grid : FixedPointGrid
     sums : int64 tensor of shape (1, n_limbs, 1, d + 1)
         Zeros, to which they are added.
     needed : int64 tensor, optional
@@ -164,14 +169,15 @@ def queue_gather(
     blocks = min(ceil_div(n, rows), 4 * processors(X.device))
     launch(
         gather_kernel, (blocks, ceil_div(d + 1, columns)),
-        X, lattice.weights, n, d, lattice.numbers, sums, lattice.grid.bits, lattice.grid.n_limbs,
-        needed, ROWS=rows, COLUMNS=columns, RECOVER=lattice.grid.recover, **EXACT,
+        X, fixed_point_grid.weights, n, d, fixed_point_grid.numbers, sums,
+        fixed_point_grid.grid.bits, fixed_point_grid.grid.n_limbs, needed, ROWS=rows,
+        COLUMNS=columns, RECOVER=fixed_point_grid.grid.recover, **EXACT,
     )  # fmt: skip
 
 
-def gather(X: torch.Tensor, lattice: Lattice) -> torch.Tensor:
+def gather(X: torch.Tensor, fixed_point_grid: FixedPointGrid) -> torch.Tensor:
     """Return the sums of all rows as one cluster: int64 of shape (1, n_limbs, 1, d + 1)."""
-    shape = 1, lattice.grid.n_limbs, 1, X.shape[1] + 1
+    shape = 1, fixed_point_grid.grid.n_limbs, 1, X.shape[1] + 1
     sums = torch.zeros(shape, dtype=torch.int64, device=X.device)
-    queue_gather(X, lattice, sums)
+    queue_gather(X, fixed_point_grid, sums)
     return sums

@@ -18,13 +18,13 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import magnitude
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.totals import exponent_of
 from lloydia.backends.cuda.runtime.launching import launch
 from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.exact import sums as exact
 
-__all__ = ["HEADROOM", "found_lattice", "limbs_before", "queue_grid", "remember_limbs"]
+__all__ = ["HEADROOM", "grid_found_on_device", "limbs_before", "queue_grid", "remember_limbs"]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
 
@@ -48,9 +48,11 @@ def limbs_before(X: torch.Tensor) -> int | None:
     return _limbs.get((X.shape, X.dtype))
 
 
-def found_lattice(X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int) -> Lattice:
+def grid_found_on_device(
+    X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int
+) -> FixedPointGrid:
     """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
-    return Lattice(grid_of(X.shape[0], n_limbs), memory, None)
+    return FixedPointGrid(grid_of(X.shape[0], n_limbs), memory, None)
 
 
 @lru_cache
@@ -85,7 +87,8 @@ def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> 
     bounds : torch.Tensor
         See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.
     numbers : int64 tensor of shape (5 (d + 1),)
-        Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.Lattice`, but for its frame.
+        Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`, but for its
+        frame.
     """
     launch(
         grid_kernel, (rows.n_features // COLUMNS + 1,),

@@ -22,8 +22,8 @@ from lloydia.backends.cuda.rows.extent import (
     no_magnitudes,
     raise_bounds,
 )
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
-from lloydia.backends.cuda.rows.found_grid import found_lattice, queue_grid
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
+from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, queue_grid
 from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
@@ -251,9 +251,9 @@ class HalfRows:
             assert bounds is not None
             queue_grid(rows, bounds, self.piece.grid)
 
-    def lattice(self, n_limbs: int) -> Lattice:
+    def fixed_point_grid(self, n_limbs: int) -> FixedPointGrid:
         """Return the grid of rows that were measured as they were stored, of so many limbs."""
-        return found_lattice(self.rows.X, self.piece, n_limbs)
+        return grid_found_on_device(self.rows.X, self.piece, n_limbs)
 
     @property
     def key(self) -> tuple:

@@ -34,7 +34,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.device_functions.significands import significand
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.distances import add_in_order
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.half_frame import RADIUS
 from lloydia.backends.cuda.rows.packing import add_halves, begin_scores, of_frame, store_bounds
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
@@ -253,7 +253,7 @@ def finish_kernel(
 
 def queue_finish(
     sums: torch.Tensor,
-    lattice: Lattice,
+    fixed_point_grid: FixedPointGrid,
     run: IterationState,
     members: int,
     packing: tuple = NOT_PACKED,
@@ -264,7 +264,7 @@ def queue_finish(
     Parameters
     ----------
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
-    lattice : Lattice
+    fixed_point_grid : FixedPointGrid
     run : IterationState
         Where the centres and the report go.
     members : int
@@ -279,7 +279,7 @@ def queue_finish(
     # threads do the same where squares are added in order.
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
-        sums, lattice.grid.bits, lattice.exponents, k, m - 1,
+        sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.run_state, run.settles, limit,
         *packing,
         LIMBS=n_limbs, LEVELS=min(MOST_LEVELS, next_power(m - 1).bit_length() - 1),

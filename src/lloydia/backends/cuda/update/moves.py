@@ -28,7 +28,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.update.entries import Entries, entry_at
 
@@ -47,7 +47,7 @@ MOST_LIMBS = 4
 
 @triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, n, d, weights, lattice, entries, totals, run_state,
+    X, n, d, weights, fixed_point_grid, entries, totals, run_state,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
@@ -61,7 +61,7 @@ def add_kernel(
     first = tl.program_id(0) * LANES * run
     if (stopped != 0) | (first >= count):
         return
-    lattice += member * 3 * (d + 1)
+    fixed_point_grid += member * 3 * (d + 1)
     entries += first_row(2 * n)
     sums += member * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
@@ -74,14 +74,14 @@ def add_kernel(
     m = d + 1
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = (f < d)[None, :]
-    scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
-    quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
+    scale = tl.load(fixed_point_grid + f, mask=f < d, other=1.0)[None, :]
+    quantum = tl.load(fixed_point_grid + m + f, mask=f < d, other=1.0)[None, :]
     if not SCALED:
         quantum = quantum / scale
         scale = tl.full(scale.shape, 1.0, tl.float64)
     shifts = shifts_of(at_limb(quantum, bits, skip), bits, LIMBS)
-    weight_scale = tl.load(lattice + d)
-    weight_quantum = tl.load(lattice + m + d)
+    weight_scale = tl.load(fixed_point_grid + d)
+    weight_quantum = tl.load(fixed_point_grid + m + d)
     weight_shifts = shifts_of(at_limb(weight_quantum, bits, skip), bits, LIMBS)
     if LIGHT:
         # Numbers of this magnitude are multiples of the quantum: they have 24 bits.
@@ -196,14 +196,18 @@ def add_kernel(
 
 
 def queue_moves(
-    X: torch.Tensor, lattice: Lattice, entries: Entries, run_state: torch.Tensor, sums: torch.Tensor
+    X: torch.Tensor,
+    fixed_point_grid: FixedPointGrid,
+    entries: Entries,
+    run_state: torch.Tensor,
+    sums: torch.Tensor,
 ) -> None:
     """Queue the moves that sorted entries tell of.
 
     Parameters
     ----------
     X : tensor of shape (n, d), or (members, n, d) of a batch
-    lattice : Lattice
+    fixed_point_grid : FixedPointGrid
     entries : Entries
     run_state : int32 tensor
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
@@ -211,15 +215,15 @@ def queue_moves(
     members, n_limbs, k, m = sums.shape
     columns = min(LANE_COLUMNS, next_power(m - 1))
     limbs = min(n_limbs, MOST_LIMBS)
-    light = lattice.weights is None and X.dtype != torch.float64 and limbs <= 2
+    light = fixed_point_grid.weights is None and X.dtype != torch.float64 and limbs <= 2
     resident, registers = MANY if light or columns == LANE_COLUMNS else FEWER
     lanes = programs_each(resident * processors(X.device), members)
     for skip in range(0, n_limbs, limbs):
         launch(
             add_kernel, (lanes, ceil_div(m - 1, columns), members),
-            X, entries.n, m - 1, lattice.weights, lattice.columns, entries.sorted, entries.totals,
-            run_state, sums, lattice.grid.bits, n_limbs, skip, k * m,
-            LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=lattice.weights is not None,
-            RECOVER=lattice.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
+            X, entries.n, m - 1, fixed_point_grid.weights, fixed_point_grid.columns, entries.sorted,
+            entries.totals, run_state, sums, fixed_point_grid.grid.bits, n_limbs, skip, k * m,
+            LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=fixed_point_grid.weights is not None,
+            RECOVER=fixed_point_grid.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
             num_warps=1, maxnreg=registers, **EXACT,
         )  # fmt: skip

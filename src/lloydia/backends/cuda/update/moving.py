@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 
 from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.plans import Scratch
 from lloydia.backends.cuda.update.entries import Entries
 from lloydia.backends.cuda.update.moves import queue_moves
@@ -24,7 +24,7 @@ class SummedRows(WholeRows, Protocol):
     """Rows whose sums have a grid on the device."""
 
     @property
-    def lattice(self) -> Lattice:
+    def fixed_point_grid(self) -> FixedPointGrid:
         """The grid; the host may wait for it."""
 
 
@@ -74,8 +74,8 @@ class Moving:
         """Queue the moves of listed rows; other parameters are those of :func:`queue_table`."""
         lists = labels, changed_rows, changed_old
         if self.by_table(rows):
-            queue_table(rows.X, rows.lattice, *lists, run_state, sums, self.table)
+            queue_table(rows.X, rows.fixed_point_grid, *lists, run_state, sums, self.table)
             return
         self.entries.sort(*lists, run_state)
         # The grid may be waited for: the device sorts meanwhile.
-        queue_moves(rows.X, rows.lattice, self.entries, run_state, sums)
+        queue_moves(rows.X, rows.fixed_point_grid, self.entries, run_state, sums)

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES, SIZE
 from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice, queue_gather
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, queue_gather
 from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
 from lloydia.backends.cuda.runtime.fetching import Fetched
@@ -67,11 +67,11 @@ class Spread:
     Parameters
     ----------
     rows : DataSetRows
-    lattice : Lattice
+    fixed_point_grid : FixedPointGrid
         Of the rows; or one that will be known to the device when this is queued.
     tol : float
     bounds : int64 tensor of shape (2 d + 1,), optional
-        How many limbs the sums have, in its last place, if the lattice has room for more.
+        How many limbs the sums have, in its last place, if the fixed-point grid has room for more.
     memory : int64 tensor of :func:`room_for` zeros, optional
 
     Attributes
@@ -88,33 +88,33 @@ class Spread:
     def __init__(
         self,
         rows: DataSetRows,
-        lattice: Lattice,
+        fixed_point_grid: FixedPointGrid,
         tol: float,
         bounds: torch.Tensor | None = None,
         memory: torch.Tensor | None = None,
     ) -> None:
         self.n, self.d, self.weights = rows.n_samples, rows.n_features, rows.weights
         self.divisor = rows.total_weight * rows.n_features
-        self.wide, self.n_limbs, self.bounds = rows.wide, lattice.grid.n_limbs, bounds
+        self.wide, self.n_limbs, self.bounds = rows.wide, fixed_point_grid.grid.n_limbs, bounds
         # Whoever gives memory reads it with the rest.
         self.apart = memory is None
         if memory is None:
             size = room_for(self.d, self.n_limbs)
             memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
         self.memory = memory
-        self._begin(lattice, tol)
+        self._begin(fixed_point_grid, tol)
 
-    def _begin(self, lattice: Lattice, tol: float) -> None:
-        self.lattice: Lattice | None = lattice
+    def _begin(self, fixed_point_grid: FixedPointGrid, tol: float) -> None:
+        self.fixed_point_grid: FixedPointGrid | None = fixed_point_grid
         self.tol, self.D = tol, None
         self.queued = False
         self.coming: Fetched | None = None
         self.limbs: list[int] = []
 
-    def renew(self, lattice: Lattice) -> None:
+    def renew(self, fixed_point_grid: FixedPointGrid) -> None:
         """Begin again with other rows, whose sums have as many limbs, in the same memory."""
         self.memory.zero_()
-        self._begin(lattice, self.tol)
+        self._begin(fixed_point_grid, self.tol)
 
     def part_with(self) -> None:
         """Let go of memory that is part of another's."""
@@ -160,9 +160,9 @@ class Spread:
     @property
     def key(self) -> tuple:
         """What queueing it depends on, beside its memory and the rows."""
-        if self.lattice is None:
+        if self.fixed_point_grid is None:
             return ()
-        return *self.lattice.key, self.bounds is None, self.tol, self.divisor
+        return *self.fixed_point_grid.key, self.bounds is None, self.tol, self.divisor
 
     @property
     def pieces(self) -> list[torch.Tensor]:
@@ -170,18 +170,18 @@ class Spread:
         # Few features need no room for the D of each row.
         if not self.queued and self.D is None and self.d > MOST_FEATURES:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
-        given = [] if self.lattice is None else self.lattice.pieces
+        given = [] if self.fixed_point_grid is None else self.fixed_point_grid.pieces
         more = self.D, self.bounds, self.weights
         return [self.memory, *given, *(x for x in more if x is not None)]
 
     def queue(self, rows: WholeRows) -> None:
         """Queue what finds it, and the limit."""
-        assert self.lattice is not None
-        found, bits = self.found, self.lattice.grid.bits
+        assert self.fixed_point_grid is not None
+        found, bits = self.found, self.fixed_point_grid.grid.bits
         size = self.n_limbs * (self.d + 1)
         sums = self._part(6)[:size].view(1, self.n_limbs, 1, self.d + 1)
-        queue_gather(rows.X, self.lattice, sums, self.bounds)
-        queue_finish(sums, self.lattice, self, members=1)
+        queue_gather(rows.X, self.fixed_point_grid, sums, self.bounds)
+        queue_finish(sums, self.fixed_point_grid, self, members=1)
         if self.D is None:
             queue_low_cost(rows.X, None, self.current, self.weights, found)
         else:
@@ -201,7 +201,7 @@ class Spread:
         """Know that it is queued, and give back what was needed for that."""
         if self.apart and not self.queued:
             self.coming = Fetched(self.found)
-        self.queued, self.D, self.bounds, self.lattice = True, None, None, None
+        self.queued, self.D, self.bounds, self.fixed_point_grid = True, None, None, None
 
     def __float__(self) -> float:
         if not self.limbs:

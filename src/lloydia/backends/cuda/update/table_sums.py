@@ -25,7 +25,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.rows.fixed_point_grid import Lattice
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.later_limbs import move_later, moving_later, operands_later
 from lloydia.backends.cuda.update.shared_table import (
@@ -184,7 +184,7 @@ def flush(
 
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
-    X, n, d, lattice, labels, changed_rows, changed_old, run_state, sums, k, bits, memory,
+    X, n, d, fixed_point_grid, labels, changed_rows, changed_old, run_state, sums, k, bits, memory,
     THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
     HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
     SIZE: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
@@ -211,7 +211,7 @@ def table_kernel(
     changed_rows += first_row(n)
     changed_old += first_row(n)
     m = d + 1
-    lattice += member * 3 * m
+    fixed_point_grid += member * 3 * m
     sums += member * LIMBS * k * m
     limb_size = k.to(tl.int64) * m
     first = tl.program_id(1) * COLUMNS
@@ -220,8 +220,8 @@ def table_kernel(
     in_tile = tl.arange(0, ROWS)[:, None]
     added, place = places_of(in_tile, COLUMNS, EACH, COPIES)
     places = entry(table, place)
-    scale = tl.load(lattice + f, mask=f < d, other=1.0)[None, :]
-    quantum = tl.load(lattice + m + f, mask=f < d, other=1.0)[None, :]
+    scale = tl.load(fixed_point_grid + f, mask=f < d, other=1.0)[None, :]
+    quantum = tl.load(fixed_point_grid + m + f, mask=f < d, other=1.0)[None, :]
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
     if not double:
@@ -295,16 +295,16 @@ def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
 
 
 def queue_table(
-    X: torch.Tensor, lattice: Lattice, labels: torch.Tensor, changed_rows: torch.Tensor,
-    changed_old: torch.Tensor, run_state: torch.Tensor, sums: torch.Tensor,
-    memory: torch.Tensor | None,
+    X: torch.Tensor, fixed_point_grid: FixedPointGrid, labels: torch.Tensor,
+    changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
+    sums: torch.Tensor, memory: torch.Tensor | None,
 ) -> None:  # fmt: skip
     """Queue the moves of listed rows, where :func:`has_table` allows it.
 
     Parameters
     ----------
     X : tensor of shape (n, d), or (members, n, d) of a batch
-    lattice : Lattice
+    fixed_point_grid : FixedPointGrid
     labels : int32 tensor of shape (members n,)
     changed_rows, changed_old : int32 tensors of shape (members n,)
         As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
@@ -323,7 +323,7 @@ def queue_table(
     most = programs_each(max(1, cut.resident * processors(X.device) // blocks), members)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
-        X, n, d, lattice.columns, labels, changed_rows, changed_old, run_state, sums, k,
-        lattice.grid.bits, memory, shared=table.shared(cut.resident),
+        X, n, d, fixed_point_grid.columns, labels, changed_rows, changed_old, run_state, sums, k,
+        fixed_point_grid.grid.bits, memory, shared=table.shared(cut.resident),
         **options_of(table, cut, n_limbs),
     )  # fmt: skip
