@@ -13,7 +13,7 @@ import triton.language as tl  # noqa: E402
 
 from lloydia.backends.cuda.device_functions import run_state as state  # noqa: E402
 from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
-from lloydia.backends.cuda.matmul.grid_least import slots_of, told  # noqa: E402
+from lloydia.backends.cuda.matmul.grid_least import slots_of, unpacked  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
 from lloydia.backends.cuda.rows.placed import Placed  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402
@@ -73,7 +73,7 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
 @triton.jit
 def tell(source, column, least, others, slots, columns):
     row = tl.program_id(0)
-    found = told(tl.load(source + row), slots, columns)
+    found = unpacked(tl.load(source + row), slots, columns)
     tl.store(column + row, found[0])
     tl.store(least + row, found[1])
     tl.store(others + row, found[2])
@@ -95,12 +95,12 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
     found = []
     for hopper in (True, False):
         monkeypatch.setattr(resident_scan, "has_hopper", lambda device, hopper=hopper: hopper)
-        scan.told.fill_(-7)
+        scan.packed_scores.fill_(-7)
         scan.score(run_state)
         # What is told of rows whose least are alike may have the names of either.
         column, least, others = (torch.empty(n, device="cuda") for _ in range(3))
         size = scan.centers.size
-        tell[(n,)](scan.told, column, least, others, slots_of(size), size)
+        tell[(n,)](scan.packed_scores, column, least, others, slots_of(size), size)
         found.append(torch.stack([column, least, others]))
     assert bool((found[0] == found[1]).all())
     assert int(found[0][0].min()) >= -1

@@ -97,11 +97,11 @@ def test_a_member_with_empty_clusters_disturbs_no_other(empty, monkeypatch):
     together_with = []
     launch = batch.Batch.launch
 
-    def told(self):
+    def counted(self):
         together_with.append(self.rows.members)
         launch(self)
 
-    monkeypatch.setattr(batch.Batch, "launch", told)
+    monkeypatch.setattr(batch.Batch, "launch", counted)
     options = {"init": init, "max_iter": 1, "empty": empty}
     agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
     assert set(together_with) == {2}

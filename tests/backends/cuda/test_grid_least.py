@@ -14,7 +14,7 @@ from lloydia.backends.cuda.matmul.grid_least import (
     RAISED,
     least_of,
     slots_of,
-    told,
+    unpacked,
 )
 from lloydia.backends.cuda.runtime.launching import place
 
@@ -34,7 +34,7 @@ def kernel(
         j = t * COLUMNS + tl.arange(0, COLUMNS)
         scores = tl.load(table + row[:, None] * (TILES * COLUMNS) + j[None, :])
         tiles = tiles + (scores,)  # noqa: RUF005  Triton knows no other
-    found, least, others = told(least_of(tiles, raised, SLOTS), slots, TILES * COLUMNS)
+    found, least, others = unpacked(least_of(tiles, raised, SLOTS), slots, TILES * COLUMNS)
     tl.store(column + row, found)
     tl.store(upper + row, least)
     tl.store(lower + row, others)

@@ -163,7 +163,7 @@ def test_what_is_between_iterations_makes_bounds_unknown():
     rows.start(X[:k].copy(), "lloyd")
     run = rows.run
     run.launch(1, 1, False)
-    run.answer(1)
+    run.status(1)
     run.launch(2, 3, False)
     assert run.pruning.known
     for act in (run.assign, run.end, lambda: run.go_back(3), lambda: run.finish(run.sums, 4)):

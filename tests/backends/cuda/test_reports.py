@@ -11,7 +11,12 @@ from lloydia.backends import choose
 from lloydia.backends.cuda import beginning
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, RECHECKED
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.update.reports import Passed, Reports, passed, told
+from lloydia.backends.cuda.update.reports import (
+    ContinuingIterations,
+    Reports,
+    continuing_iterations,
+    status_of,
+)
 from lloydia.backends.reference import Reference
 from lloydia.loop.run import run_iterations
 from lloydia.stopping import Labels, Shift
@@ -42,11 +47,11 @@ def test_iterations_that_end_nothing(changed, empty, shifts, settles, count):
     found = reports(changed, empty, shifts, rechecked=np.arange(1, len(changed) + 1))
     each = [
         one.changed > 0 and one.shift > 1.0 and not (settles and one.empty)
-        for one in map(told, found)
+        for one in map(status_of, found)
     ]
     last = changed[count - 1] if count else 0
-    expected = Passed(count, sum(range(1, count + 1)), 0, last, False in each)
-    assert passed(found, settles, 1.0) == expected
+    expected = ContinuingIterations(count, sum(range(1, count + 1)), 0, last, False in each)
+    assert continuing_iterations(found, settles, 1.0) == expected
     assert count == (each.index(False) if False in each else len(each))
 
 
@@ -57,11 +62,11 @@ def test_reports_come_together_and_again():
     source[1, CHANGED.value] = 40
     coming.ask(2, 2)
     source[1:3] = 0
-    assert [coming.answer(i).changed for i in (2, 1)] == [3, 40]
+    assert [coming.status(i).changed for i in (2, 1)] == [3, 40]
     # Iteration 5 takes the place of the first.
     source[1, CHANGED.value] = 50
     coming.ask(5, 5)
-    assert [coming.answer(i).changed for i in (5, 2)] == [50, 3]
+    assert [coming.status(i).changed for i in (5, 2)] == [50, 3]
 
 
 def test_reports_are_passed_over_as_they_come():
@@ -69,10 +74,10 @@ def test_reports_are_passed_over_as_they_come():
     coming = Reports(source, together=3)
     coming.ask(1, 3)
     coming.ask(4, 4)
-    assert coming.passed(1, 9, 1, 1.0) == Passed(2, 5, 0, 4, True)
-    assert coming.passed(1, 1, 1, 1.0) == Passed(1, 2, 0, 5, False)
+    assert coming.wait_continuing(1, 9, 1, 1.0) == ContinuingIterations(2, 5, 0, 4, True)
+    assert coming.wait_continuing(1, 1, 1, 1.0) == ContinuingIterations(1, 2, 0, 5, False)
     # In the first slot, by itself.
-    assert coming.passed(4, 9, 1, 1.0) == Passed(1, 1, 0, 6, False)
+    assert coming.wait_continuing(4, 9, 1, 1.0) == ContinuingIterations(1, 1, 0, 6, False)
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")

@@ -16,7 +16,7 @@ from lloydia.backends.cuda.rows.low_cost import low_cost
 from lloydia.backends.cuda.rows.totals import Cost, cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.seeding import donors
-from lloydia.backends.cuda.update.reports import Told
+from lloydia.backends.cuda.update.reports import IterationStatus
 from lloydia.backends.engine import Report
 from lloydia.exact import sums as exact
 from lloydia.stopping import Rule
@@ -118,11 +118,11 @@ class CUDA(Beginning):
         if self.unchecked:
             self._check()
         first, most = self.reported + 1, self.max_iter - self.reported - 1
-        passed = self.run.passed(first, most, rule.bound)
-        self.reported += passed.count
-        self._tally(passed.count, passed.rechecked, passed.spared)
+        continuing = self.run.wait_continuing(first, most, rule.bound)
+        self.reported += continuing.count
+        self._tally(continuing.count, continuing.rechecked, continuing.spared)
         # The last one is reported in any case: once queued, it mostly comes with those before.
-        if passed.ended or (passed.count == most and self.launched == self.max_iter):
+        if continuing.ended or (continuing.count == most and self.launched == self.max_iter):
             return self.report(self.reported + 1, None)
         return None
 
@@ -142,24 +142,24 @@ class CUDA(Beginning):
             first, self.launched = self.launched + 1, self.queued
             self.run.launch(first, self.queued, ends)
 
-    def wait(self, iteration: int) -> Told:
-        """Return what is told of an iteration, launched if need be."""
+    def wait(self, iteration: int) -> IterationStatus:
+        """Return the status of an iteration, launched if need be."""
         if iteration > self.launched:
             self.launch(iteration, ends=self.queued == self.max_iter)
         if self.unchecked:
             self._check()
-        return self.run.answer(iteration)
+        return self.run.status(iteration)
 
     @anywhere
     def report(self, iteration: int, inertia: SupportsFloat | None) -> Report:
         """Return the report of an iteration."""
         self.reported = iteration
         launched = iteration <= self.launched and not self.unchecked
-        told = (self.run.known(iteration) if launched else None) or self.wait(iteration)
-        self._tally(1, told.rechecked, told.spared)
+        status = (self.run.known(iteration) if launched else None) or self.wait(iteration)
+        self._tally(1, status.rechecked, status.spared)
         cost = None if inertia is None else float(inertia)
         return Report(
-            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, cost
+            iteration, self.n_samples, status.changed, status.empty, status.shift, status.move, cost
         )
 
     def _tally(self, n_iterations: int, rechecked: int, spared: int) -> None:
@@ -170,13 +170,13 @@ class CUDA(Beginning):
     @anywhere
     def rewind(self, iteration: int) -> None:
         self.reported = iteration
-        told = self.run.answer(iteration)
+        status = self.run.status(iteration)
         # What was queued for the end did nothing where the device has stopped, but by itself.
-        stopped = told.changed and told.stopped
-        if told.empty or stopped or not self.launched == iteration == self.queued:
+        stopped = status.changed and status.stopped
+        if status.empty or stopped or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
             # Where nothing changed the device stopped, and no more is asked of this run.
-            if (told.changed or told.empty) and told.stopped != ASSIGNED.value:
+            if (status.changed or status.empty) and status.stopped != ASSIGNED.value:
                 self.go_back(iteration)
         self.ending = self.run.ending
         # A run that came to its end asks for no centres of before.
@@ -193,7 +193,7 @@ class CUDA(Beginning):
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         run, iteration = self.run, self.launched
-        changed = run.answer(iteration).changed
+        changed = run.status(iteration).changed
         totals = run.sums.sum(dim=0, keepdim=True)
         weights = None if self.weights is None else self.weights.cpu().numpy()[rows]
         limbs = torch.from_numpy(exact.limbs(self.rows(rows), weights, self.grid)).to(self.device)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
-from lloydia.backends.cuda.batched.run import BatchRun, Told
+from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
@@ -168,11 +168,11 @@ class Batch:
         self.moving.queue(rows, *lists, run.run_state, run.sums)
         queue_finish(run.sums, rows.fixed_point_grid, run, rows.members)
 
-    def told(self, iteration: int) -> Told:
+    def status(self, iteration: int) -> BatchStatus:
         """Wait for the reports of an iteration."""
         if self.launched < iteration:
             self.launch()
-        return self.run.answer(iteration)
+        return self.run.status(iteration)
 
     def _go_back(self) -> None:
         """Give the members that have ended the centres of their last iteration again."""

@@ -100,16 +100,21 @@ class Member(Picks):
 
     def report(self, iteration: int) -> Report:
         """Wait for the report of an iteration."""
-        told, b = self.batch.told(iteration), self.number
+        status, b = self.batch.status(iteration), self.number
         self.n_distances += self.n_samples * self.batch.run.current.shape[1]
-        self.n_rechecked += told.rechecked[b]
+        self.n_rechecked += status.rechecked[b]
         return Report(
-            iteration, self.n_samples, told.changed[b], told.empty[b], told.shift[b], told.move[b]
+            iteration,
+            self.n_samples,
+            status.changed[b],
+            status.empty[b],
+            status.shift[b],
+            status.move[b],
         )
 
     def rewind(self, iteration: int) -> None:
         # Where nothing changed the device has stopped, with the centres of that iteration.
-        if self.batch.told(iteration).changed[self.number]:
+        if self.batch.status(iteration).changed[self.number]:
             self.batch.ended[self.number] = iteration
 
     def assign(self) -> None:

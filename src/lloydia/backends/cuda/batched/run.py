@@ -19,10 +19,10 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
 )
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 
-__all__ = ["BatchRun", "Told"]
+__all__ = ["BatchRun", "BatchStatus"]
 
 
-class Told(NamedTuple):
+class BatchStatus(NamedTuple):
     """What the device tells of an iteration: a number for each member."""
 
     changed: list[int]
@@ -66,8 +66,8 @@ class BatchRun:
         self.host = torch.empty(
             self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
         )
-        self.come: list[torch.cuda.Event | None] = [None] * n_slots
-        self.told: dict[int, Told] = {}
+        self.copied: list[torch.cuda.Event | None] = [None] * n_slots
+        self.statuses: dict[int, BatchStatus] = {}
 
     @cached_property
     def sums(self) -> torch.Tensor:
@@ -105,26 +105,26 @@ class BatchRun:
         """Queue the copy of the reports of an iteration."""
         slot = self.slot(iteration)
         self.host[slot].copy_(self.report[slot], non_blocking=True)
-        self.told.pop(slot, None)
+        self.statuses.pop(slot, None)
         if self.report.is_cuda:
-            self.come[slot] = event = torch.cuda.Event()
+            self.copied[slot] = event = torch.cuda.Event()
             event.record()
 
-    def answer(self, iteration: int) -> Told:
+    def status(self, iteration: int) -> BatchStatus:
         """Wait for the reports of an iteration that were asked for."""
         slot = self.slot(iteration)
-        if slot not in self.told:
-            event = self.come[slot]
+        if slot not in self.statuses:
+            event = self.copied[slot]
             if event is not None:
                 event.synchronize()
-            self.told[slot] = read(self.host[slot].numpy())
-        return self.told[slot]
+            self.statuses[slot] = read(self.host[slot].numpy())
+        return self.statuses[slot]
 
 
-def read(report: NDArray[np.int64]) -> Told:
+def read(report: NDArray[np.int64]) -> BatchStatus:
     """Return what a report of shape (members, HEAD + k) tells."""
     floats = report.view(np.float64)
     # One after the other, as cumsum must.
     shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1]
     counts = (report[:, column.value].tolist() for column in (CHANGED, EMPTY, RECHECKED))
-    return Told(*counts, floats[:, MOVE.value].tolist(), shifts.tolist())
+    return BatchStatus(*counts, floats[:, MOVE.value].tolist(), shifts.tolist())

@@ -38,12 +38,12 @@ COUNT_AND_WAIT = tl.constexpr(
 
 
 @triton.jit
-def wait_for_all(arrivals, n_programs, passed):
-    """Wait until every program has come here; `passed` is how often they have before."""
+def wait_for_all(arrivals, n_programs, n_passed):
+    """Wait until every program has come here; `n_passed` is how often they have before."""
     tl.debug_barrier()
     if n_programs > 1:
         tl.inline_asm_elementwise(
-            COUNT_AND_WAIT, "=r,l,r", [arrivals, n_programs * (passed + 1)],
+            COUNT_AND_WAIT, "=r,l,r", [arrivals, n_programs * (n_passed + 1)],
             dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
         tl.debug_barrier()

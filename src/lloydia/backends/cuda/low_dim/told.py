@@ -13,7 +13,12 @@ from lloydia.backends.cuda.rows.extent import bounds_of
 from lloydia.backends.cuda.rows.low_cost import DONE
 from lloydia.backends.cuda.rows.totals import join_cost
 from lloydia.backends.cuda.runtime.fetching import Fetched
-from lloydia.backends.cuda.update.reports import Passed, Told, passed, told
+from lloydia.backends.cuda.update.reports import (
+    ContinuingIterations,
+    IterationStatus,
+    continuing_iterations,
+    status_of,
+)
 from lloydia.backends.cuda.update.spread import TOTAL, Spread
 from lloydia.backends.engine import UNLIMITED
 
@@ -68,7 +73,7 @@ class LowTold(LowMemory):
         self.found: NDArray[np.int64] | None = None
         self.stopped = False
         # The iteration that was asked for last, since then, and what was told of it.
-        self.asked, self.answered = 0, Told(0, 0, 0, 0, 0, 0.0, 0.0)
+        self.asked, self.answered = 0, IterationStatus(0, 0, 0, 0, 0, 0.0, 0.0)
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the report of an iteration are."""
@@ -102,8 +107,8 @@ class LowTold(LowMemory):
         size = HEAD.value + self.k
         return self.part(5)[: self.n_slots * size].reshape(self.n_slots, size)
 
-    def passed(self, first: int, most: int, limit: float) -> Passed:
-        """Wait for an iteration; return what :func:`update.reports.passed` does from there on.
+    def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
+        """Wait for an iteration; return the iterations from there on that end nothing.
 
         Of those that are known then, in slots that follow each other, and at most so many.
         """
@@ -111,7 +116,7 @@ class LowTold(LowMemory):
             self.read(first)
         slot = self.slot(first)
         last = min(slot + most, slot + self.known_to + 1 - first, self.n_slots)
-        return passed(self._reports()[slot:last], self.settles, limit)
+        return continuing_iterations(self._reports()[slot:last], self.settles, limit)
 
     def part(self, i: int) -> NDArray[np.int64]:
         """Return a part of what was told at last; waits for the first launch."""
@@ -142,17 +147,17 @@ class LowTold(LowMemory):
         d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
         return bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
 
-    def known(self, iteration: int) -> Told | None:
+    def known(self, iteration: int) -> IterationStatus | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return None if iteration > self.known_to else self.answer(iteration)
+        return None if iteration > self.known_to else self.status(iteration)
 
-    def answer(self, iteration: int) -> Told:
+    def status(self, iteration: int) -> IterationStatus:
         """Wait for the report of an iteration."""
         if iteration > self.known_to:
             self.read(iteration)
         # The loop and the engine ask for the same one.
         if iteration != self.asked:
-            self.asked, self.answered = iteration, told(self._reports()[self.slot(iteration)])
+            self.asked, self.answered = iteration, status_of(self._reports()[self.slot(iteration)])
         return self.answered
 
     @property

@@ -10,7 +10,7 @@ same.  So a name of four bits is added to 16 times the bits, as unsigned integer
 nothing is lost.  What threads tell of a row are the least slot, with its name, and a bound of all
 others, in which the five lowest bits are a name, too: the cell and the thread.  Where two scores
 are one but for those bits, the least slot and the least cell may be of both: then no column is
-named.  A row with other scores may be told anything, if only a column that there is.
+named.  For a row with scores out of that range any existing column may be named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "of_threads",
     "packed",
     "slots_of",
-    "told",
+    "unpacked",
     "with_name",
 ]
 
@@ -170,14 +170,14 @@ def of_rows(slot, others):
 
 @triton.jit
 def least_of(tiles, raised, SLOTS: tl.constexpr):
-    """Return what :func:`told` tells of."""
+    """Return what :func:`unpacked` tells of."""
     slot, cell, others = of_threads(tiles, raised, SLOTS)
     thread = tl.arange(0, THREADS)[None, :].to(tl.uint32)
     return of_rows(slot, with_name(others, cell * THREADS + thread))
 
 
 @triton.jit
-def told(found, slots, columns):
+def unpacked(found, slots, columns):
     """Return a column of each row, its score, and a lower bound of all others.
 
     The column may be -1 where the least are hardly different; then the bounds are of all scores.

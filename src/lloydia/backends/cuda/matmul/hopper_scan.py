@@ -172,7 +172,7 @@ def scan_blocks(
         )
         scores = warpgroup_mma(units, starts.permute((1, 0)), scores, is_async=True)
         # All threads meet in it: they have waited for the product of the block before, whose rows
-        # the copy overwrites, and have left what is told of it.
+        # the copy overwrites, and have written what they found.
         arrived(STAGES - 3)
         copy_rows(y_ptr, y.index(coming), skip + (STAGES - 1) * step, n, of_wide)
         if WAITS is not None:

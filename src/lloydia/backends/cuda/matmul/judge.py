@@ -14,7 +14,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT
-from lloydia.backends.cuda.matmul.grid_least import slots_of, told
+from lloydia.backends.cuda.matmul.grid_least import slots_of, unpacked
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
@@ -31,14 +31,14 @@ JUDGED = 512
 
 @triton.jit(do_not_specialize=["n", "size", "slots"])
 def judge_kernel(
-    norm_ptr, rest_ptr, told_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
+    norm_ptr, rest_ptr, packed_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
     summed, canonical, labels, changed_rows, changed_old, doubts, candidates, run_state,
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
 
-    The first stage has left what :func:`grid_least.told` tells of; where `told_ptr` is None, the
-    least score, the next and the column of the least.
+    The first stage has left what :func:`grid_least.unpacked` tells of; where `packed_ptr` is
+    None, the least score, the next and the column of the least.
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.
     """
@@ -57,12 +57,12 @@ def judge_kernel(
     old = tl.load(labels + rows, mask=mask, other=0)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
     rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
-    if told_ptr is None:
+    if packed_ptr is None:
         new = tl.load(found + rows, mask=mask, other=0)
         least = tl.load(least_ptr + rows, mask=mask, other=0.0)
         rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
     else:
-        new, least, rival = told(tl.load(told_ptr + rows, mask=mask, other=0), slots, size)
+        new, least, rival = unpacked(tl.load(packed_ptr + rows, mask=mask, other=0), slots, size)
     top = limit_of(
         new, counts, least, norm, rest, terms + member * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
@@ -89,7 +89,7 @@ def judge(
     launch(
         judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
         halves.norm, halves.rest,
-        scan.told if scan.resident else None, scan.least, scan.rival, scan.found,
+        scan.packed_scores if scan.resident else None, scan.least, scan.rival, scan.found,
         centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
         labels, changed_rows, changed_old, scan.doubts,

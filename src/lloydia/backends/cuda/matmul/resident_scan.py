@@ -75,7 +75,7 @@ def resident_kernel(
 ):  # fmt: skip
     """Write an integer of 64 bits a row: the column of its least score, that, and what others have.
 
-    What others have is a lower bound; :func:`grid_least.told` reads all three.
+    What others have is a lower bound; :func:`grid_least.unpacked` reads all three.
     """
     # Not a return: centres are on their way while this is waited for.
     wait_for_previous_kernel()

@@ -20,7 +20,7 @@ from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_tell
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
-from lloydia.backends.cuda.update.reports import Passed, Reports, Told
+from lloydia.backends.cuda.update.reports import ContinuingIterations, IterationStatus, Reports
 
 __all__ = ["TensorRun"]
 
@@ -270,7 +270,7 @@ class TensorRun(TensorMemory):
         return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
 
     def contribute(self, message: torch.Tensor) -> None:
-        """Queue an iteration up to what is told of it to others: always the same message."""
+        """Queue an iteration up to the message that other devices add up: always the same one."""
         self.assign()
         self.updating.do(partial(self._tell, message), self.rows.device)
 
@@ -309,22 +309,22 @@ class TensorRun(TensorMemory):
         self.run_state[STOPPED.value] = 0
         self.reports.ask(iteration, iteration)
 
-    def known(self, iteration: int) -> Told | None:
+    def known(self, iteration: int) -> IterationStatus | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return self.reports.told.get(iteration % self.shape[0])
+        return self.reports.statuses.get(iteration % self.shape[0])
 
-    def answer(self, iteration: int) -> Told:
+    def status(self, iteration: int) -> IterationStatus:
         """Wait for the report of an iteration."""
-        told = self.reports.answer(iteration)
-        self._look_at(told.changed, 1, told.spared)
-        return told
+        status = self.reports.status(iteration)
+        self._look_at(status.changed, 1, status.spared)
+        return status
 
-    def passed(self, first: int, most: int, limit: float) -> Passed:
-        """Wait for an iteration; return what :func:`update.reports.passed` does from there on."""
-        passed = self.reports.passed(first, most, self.settles, limit)
-        if passed.count:
-            self._look_at(passed.changed, passed.count, passed.spared)
-        return passed
+    def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
+        """Wait for an iteration; return the iterations from there on that end nothing."""
+        continuing = self.reports.wait_continuing(first, most, self.settles, limit)
+        if continuing.count:
+            self._look_at(continuing.changed, continuing.count, continuing.spared)
+        return continuing
 
     def _look_at(self, changed: int, count: int, spared: int) -> None:
         """Know how many rows changed last; give up bounds that have spared few in iterations."""

@@ -121,9 +121,9 @@ class TensorScan:
     resident : bool
         Whether :mod:`resident_scan` is the first stage.
     scores : float32 tensor of shape (2, n)
-        The two least scores of each row, or :attr:`told`.
+        The two least scores of each row, or :attr:`packed_scores`.
     found : int32 tensor of shape (n,)
-        The column of the least, unless that is told as well.
+        The column of the least, unless `packed_scores` names it.
     small : bool
         Whether one stage follows, :mod:`contest`; then it has no `doubts2` and no `candidates`.
     few : bool
@@ -163,7 +163,7 @@ class TensorScan:
         return self.scores[1]
 
     @property
-    def told(self) -> torch.Tensor:
+    def packed_scores(self) -> torch.Tensor:
         """What :mod:`resident_scan` finds of each row: int64 of shape (n,)."""
         return self.scores.view(-1).view(torch.int64)
 
@@ -264,7 +264,7 @@ class TensorScan:
         """Queue the first stage."""
         halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
         if self.resident:
-            resident_scan(halves, packed, self.told, run_state)
+            resident_scan(halves, packed, self.packed_scores, run_state)
             return
         wide = halves.width > WIDEST_KEPT
         if wide and not group_of(halves.width):

@@ -221,20 +221,26 @@ class GPUs(Parts):
 
     def report(self, iteration: int, inertia: float | None) -> Report:
         """Return the report of an iteration that was queued."""
-        told = self.reports.answer(iteration)
+        status = self.reports.status(iteration)
         for part in self.parts:
             part.n_distances += part.n_samples * len(part.run.current)
-        self.first.n_rechecked += told.rechecked
+        self.first.n_rechecked += status.rechecked
         return Report(
-            iteration, self.n_samples, told.changed, told.empty, told.shift, told.move, inertia
+            iteration,
+            self.n_samples,
+            status.changed,
+            status.empty,
+            status.shift,
+            status.move,
+            inertia,
         )
 
     def rewind(self, iteration: int) -> None:
-        told = self.reports.answer(iteration)
-        if told.empty or iteration < self.queued:
+        status = self.reports.status(iteration)
+        if status.empty or iteration < self.queued:
             self.queued = iteration
             # Where nothing changed the devices stopped, and no more is asked of this run.
-            if told.changed or told.empty:
+            if status.changed or status.empty:
                 for part in self.parts:
                     part.return_to(iteration)
         self._look_back(iteration)
@@ -244,14 +250,14 @@ class GPUs(Parts):
         return np.flatnonzero((weights == 0).all(dim=0).cpu().numpy())
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
-        told = self.reports.answer(self.queued)
+        status = self.reports.status(self.queued)
         moved = self._moved(rows, clusters, len(self.first.run.current))
         for part in self.parts:
             part.finish_again(self.queued, moved)
         self._ask()
-        again = self.reports.answer(self.queued)
+        again = self.reports.status(self.queued)
         return Report(
-            self.queued, self.n_samples, told.changed, again.empty, again.shift, again.move
+            self.queued, self.n_samples, status.changed, again.empty, again.shift, again.move
         )
 
     def assign(self) -> None:

@@ -44,12 +44,12 @@ class CUDAPart(CUDA):
     """
 
     def all_sums(self) -> NDArray[np.int64]:
-        return self.told(gather(self.X, FixedPointGrid.of(self, self.grid, self.weights))[0])
+        return self.as_result(gather(self.X, FixedPointGrid.of(self, self.grid, self.weights))[0])
 
     def measure_to(self, mean: NDArray) -> float:
         none = torch.zeros(self.n_samples, dtype=torch.int32, device=self.device)
         self.D = own_distances(self, none, self._there(mean))
-        return self.told(largest_term(self.D, self.weights)[0])
+        return self.as_result(largest_term(self.D, self.weights)[0])
 
     def weight(self, grid: tuple[int, int]) -> NDArray[np.int64]:
         if self.weights is None:
@@ -64,7 +64,7 @@ class CUDAPart(CUDA):
     def tally(self) -> Tally:
         return Tally(self.n_distances, self.n_rechecked, self.algorithm)
 
-    def told(self, found: torch.Tensor) -> Any:
+    def as_result(self, found: torch.Tensor) -> Any:
         """Return what a question is answered with, on the host: a float, or an array."""
         return found.cpu().numpy() if found.ndim else float(found)
 
@@ -75,7 +75,7 @@ class CUDAPart(CUDA):
 
     def seed_start(self) -> float:
         super().seed_start()
-        return self.told(self.largest[0])
+        return self.as_result(self.largest[0])
 
     def _use(self, grid: tuple[int, int]) -> None:
         """Have kernels round to this grid, which they take from the largest term there is."""
@@ -115,13 +115,13 @@ class CUDAPart(CUDA):
         self._tabulate(values)
         self._adopt(None)
         self.n_seeds = 1
-        return self.told(self.largest[0])
+        return self.as_result(self.largest[0])
 
     def seed_weigh(self, values: NDArray, grid: tuple[int, int]) -> NDArray[np.int64]:
         self._use(grid)
         self.values = values
         found = [self._weigh_from(first) for first in range(0, len(values), MOST)]
-        return self.told(torch.cat(found))
+        return self.as_result(torch.cat(found))
 
     def _weigh_from(self, first: int) -> torch.Tensor:
         """Weigh the candidates from a number on, as many as are weighed at a time."""
@@ -138,7 +138,7 @@ class CUDAPart(CUDA):
         chosen[j % MOST] = 0
         self._adopt(chosen)
         self.n_seeds += 1
-        return self.told(self.largest[0])
+        return self.as_result(self.largest[0])
 
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
@@ -148,7 +148,7 @@ class CUDAPart(CUDA):
 
     def seed_spread(self, centers: NDArray) -> float:
         self._spread(self._there(centers))
-        return self.told(self.largest[0])
+        return self.as_result(self.largest[0])
 
     # -- a run -------------------------------------------------------------------------------
 
@@ -170,13 +170,13 @@ class CUDAPart(CUDA):
         run.current.copy_(self._there(centers))
         self.used = run.current
         self.contribute()
-        told = self.message.cpu().numpy()
-        n_changed, n_rechecked = told[-COUNTS:].tolist()
+        message = self.message.cpu().numpy()
+        n_changed, n_rechecked = message[-COUNTS:].tolist()
         self.n_distances += self.n_samples * len(centers)
         self.n_rechecked += n_rechecked
         run.run_state.zero_()
         run.run_state[ITERATION.value] = 1
-        sums = told[:-COUNTS].reshape(run.sums.shape[1:])
+        sums = message[:-COUNTS].reshape(run.sums.shape[1:])
         return Step(n_changed, sums, self.measure() if measure else 0.0)
 
     def conclude(self, centers: NDArray) -> float:
@@ -188,7 +188,7 @@ class CUDAPart(CUDA):
 
     def measure(self) -> float:
         self.D = own_distances(self, self.run.labels, self.used)
-        return self.told(largest_term(self.D, self.weights)[0])
+        return self.as_result(largest_term(self.D, self.weights)[0])
 
     def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
         limbs = self._total_limbs(self.D, self.weights, grid)
@@ -200,7 +200,7 @@ class CUDAPart(CUDA):
     ) -> NDArray[np.int64]:
         bits, exponent = grid
         scale = torch.full((1,), math.ldexp(0.5, exponent), dtype=D.dtype, device=self.device)
-        return self.told(cost_limbs(D, weights, scale, bits=bits)[: exact.TOTAL_LIMBS])
+        return self.as_result(cost_limbs(D, weights, scale, bits=bits)[: exact.TOTAL_LIMBS])
 
     def labels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         return self.run.labels[self._there(rows)].cpu().numpy()

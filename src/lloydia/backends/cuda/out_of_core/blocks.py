@@ -106,9 +106,9 @@ class Shared:
 
     def end_pass(self) -> NDArray[np.int64]:
         """Return what was counted in a pass: waits for it."""
-        told = self.counts.cpu().numpy().copy()
+        counts = self.counts.cpu().numpy().copy()
         self.counts.zero_()
-        return told
+        return counts
 
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
         """Return what an iteration came to, and the rows that were checked again."""
@@ -195,7 +195,7 @@ class Block(CUDAPart):
         """Return rows as kernels want them: in half precision only if their centres are float32."""
         return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
 
-    def told(self, found: torch.Tensor) -> torch.Tensor:
+    def as_result(self, found: torch.Tensor) -> torch.Tensor:
         return found
 
     @property

@@ -19,9 +19,9 @@ COUNTED = N_RECHECKED.value - N_CHANGED.value + 1
 def tally_kernel(run_state, counts, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
     value = tl.load(run_state + at)
-    told = (at >= N_CHANGED) & (at <= N_RECHECKED)
-    so_far = tl.load(counts + at - N_CHANGED, mask=told, other=0)
-    tl.store(counts + at - N_CHANGED, so_far + value, mask=told)
+    counted = (at >= N_CHANGED) & (at <= N_RECHECKED)
+    so_far = tl.load(counts + at - N_CHANGED, mask=counted, other=0)
+    tl.store(counts + at - N_CHANGED, so_far + value, mask=counted)
     begins = (at >= N_CHANGED) & (at <= N_WIDE)
     tl.store(run_state + at, tl.zeros((SIZE,), tl.int32), mask=begins)
 

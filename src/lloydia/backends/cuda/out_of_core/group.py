@@ -62,18 +62,18 @@ class Plan:
     def __str__(self) -> str:
         room = self.room
         count, size = self.sent(self.passes)
-        said = (
+        text = (
             f"out of core on {self.name}: {spell(self.whole)} of rows, {spell(room.free)} free "
             f"({spell(room.state)} what is kept of each row, {spell(room.flow)} blocks on their "
             f"way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
             f"stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
         )
         if not self.iterations.halves:
-            return said
+            return text
         count, size = self.sent(self.iterations)
         rest = f", {count:,} ({spell(size)}) are sent" if count else ""
         return (
-            f"{said}; from the second iteration of a run on {len(self.iterations.rows):,} stay, "
+            f"{text}; from the second iteration of a run on {len(self.iterations.rows):,} stay, "
             f"{len(self.iterations.halves):,} stay in half precision (of these, the rows that "
             f"change or are in doubt are sent){rest}"
         )

@@ -74,7 +74,7 @@ class Listed:
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
         block.record(("certify", id(lane)), self._certify)
-        self.told = Fetched(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
+        self.lists = Fetched(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
 
     def _certify(self) -> None:
         lane = self.lane
@@ -84,11 +84,11 @@ class Listed:
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then those in doubt."""
-        told = self.told.numpy()
-        counts = told[[N_CHANGED.value, N_DOUBT.value, N_DOUBT2.value, N_WIDE.value]].tolist()
+        values = self.lists.numpy()
+        counts = values[[N_CHANGED.value, N_DOUBT.value, N_DOUBT2.value, N_WIDE.value]].tolist()
         self.n_changed, self.n_doubt, self.n_again, n_wide = counts
         self.n_wide = min(n_wide, (self.block.n_samples - self.n_doubt) // RECORD.value)
-        changed, doubts = told[SIZE:].reshape(2, -1)
+        changed, doubts = values[SIZE:].reshape(2, -1)
         return np.concatenate([changed[: self.n_changed], doubts[: self.n_doubt]])
 
     def finish(self, X: torch.Tensor) -> None:

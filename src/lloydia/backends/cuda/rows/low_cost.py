@@ -153,29 +153,33 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
 def converged(report, run_state, k, n_slots):
     """Return whether the run is at an iteration that changed nothing and left no cluster empty."""
     iteration = tl.load(run_state + ITERATION)
-    said = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
-    return (iteration > 0) & (tl.load(said + CHANGED) == 0) & (tl.load(said + EMPTY) == 0)
+    slot_report = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
+    return (
+        (iteration > 0)
+        & (tl.load(slot_report + CHANGED) == 0)
+        & (tl.load(slot_report + EMPTY) == 0)
+    )
 
 
 @triton.jit
-def tell(told, n_told, host):
-    """Write what is told to the host's memory."""
-    for first in range(0, n_told, BLOCK):
+def copy_to_host(message, message_size, host):
+    """Copy the message to the host's memory."""
+    for first in range(0, message_size, BLOCK):
         at = first + tl.arange(0, BLOCK)
         # Past the first cache: others wrote it.
-        value = tl.load(told + at, mask=at < n_told, volatile=True)
-        tl.store(host + at, value, mask=at < n_told)
+        value = tl.load(message + at, mask=at < message_size, volatile=True)
+        tl.store(host + at, value, mask=at < message_size)
 
 
-@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "n_told"])
+@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "message_size"])
 def end_kernel(
     X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, run_state, arrivals, ends,
-    told, n_told, host, d: tl.constexpr,
+    message, message_size, host, d: tl.constexpr,
 ):  # fmt: skip
     """Add up the inertia of the end of a run, if it is there: it is assigned, converged, or `ends`.
 
-    Once: the host may have queued this for later iterations as well.  In any case write what is
-    told to the host's memory, if there is such.
+    Once: the host may have queued this for later iterations as well.  In any case copy the
+    message to the host's memory, if there is such memory.
     """
     stopped = tl.load(run_state + STOPPED)
     ended = ((ends != 0) & (stopped == 0)) | (stopped == ASSIGNED)
@@ -183,7 +187,7 @@ def end_kernel(
     if (tl.load(cost + DONE) == 0) & (ended | converged(report, run_state, k, n_slots)):
         last = add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
     if host is not None:
-        tell(told, tl.where(last, n_told, 0), host)
+        copy_to_host(message, tl.where(last, message_size, 0), host)
 
 
 @triton.jit(do_not_specialize=["n", "bits"])

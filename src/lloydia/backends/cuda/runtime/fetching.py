@@ -79,7 +79,7 @@ class Seat:
         """Wait for all that was noted, in any thread."""
         with current(self.device):
             enter()
-            refuse(driver().cuEventSynchronize(self.event), "wait for what the host is told")
+            refuse(driver().cuEventSynchronize(self.event), "wait for a copy to the host")
         self.taken = False
 
     def leave(self) -> None:

@@ -87,7 +87,7 @@ def within(shift, limit):
 
 
 @triton.jit
-def conclude(n_programs, k, iteration, said, n_slots, report, run_state, settles, limit):
+def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit):
     """Write the report, in the last program to come here, and begin the next iteration.
 
     Returns whether this program is that one: it reads what all have stored, past the cache.
@@ -105,11 +105,11 @@ def conclude(n_programs, k, iteration, said, n_slots, report, run_state, settles
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             stops = stops | within(tl.load(moved, volatile=True), limit)
             tl.store(moved, 0.0)
-        tl.store(said + CHANGED, n_changed.to(tl.int64))
-        tl.store(said + EMPTY, n_empty.to(tl.int64))
-        tl.store(said + RECHECKED, n_rechecked.to(tl.int64))
-        tl.store(said + STATUS, stops.to(tl.int64))
-        tl.store(said + SPARED, n_spared.to(tl.int64))
+        tl.store(slot_report + CHANGED, n_changed.to(tl.int64))
+        tl.store(slot_report + EMPTY, n_empty.to(tl.int64))
+        tl.store(slot_report + RECHECKED, n_rechecked.to(tl.int64))
+        tl.store(slot_report + STATUS, stops.to(tl.int64))
+        tl.store(slot_report + SPARED, n_spared.to(tl.int64))
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
@@ -158,7 +158,9 @@ def finish(
     # 64 bits: n_slots k d may pass 2**31.
     size = k.to(tl.int64) * d * tl.num_programs(2)
     new_slot = ((iteration + 1) % n_slots) * size
-    said = report + ((iteration + 1) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
+    slot_report = report + ((iteration + 1) % n_slots).to(tl.int64) * tl.num_programs(2) * (
+        HEAD + k
+    )
     limb_size = k.to(tl.int64) * (d + 1)
     for cluster in range(program, k, n_programs):
         # One, as what is done for several wants it.
@@ -206,14 +208,16 @@ def finish(
                 j, one, reach, squares, errors, radius, high_ptr, width,
                 square_ptr, norm_ptr, rest_ptr, COLUMNS,
             )  # fmt: skip
-        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True))
-        tl.atomic_max(said + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
+        tl.store(slot_report + HEAD + j, square.to(tl.int64, bitcast=True))
+        tl.atomic_max(slot_report + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
         if limit is not None:
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
-    return conclude(n_programs, k, iteration, said, n_slots, report, run_state, settles, limit)
+    return conclude(
+        n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit
+    )
 
 
 @triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])

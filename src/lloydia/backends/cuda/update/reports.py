@@ -19,17 +19,23 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
 )
 from lloydia.backends.cuda.runtime.fetching import Fetched
 
-__all__ = ["Passed", "Reports", "Told", "passed", "told"]
+__all__ = [
+    "ContinuingIterations",
+    "IterationStatus",
+    "Reports",
+    "continuing_iterations",
+    "status_of",
+]
 
-# Where a report has what is told first, and where the parts of its shift begin.
+# The columns of a report that hold counts, and the first column of the terms of its shift.
 COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, STATUS.value, SPARED.value
 FIRST = HEAD.value
 
 
-class Told(NamedTuple):
-    """What the device tells of an iteration; `shift` is the sum of what is told from HEAD on.
+class IterationStatus(NamedTuple):
+    """The status of one iteration, read back from its report.
 
-    `stopped` is what its STOPPED became.
+    `shift` is the sum of the report's terms from HEAD on; `stopped` is the run state's STOPPED.
     """
 
     changed: int
@@ -41,7 +47,7 @@ class Told(NamedTuple):
     shift: float
 
 
-class Passed(NamedTuple):
+class ContinuingIterations(NamedTuple):
     """Some iterations, one after the other, that end nothing.
 
     In those that do not rows changed, centres moved by more than a limit, and no cluster that
@@ -65,30 +71,34 @@ class Passed(NamedTuple):
     ended: bool
 
 
-def told(report: NDArray[np.int64]) -> Told:
+def status_of(report: NDArray[np.int64]) -> IterationStatus:
     """Return what a report, of shape (HEAD + k,), tells."""
     head, parts = report[:FIRST].tolist(), report.view(np.float64)
     # The shift is added up one after the other, as cumsum must.
-    return Told(
+    return IterationStatus(
         *(head[column] for column in COUNTS),
         float(parts[MOVE.value]), float(parts[FIRST:].cumsum()[-1]),
     )  # fmt: skip
 
 
-def passed(reports: NDArray[np.int64], settles: int, limit: float) -> Passed:
+def continuing_iterations(
+    reports: NDArray[np.int64], settles: int, limit: float
+) -> ContinuingIterations:
     """Return how many of some reports, from the first, are of iterations that end nothing."""
     changed, empty, rechecked, _, spared = COUNTS
     moves = reports.view(np.float64)[:, MOVE.value].tolist()
-    count = again = left = last = 0
+    count = rechecked_rows = spared_rows = last = 0
     for head, move in zip(reports[:, :FIRST].tolist(), moves):
         if head[changed] == 0 or (settles and head[empty]):
             break
         # The square of one coordinate's change is part of the shift, and rounding keeps order.
-        if move * move <= limit and told(reports[count]).shift <= limit:
+        if move * move <= limit and status_of(reports[count]).shift <= limit:
             break
-        count, again, left = count + 1, again + head[rechecked], left + head[spared]
+        count += 1
+        rechecked_rows += head[rechecked]
+        spared_rows += head[spared]
         last = head[changed]
-    return Passed(count, again, left, last, count < len(reports))
+    return ContinuingIterations(count, rechecked_rows, spared_rows, last, count < len(reports))
 
 
 class Reports:
@@ -105,59 +115,61 @@ class Reports:
     def __init__(self, source: torch.Tensor, together: int = 1) -> None:
         self.source, self.together = source, together
         # Iterations whose reports were asked for and are not on their way.
-        self.due: list[int] = []
+        self.pending: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
-        self.come: list[tuple[Fetched, int] | None] = [None] * source.shape[0]
+        self.copies: list[tuple[Fetched, int] | None] = [None] * source.shape[0]
         # What they tell, by slot, once they were asked for.
-        self.told: dict[int, Told] = {}
+        self.statuses: dict[int, IterationStatus] = {}
 
     def ask(self, first: int, last: int) -> None:
         """Queue the copy of the reports of some iterations, or leave it until there are more."""
         for iteration in range(first, last + 1):
-            self.due.append(iteration)
-            self.told.pop(iteration % len(self.come), None)
-        if len(self.due) >= self.together:
+            self.pending.append(iteration)
+            self.statuses.pop(iteration % len(self.copies), None)
+        if len(self.pending) >= self.together:
             self.send()
 
     def forget(self) -> None:
         """Do not copy what was asked for."""
-        self.due.clear()
+        self.pending.clear()
 
     def send(self) -> None:
         """Queue the copy of what was asked for."""
-        if not self.due:
+        if not self.pending:
             return
-        slots = {i % len(self.come) for i in self.due}
-        self.due.clear()
+        slots = {i % len(self.copies) for i in self.pending}
+        self.pending.clear()
         first, last = min(slots), max(slots) + 1
         coming = Fetched(self.source, first, last), first
         for slot in slots:
-            self.come[slot] = coming
+            self.copies[slot] = coming
 
-    def passed(self, iteration: int, most: int, settles: int, limit: float) -> Passed:
-        """Wait for a report that was asked for; return what :func:`passed` does from there on.
+    def wait_continuing(
+        self, iteration: int, most: int, settles: int, limit: float
+    ) -> ContinuingIterations:
+        """Wait for a report that was asked for; return the iterations from there that end nothing.
 
-        Of those that come with it, and at most so many.
+        Only reports that the same copy holds count, and at most `most` of them.
         """
         fetched, first = self._coming(iteration)
-        slot = last = iteration % len(self.come)
-        while last < len(self.come) and self.come[last] is self.come[slot]:
+        slot = last = iteration % len(self.copies)
+        while last < len(self.copies) and self.copies[last] is self.copies[slot]:
             last += 1
         last = min(last, slot + most)
-        return passed(fetched.numpy()[slot - first : last - first], settles, limit)
+        return continuing_iterations(fetched.numpy()[slot - first : last - first], settles, limit)
 
     def _coming(self, iteration: int) -> tuple[Fetched, int]:
         """Return what a report that was asked for comes with, and the first slot of that."""
-        if iteration in self.due:
+        if iteration in self.pending:
             self.send()
-        coming = self.come[iteration % len(self.come)]
+        coming = self.copies[iteration % len(self.copies)]
         assert coming is not None
         return coming
 
-    def answer(self, iteration: int) -> Told:
+    def status(self, iteration: int) -> IterationStatus:
         """Wait for a report that was asked for."""
-        slot = iteration % len(self.come)
-        if slot not in self.told:
+        slot = iteration % len(self.copies)
+        if slot not in self.statuses:
             fetched, first = self._coming(iteration)
-            self.told[slot] = told(fetched.numpy()[slot - first])
-        return self.told[slot]
+            self.statuses[slot] = status_of(fetched.numpy()[slot - first])
+        return self.statuses[slot]

@@ -41,9 +41,9 @@ def fastest_kernel(
     run_state = item_state(run_state)
     if tl.load(run_state + STOPPED) != 0:
         return
-    said = report + (tl.load(run_state + ITERATION) % n_slots).to(tl.int64) * (HEAD + k)
+    slot_report = report + (tl.load(run_state + ITERATION) % n_slots).to(tl.int64) * (HEAD + k)
     j = tl.arange(0, ALL)
-    square = tl.load(said + HEAD + j, mask=j < k, other=0).to(tl.float64, bitcast=True)
+    square = tl.load(slot_report + HEAD + j, mask=j < k, other=0).to(tl.float64, bitcast=True)
     move = moved(square, tl.load(numbers), d)
     # The bits of numbers that are not negative are ordered as they are; of what is none, beyond.
     bits = tl.where(j < k, move.to(tl.int32, bitcast=True), 0)
