@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.runtime import fetching, own_device
-from lloydia.backends.cuda.runtime.fetching import SEAT, Fetched
+from lloydia.backends.cuda.runtime import async_copy, own_device
+from lloydia.backends.cuda.runtime.async_copy import SLOT_BYTES, AsyncCopy
 
 
 class Device(torch.Tensor):
@@ -52,10 +52,10 @@ class Driver:
 @pytest.fixture
 def driver(monkeypatch):
     found = Driver()
-    monkeypatch.setattr(fetching, "driver", lambda: found)
-    monkeypatch.setattr(fetching, "enter", lambda: None)
-    monkeypatch.setattr(fetching, "stream_of", lambda device: 5)
-    monkeypatch.setattr(fetching, "_free", {})
+    monkeypatch.setattr(async_copy, "driver", lambda: found)
+    monkeypatch.setattr(async_copy, "enter", lambda: None)
+    monkeypatch.setattr(async_copy, "stream_of", lambda device: 5)
+    monkeypatch.setattr(async_copy, "_free", {})
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(own_device, "current_device", lambda: 0)
     empty = torch.empty
@@ -70,7 +70,7 @@ def there(array):
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float64"])
 def test_a_part_comes_in_its_type(driver, dtype):
     source = np.arange(24).reshape(6, 4).astype(dtype)
-    found = Fetched(there(source), 2, 5).numpy()
+    found = AsyncCopy(there(source), 2, 5).numpy()
     assert found.dtype == source.dtype
     assert (found == source[2:5]).all()
     assert driver.events == 1
@@ -78,9 +78,9 @@ def test_a_part_comes_in_its_type(driver, dtype):
 
 def test_what_came_stays_when_the_seat_is_used_again(driver):
     first, second = np.arange(8), np.arange(8) + 100
-    one = Fetched(there(first))
+    one = AsyncCopy(there(first))
     kept = one.numpy()
-    other = Fetched(there(second))
+    other = AsyncCopy(there(second))
     assert (other.numpy() == second).all()
     assert (kept == first).all()
     assert one.numpy() is kept
@@ -89,33 +89,33 @@ def test_what_came_stays_when_the_seat_is_used_again(driver):
 
 def test_two_on_their_way_have_a_seat_each(driver):
     arrays = [np.arange(8) + 10 * i for i in range(3)]
-    coming = [Fetched(there(array)) for array in arrays]
+    coming = [AsyncCopy(there(array)) for array in arrays]
     assert driver.events == 3
     assert all((one.numpy() == array).all() for one, array in zip(coming, arrays))
 
 
 def test_a_seat_that_nobody_waited_for_is_waited_for(driver):
-    dropped = Fetched(there(np.full(8, 7)))
+    dropped = AsyncCopy(there(np.full(8, 7)))
     del dropped
     source = np.arange(8)
-    one = Fetched(there(source))
+    one = AsyncCopy(there(source))
     assert driver.events == 1
     assert (one.numpy() == source).all()
     assert not driver.noted
 
 
 def test_what_kernels_may_still_write_to_is_waited_for(driver):
-    dropped = Fetched.written(8, Device.device)
+    dropped = AsyncCopy.written(8, Device.device)
     del dropped
-    assert [seat.taken for seat in fetching._free[0]] == [True]
+    assert [slot.taken for slot in async_copy._free[0]] == [True]
 
 
 def test_seats_that_nobody_waited_for_are_taken_last(driver):
-    kept, dropped = Fetched(there(np.arange(8))), Fetched(there(np.arange(8)))
+    kept, dropped = AsyncCopy(there(np.arange(8))), AsyncCopy(there(np.arange(8)))
     kept.numpy()
     del dropped
-    free = fetching._free[0]
-    assert [seat.taken for seat in free] == [True, False]
+    free = async_copy._free[0]
+    assert [slot.taken for slot in free] == [True, False]
 
 
 @pytest.mark.parametrize("why", ["large", "elsewhere", "strided", "type"])
@@ -124,14 +124,14 @@ def test_what_is_not_ordinary_has_memory_of_its_own(driver, monkeypatch, why):
     event = SimpleNamespace(record=recorded.append, synchronize=lambda: None)
     monkeypatch.setattr(torch.cuda, "Event", lambda: event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: ("stream of", device.index))
-    source = np.arange(SEAT // 8 + 1 if why == "large" else 8)
+    source = np.arange(SLOT_BYTES // 8 + 1 if why == "large" else 8)
     if why == "elsewhere":
         monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     if why == "strided":
         source = source[::2]
     if why == "type":
         source = source.astype("int16")
-    assert (Fetched(there(source)).numpy() == source).all()
+    assert (AsyncCopy(there(source)).numpy() == source).all()
     assert driver.events == 0
     # By the stream of its own device, whatever the current one is.
     assert recorded == [("stream of", 0)]
@@ -143,9 +143,9 @@ def test_a_seat_is_not_lost_by_an_error(driver, monkeypatch):
         "lloydia.backends.cuda.runtime.driver.reason", lambda failed: f"number {failed}"
     )
     with pytest.raises(RuntimeError, match="refused to note an event"):
-        Fetched(there(np.arange(8)))
+        AsyncCopy(there(np.arange(8)))
     gc.collect()
-    assert [seat.taken for seat in fetching._free[0]] == [True]
+    assert [slot.taken for slot in async_copy._free[0]] == [True]
 
 
 def test_an_error_is_named(driver, monkeypatch):
@@ -154,11 +154,11 @@ def test_an_error_is_named(driver, monkeypatch):
         "lloydia.backends.cuda.runtime.driver.reason", lambda failed: f"number {failed}"
     )
     with pytest.raises(RuntimeError, match="refused to copy to the host: number 7"):
-        Fetched(there(np.arange(8)))
+        AsyncCopy(there(np.arange(8)))
 
 
 def test_a_tensor_on_the_host_is_copied_at_once():
     source = torch.arange(6).view(3, 2)
-    one = Fetched(source, 1, 3)
+    one = AsyncCopy(source, 1, 3)
     source.zero_()
     assert one.numpy().tolist() == [[2, 3], [4, 5]]

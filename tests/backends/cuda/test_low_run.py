@@ -211,7 +211,7 @@ def test_what_an_error_leaves_behind_is_noted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(low_run, "planned", planned)
-    monkeypatch.setattr(low_run.Fetched, "note", lambda coming: noted.append(coming))
+    monkeypatch.setattr(low_run.AsyncCopy, "note", lambda coming: noted.append(coming))
     with pytest.raises(KeyboardInterrupt):
         engine.run.end()
     assert len(noted) == 1

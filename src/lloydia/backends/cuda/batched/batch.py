@@ -19,8 +19,8 @@ from lloydia.backends.cuda.rows.half_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
 from lloydia.backends.cuda.rows.placed import MOST_ROWS
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes
-from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.plans import Layout
 from lloydia.backends.cuda.runtime.recording import Recording
@@ -83,8 +83,8 @@ class Batch:
         self.unassigned: list[int] = []
         # What all end with, on its way: if they end with the last iteration there can be; in any
         # case.
-        self.ending: Fetched | None = None
-        self.settled: Fetched | None = None
+        self.ending: AsyncCopy | None = None
+        self.settled: AsyncCopy | None = None
 
     # What plans have memory of their own for.
 
@@ -180,12 +180,12 @@ class Batch:
         if behind:
             self.run.go_back(list(behind), list(behind.values()))
 
-    def _end(self) -> Fetched:
+    def _end(self) -> AsyncCopy:
         """Queue a last assignment of the members that go on, and the inertia of all."""
         self._assign()
-        return Fetched(self._totals(self.run.labels, self.run.current))
+        return AsyncCopy(self._totals(self.run.labels, self.run.current))
 
-    def settle(self) -> Fetched:
+    def settle(self) -> AsyncCopy:
         """Return the inertia of each member, on its way; ask when all have ended.
 
         Labels and centres are the last ones once this was asked.
@@ -196,7 +196,7 @@ class Batch:
             self.settled = self.ending or self._end_again()
         return self.settled
 
-    def _end_again(self) -> Fetched:
+    def _end_again(self) -> AsyncCopy:
         """Queue the end of all members, some of which have ended before others."""
         run = self.run
         self._go_back()
@@ -218,7 +218,7 @@ class Batch:
         sums = self.run.sums.sum(dim=2, keepdim=True)
         queue_finish(sums, rows.fixed_point_grid, one, rows.members)
         totals = self._totals(torch.zeros_like(self.run.labels), one.current)
-        costs = self._joined(Fetched(totals))
+        costs = self._joined(AsyncCopy(totals))
         return [cost / (rows.n_samples * rows.n_features) for cost in costs]
 
     def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
@@ -228,7 +228,7 @@ class Batch:
         D = own_distances(rows, labels, centers, largest=largest)
         return cost_limbs(D, None, largest, members=rows.members)
 
-    def _joined(self, limbs: Fetched) -> list[float]:
+    def _joined(self, limbs: AsyncCopy) -> list[float]:
         """Wait for sums, and return them."""
         return [join_cost(own, self.rows.n_samples) for own in limbs.numpy().tolist()]
 

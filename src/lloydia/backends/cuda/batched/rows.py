@@ -15,7 +15,7 @@ from lloydia.backends.cuda.rows.extent import new_bounds, read_bounds
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.placed import WIDE
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchRows", "alike"]
@@ -99,7 +99,7 @@ def alike(
     # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.
     rows = BatchRows(X, bounds)
     ready: B | None = made_of(rows, bounds)
-    on_the_way = Fetched(bounds)
+    on_the_way = AsyncCopy(bounds)
     if len(X) > 1:
         begin(ready)
     largest, smallest = read_bounds(on_the_way.numpy(), X.dtype == torch.float64)

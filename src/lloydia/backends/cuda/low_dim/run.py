@@ -20,7 +20,7 @@ from lloydia.backends.cuda.low_dim.whole import whole_kernel
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.low_cost import RESIDENT, cost_programs, end_kernel
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     INTERPRETED,
@@ -128,7 +128,7 @@ class LowRun(LowTold):
     def queue(self, n_iterations: int, assigns: bool, inertia: bool) -> None:
         """Queue iterations, then an assignment, then the inertia if the run is at its end."""
         self.launched, device = (n_iterations, assigns, inertia), self.rows.device
-        coming = Fetched.written(self.shape.edges[-1], device) if inertia else None
+        coming = AsyncCopy.written(self.shape.edges[-1], device) if inertia else None
         host = None if coming is None else coming.memory
         try:
             planned(partial(self._queue, host), device, self._layout(host))

@@ -12,7 +12,7 @@ from lloydia.backends.cuda.low_dim.memory import LowMemory
 from lloydia.backends.cuda.rows.extent import bounds_of
 from lloydia.backends.cuda.rows.low_cost import DONE
 from lloydia.backends.cuda.rows.totals import join_cost
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.update.reports import (
     ContinuingIterations,
     IterationStatus,
@@ -54,7 +54,7 @@ class LowTold(LowMemory):
         Whether what was launched last is to be fetched.
     last, known_to : int
         The last iteration that was launched, and that was read.
-    sent : list of (int, Fetched)
+    sent : list of (int, AsyncCopy)
         What launches tell, on its way, and up to which iterations.
     found : ndarray of int64, or None
         What was read at last.
@@ -69,7 +69,7 @@ class LowTold(LowMemory):
         """Begin with nothing launched."""
         self.begins, self.stale = True, False
         self.last = self.known_to = 0
-        self.sent: list[tuple[int, Fetched]] = []
+        self.sent: list[tuple[int, AsyncCopy]] = []
         self.found: NDArray[np.int64] | None = None
         self.stopped = False
         # The iteration that was asked for last, since then, and what was told of it.
@@ -82,21 +82,21 @@ class LowTold(LowMemory):
     def read(self, iteration: int = UNLIMITED) -> None:
         """Wait for what was launched up to an iteration; by default, for all of it."""
         while self.sent:
-            last, fetched = self.sent.pop(0)
+            last, copy = self.sent.pop(0)
             if iteration <= last or not (self.sent or self.stale):
-                self._adopt(fetched, last)
+                self._adopt(copy, last)
                 return
         if self.stale:
             self._adopt(self._fetch(), self.last)
             self.stale = False
 
-    def _fetch(self) -> Fetched:
+    def _fetch(self) -> AsyncCopy:
         """Queue the copy of what is told."""
-        return Fetched(self.piece, 0, 8 * self.shape.edges[-1])
+        return AsyncCopy(self.piece, 0, 8 * self.shape.edges[-1])
 
-    def _adopt(self, fetched: Fetched, last: int) -> None:
+    def _adopt(self, copy: AsyncCopy, last: int) -> None:
         """Take what launches up to an iteration have told."""
-        self.found = fetched.numpy().view(np.int64)
+        self.found = copy.numpy().view(np.int64)
         self.stopped = bool(self.part(4).view(np.int32)[STOPPED.value])
         self.known_to, self.asked = last, 0
         if self.spread is not None and self.spread.memory is self.spreading:

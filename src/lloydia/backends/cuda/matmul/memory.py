@@ -11,7 +11,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.matmul.scan import HalvedRows, TensorScan
 from lloydia.backends.cuda.protocols import RunRows
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import CLEAN
 from lloydia.backends.cuda.update.moving import Moving, SummedRows
@@ -59,7 +59,7 @@ class TensorRows(SummedRows, HalvedRows, RunRows, Protocol):
     def limit(self) -> torch.Tensor | None:
         """Return the sum of squares of movements that a run ends at, on its way."""
 
-    def ask(self) -> Fetched:
+    def ask(self) -> AsyncCopy:
         """Queue the copy of the bounds to the host."""
 
 

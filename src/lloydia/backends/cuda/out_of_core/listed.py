@@ -30,7 +30,7 @@ from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.counted import queue_tally
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.out_of_core.sending import Sender
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.update.moves import queue_moves
 
 __all__ = ["Listed", "Picked", "step_listed"]
@@ -74,7 +74,7 @@ class Listed:
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
         block.record(("certify", id(lane)), self._certify)
-        self.lists = Fetched(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
+        self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
 
     def _certify(self) -> None:
         lane = self.lane

@@ -10,7 +10,7 @@ import torch
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import ceil_div
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 
@@ -39,7 +39,7 @@ class Ending:
         layout = Layout.of("ending", rows.X, more=(self.k, rows.weights is None))
         work = partial(queue_ending, rows, labels, centers, found, D)
         planned(work, rows.device, layout._replace(parts=[rows.X, *parts]))
-        self.found = Fetched(found)
+        self.found = AsyncCopy(found)
 
     def __float__(self) -> float:
         return join_cost(self.found.numpy()[:LIMBS].tolist(), self.n)

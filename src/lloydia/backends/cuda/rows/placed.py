@@ -15,8 +15,8 @@ from lloydia.backends.cuda.rows.frame import frame_of
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import check_memory
-from lloydia.backends.cuda.runtime.fetching import Fetched
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
@@ -91,14 +91,16 @@ class Placed:
         """Forget what is known of the rows: they are others."""
         self._extent: exact.Magnitudes | None = None
         self._grid: exact.Grid | None = None
-        self.bounds: Fetched | None = None
+        self.bounds: AsyncCopy | None = None
         self.measured: torch.Tensor | None = None
         self._frame: NDArray[np.float64] | None = None
 
-    def ask(self) -> Fetched:
+    def ask(self) -> AsyncCopy:
         """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""
         if self.bounds is None:
-            self.bounds = Fetched(queue_bounds(self.X) if self.measured is None else self.measured)
+            self.bounds = AsyncCopy(
+                queue_bounds(self.X) if self.measured is None else self.measured
+            )
         return self.bounds
 
     def halve(self, later: bool = False) -> None:

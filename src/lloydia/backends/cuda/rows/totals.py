@@ -11,7 +11,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.rows.distinct import n_missing, see
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
 from lloydia.exact import sums as exact
 
@@ -197,7 +197,7 @@ class Cost:
     """
 
     def __init__(self, limbs: torch.Tensor, n: int) -> None:
-        self.n, self.limbs = n, Fetched(limbs)
+        self.n, self.limbs = n, AsyncCopy(limbs)
 
     def __float__(self) -> float:
         return join_cost(self.limbs.numpy().tolist(), self.n)

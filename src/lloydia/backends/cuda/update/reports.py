@@ -17,7 +17,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     SPARED,
     STATUS,
 )
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 
 __all__ = [
     "ContinuingIterations",
@@ -117,7 +117,7 @@ class Reports:
         # Iterations whose reports were asked for and are not on their way.
         self.pending: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
-        self.copies: list[tuple[Fetched, int] | None] = [None] * source.shape[0]
+        self.copies: list[tuple[AsyncCopy, int] | None] = [None] * source.shape[0]
         # What they tell, by slot, once they were asked for.
         self.statuses: dict[int, IterationStatus] = {}
 
@@ -140,7 +140,7 @@ class Reports:
         slots = {i % len(self.copies) for i in self.pending}
         self.pending.clear()
         first, last = min(slots), max(slots) + 1
-        coming = Fetched(self.source, first, last), first
+        coming = AsyncCopy(self.source, first, last), first
         for slot in slots:
             self.copies[slot] = coming
 
@@ -151,14 +151,14 @@ class Reports:
 
         Only reports that the same copy holds count, and at most `most` of them.
         """
-        fetched, first = self._coming(iteration)
+        copy, first = self._coming(iteration)
         slot = last = iteration % len(self.copies)
         while last < len(self.copies) and self.copies[last] is self.copies[slot]:
             last += 1
         last = min(last, slot + most)
-        return continuing_iterations(fetched.numpy()[slot - first : last - first], settles, limit)
+        return continuing_iterations(copy.numpy()[slot - first : last - first], settles, limit)
 
-    def _coming(self, iteration: int) -> tuple[Fetched, int]:
+    def _coming(self, iteration: int) -> tuple[AsyncCopy, int]:
         """Return what a report that was asked for comes with, and the first slot of that."""
         if iteration in self.pending:
             self.send()
@@ -170,6 +170,6 @@ class Reports:
         """Wait for a report that was asked for."""
         slot = iteration % len(self.copies)
         if slot not in self.statuses:
-            fetched, first = self._coming(iteration)
-            self.statuses[slot] = status_of(fetched.numpy()[slot - first])
+            copy, first = self._coming(iteration)
+            self.statuses[slot] = status_of(copy.numpy()[slot - first])
         return self.statuses[slot]

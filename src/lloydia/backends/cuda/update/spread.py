@@ -22,7 +22,7 @@ from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, queue_gather
 from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
-from lloydia.backends.cuda.runtime.fetching import Fetched
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import EXACT, launch
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
@@ -108,7 +108,7 @@ class Spread:
         self.fixed_point_grid: FixedPointGrid | None = fixed_point_grid
         self.tol, self.D = tol, None
         self.queued = False
-        self.coming: Fetched | None = None
+        self.coming: AsyncCopy | None = None
         self.limbs: list[int] = []
 
     def renew(self, fixed_point_grid: FixedPointGrid) -> None:
@@ -200,7 +200,7 @@ class Spread:
     def done(self) -> None:
         """Know that it is queued, and give back what was needed for that."""
         if self.apart and not self.queued:
-            self.coming = Fetched(self.found)
+            self.coming = AsyncCopy(self.found)
         self.queued, self.D, self.bounds, self.fixed_point_grid = True, None, None, None
 
     def __float__(self) -> float:
