@@ -48,7 +48,7 @@ def test_fit_and_predict_give_what_they_give_in_memory(run, parts):
 @pytest.mark.parametrize("command", ["fit", "predict"])
 def test_help_says_what_a_folder_is(run, command):
     shown = " ".join(run(command, "--help").out.replace("│", " ").split())
-    assert "or a folder: all .parquet files in it, read as one table" in shown
+    assert "or a folder whose .parquet files are read as one table" in shown
 
 
 @pytest.mark.parametrize("more", [(), ("--memory", "1GB")])

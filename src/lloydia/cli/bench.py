@@ -24,54 +24,65 @@ WIDEST = 250
 
 bench = App(
     name="bench",
-    help="""Time Lloydia and other libraries; a result that differs has no time.
+    help="""Time Lloydia and other libraries; one whose result differs gets no time.
 
     Example: lloydia bench peers --cases iris 1M,16,64
     """,
 )
 
-Names = Annotated[
+Cases = Annotated[
     list[str] | None,
-    Parameter(consume_multiple=True, negative="", help="Some of them; all by default."),
+    Parameter(
+        consume_multiple=True, negative="", help="Names of the cases to run; all by default."
+    ),
+]
+Peers = Annotated[
+    list[str] | None,
+    Parameter(
+        consume_multiple=True,
+        negative="",
+        help="Names of the libraries to compare with; all that are installed by default.",
+    ),
 ]
 Threads = Annotated[int, POSITIVE, Parameter(help="Threads of every library, on the CPU.")]
 Rounds = Annotated[
     int | None,
     POSITIVE,
-    Parameter(help="Rounds to take; by default as many as there is time for."),
+    Parameter(help="Number of rounds; by default as many as fit into the time of a case."),
 ]
 Quick = Annotated[
     bool,
-    Parameter(negative="", show_default=False, help="A tenth of the rows, and little time."),
+    Parameter(negative="", show_default=False, help="Use a tenth of the rows, and less time."),
 ]
 Save = Annotated[
     bool,
-    Parameter(
-        group=OUTPUT, negative="", show_default=False, help=f"Keep the figures in {RESULTS}."
-    ),
+    Parameter(group=OUTPUT, negative="", show_default=False, help=f"Save the times in {RESULTS}."),
 ]
 Out = Annotated[
     Path | None,
     FILE,
-    Parameter(group=OUTPUT, help="Keep the figures in this folder, one folder a processor."),
+    Parameter(
+        group=OUTPUT, help="Save the times in this folder, in one folder for each processor."
+    ),
 ]
 
 
 @bench.command
 def peers(
     *,
-    cases: Names = None,
-    peers: Names = None,
+    cases: Cases = None,
+    peers: Peers = None,
     mode: Annotated[
         list[Literal["iterations", "fits", "profile"]] | None,
         Parameter(
             consume_multiple=True,
             negative="",
-            help="Iterations, whole fits, kernels (cuda only); by default the first two.",
+            help="What to time: single iterations, whole fits, or kernels (profile, with --device "
+            "cuda); by default the first two.",
         ),
     ] = None,
     device: Annotated[
-        Literal["cpu", "cuda"], Parameter(help="Where: cuda is PyTorch's first GPU.")
+        Literal["cpu", "cuda"], Parameter(help="Where to run: cuda is PyTorch's first GPU.")
     ] = "cpu",
     threads: Threads = 2,
     rounds: Rounds = None,
@@ -82,9 +93,9 @@ def peers(
 ) -> None:
     """Time iterations and whole fits of Lloydia and every other library that is installed.
 
-    Peers: pip install faiss-cpu scikit-learn-intelex installs two; SuperKMeans and mlpack take part
-    if they are installed.  All cases take about half an hour.  On a GPU the peers are flash-kmeans,
-    if it is installed, and plain PyTorch, and there are other cases.
+    The other libraries are scikit-learn, FAISS and scikit-learn-intelex (pip install faiss-cpu
+    scikit-learn-intelex), SuperKMeans and mlpack.  All cases take about half an hour.  On a GPU
+    they are flash-kmeans, if it is installed, and plain PyTorch, with other cases.
 
     Example: lloydia bench peers --cases 1M,16,64 --peers scikit-learn FAISS --threads 1
     """
@@ -100,8 +111,8 @@ def peers(
 @bench.command
 def seeding(
     *,
-    cases: Names = None,
-    peers: Names = None,
+    cases: Cases = None,
+    peers: Peers = None,
     threads: Threads = 2,
     rounds: Rounds = None,
     quick: Quick = False,
@@ -119,7 +130,7 @@ def seeding(
 @bench.command
 def auto(
     *,
-    cases: Names = None,
+    cases: Cases = None,
     threads: Threads = 2,
     rounds: Rounds = None,
     quick: Quick = False,
@@ -139,12 +150,18 @@ def report(
     file: Annotated[
         Path | None,
         FILE,
-        Parameter(help="JSON lines that --save or --out kept; peers.jsonl of this processor."),
+        Parameter(
+            help="JSON lines that --save or --out wrote; by default peers.jsonl of this processor."
+        ),
     ] = None,
     /,
     *,
     out: Annotated[
-        Path | None, FILE, Parameter(group=OUTPUT, help="Folder; that of FILE by default.")
+        Path | None,
+        FILE,
+        Parameter(
+            group=OUTPUT, help="Folder for the table and the pictures; that of FILE by default."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:

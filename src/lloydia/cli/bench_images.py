@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.bench import Names, Out, Save, Threads, print_sheets
+from lloydia.cli.bench import Out, Peers, Save, Threads, print_sheets
 from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
@@ -19,28 +19,41 @@ PICTURES = ("quantize-peers.png", "quantize-dither.png", "quantize-speed.png")
 
 def images(
     *,
-    photographs: Names = None,
-    peers: Names = None,
+    photographs: Annotated[
+        list[str] | None,
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Names of the photographs to reduce; all by default.",
+        ),
+    ] = None,
+    peers: Peers = None,
     sizes: Annotated[
         list[int] | None,
-        Parameter(consume_multiple=True, negative="", help="Numbers of colours; 8 16 64 256."),
+        Parameter(
+            consume_multiple=True, negative="", help="Numbers of colours; by default 8 16 64 256."
+        ),
     ] = None,
     threads: Threads = 1,
-    rounds: Annotated[int, POSITIVE, Parameter(help="Rounds at most, a second for each side.")] = 5,
+    rounds: Annotated[
+        int,
+        POSITIVE,
+        Parameter(help="Largest number of rounds; a library that took a second does no more."),
+    ] = 5,
     save: Save = False,
     out: Out = None,
     pictures: Annotated[
         Path | None,
         FILE,
-        Parameter(group=OUTPUT, help="Folder for the figure and the contact sheets."),
+        Parameter(group=OUTPUT, help="Folder for the chart and the sheets of pictures."),
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Time the reduction of photographs to k colours by Lloydia and other libraries.
 
-    These are Pillow, scikit-learn, OpenCV and libimagequant, where they are installed; the tables
-    say which are not.  The photographs come with scikit-learn and scikit-image.
+    The other libraries are Pillow, scikit-learn, OpenCV and libimagequant; the tables say which of
+    them are not installed.  The photographs come with scikit-learn and scikit-image.
 
     Example: lloydia bench images --photographs china --peers Pillow libimagequant --sizes 16
     """

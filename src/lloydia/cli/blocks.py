@@ -22,9 +22,8 @@ Memory = Annotated[
         # -1GB is no option: it is refused for what it is.
         allow_leading_hyphen=True,
         help="Read DATA in blocks, with the same result, and use at most this much memory: 2GB. "
-        "Folders of .parquet files, .zarr and .h5 are always read in blocks, by default "
-        "within half "
-        "of the free memory.",
+        "Folders of .parquet files, .zarr and .h5 are always read in blocks, by default within "
+        "half of the free memory.",
     ),
 ]
 
@@ -32,8 +31,9 @@ Spill = Annotated[
     Path | None,
     Parameter(
         group=READING,
-        help="A folder for blocks that do not fit into memory: each is decoded once, and read from "
-        "there later. It needs as much disk space as the rows would need memory.",
+        help="A folder for decoded blocks that do not fit into memory: they are read from there "
+        "again, which is faster than from DATA. It needs as much disk space as all rows would "
+        "need memory.",
     ),
 ]
 

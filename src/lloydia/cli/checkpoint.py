@@ -29,23 +29,22 @@ class Checkpoints:
         Path | None,
         FILE,
         Parameter(
-            help="Save the state of the fit in this file: .npz. A checkpoint that exists is "
-            "refused, unless --resume continues from it; to begin anew, delete it."
+            help="Save the state of the fit in this file: .npz. If it exists, give --resume to "
+            "continue from it, or delete it to start again."
         ),
     ] = None
     every: Annotated[
         int | None,
         POSITIVE,
-        Parameter(help="Iterations between two checkpoints; by default one is saved every minute."),
+        Parameter(help="Iterations between two checkpoints; by default one is saved each minute."),
     ] = None
     resume: Annotated[
         bool,
         Parameter(
             negative="",
             show_default=False,
-            help="Continue from the checkpoint, if it exists, with the same result as "
-            "an unbroken fit; "
-            "you may raise --max-iter.",
+            help="Continue from the checkpoint, if it exists, with the same result as an unbroken "
+            "fit; you may raise --max-iter.",
         ),
     ] = False
 

@@ -39,19 +39,21 @@ class Outputs:
     """Files to write; each appears whole or not at all."""
 
     centers: Annotated[
-        Path | None, FILE, Parameter(help="The centres: .npy, .csv, .tsv, .txt, .parquet.")
+        Path | None, FILE, Parameter(help="File for the centres: .npy, .csv, .tsv, .txt, .parquet.")
     ] = None
     model: Annotated[
         Path | None,
         FILE,
-        Parameter(help="A model for lloydia predict, and for lloydia.load in Python: .npz."),
+        Parameter(
+            help="File for the model that lloydia predict, and lloydia.load in Python, read: .npz."
+        ),
     ] = None
     plot: Annotated[
         Path | None,
         FILE,
         Parameter(
-            help="A picture on the first two principal components; one or two columns are drawn "
-            "as they are: .png, .svg, .pdf."
+            help="File for a picture of the clusters: .png, .svg, .pdf. It shows the first two "
+            "principal components; one or two columns are drawn as they are."
         ),
     ] = None
 

@@ -23,9 +23,13 @@ Where = Literal["cpu", "cuda", "all"]
 
 ladder = App(
     name="ladder",
-    help="""Five written-up systems' k-means, rung by rung, with their experiments.
+    help="""Run the k-means programs of five documents, built again as rungs of a ladder.
 
-    Example: lloydia ladder run A --scale 0.1 --out figures
+    Each rung changes one thing of an earlier one.  The documents are a thesis (T), a tutorial (A),
+    a course project (B) and two student reports (C and D); docs/ladder.md has what they measured
+    and what these programs take.
+
+    Example: lloydia ladder run A --scale 0.1 --out mine
     """,
 )
 
@@ -41,7 +45,7 @@ def any_case(type_: type, tokens: Sequence[Any]) -> str:
 
 @ladder.command(name="list")
 def rungs(*, json: Json = False) -> None:
-    """List the rungs: number and name, which systems have it, where it runs, what it is.
+    """List the rungs: name, the letters of the documents that have it, where it runs, what it is.
 
     Example: lloydia ladder list
     """
@@ -65,21 +69,22 @@ def run(
         Literal["walk", "T", "A", "B", "C", "D"],
         Parameter(
             converter=any_case,
-            help="T, A, B, C, D: a system's; walk: every rung on one problem.",
+            help="T, A, B, C or D: the experiment of that document; walk: every rung on one "
+            "problem.",
         ),
     ],
     where: Annotated[
         Where,
         Parameter(
-            help="Which rungs take part, the processor's alone by default; cuda times baselines on "
-            "the processor beside them."
+            help="Which rungs to run: those on the CPU, those on the GPU (with a few on the CPU to "
+            "compare with), or all."
         ),
     ] = "cpu",
     scale: Annotated[
         float,
         Parameter(
-            help="What the sizes are multiplied by, up to 1: at least 32 rows, and fewer clusters "
-            "where that leaves few rows."
+            help="Factor for the sizes of the experiment, at most 1; 32 rows are kept, and few "
+            "rows get fewer clusters. Needs --out."
         ),
     ] = 1.0,
     out: Annotated[
@@ -87,22 +92,23 @@ def run(
         FILE,
         Parameter(
             group=OUTPUT,
-            help=f"Folder for the figures, one folder a machine; {RESULTS} by default.",
+            help=f"Folder for the times, with one folder for each machine; {RESULTS} by default, "
+            "and none for data of your own.",
         ),
     ] = None,
     own: Own = Own(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008 - frozen
     json: Json = False,
 ) -> None:
-    """Run experiments; every result is compared before its time counts, and kept at once.
+    """Run experiments: check the result of each rung, time it, and save the time at once.
 
-    Rungs on a GPU need pip install numba-cuda.
+    Rungs on a GPU need numba-cuda: pip install numba-cuda.
 
     Example: lloydia ladder run T --where cuda
 
     Example: lloydia ladder run T --data sample.txt -k 20
 
-    Example: lloydia ladder run C --points 2000 -k 100 --rung 11
+    Example: lloydia ladder run C --points 2000 -k 100 --rung 53
     """
     if not experiments:
         raise ValueError("ladder run needs an experiment: walk, T, A, B, C or D.")
@@ -174,20 +180,20 @@ def _on_own_data(
 def report(
     *,
     results: Annotated[
-        Path, FILE, Parameter(help="The folder that ladder run keeps its figures in.")
+        Path, FILE, Parameter(help="The folder with the times that lloydia ladder run saved.")
     ] = RESULTS,
     page: Annotated[
         Path,
         FILE,
         Parameter(
             group=OUTPUT,
-            help="The page whose tables are rewritten, or a new one; its pictures go to a folder "
-            "beside it.",
+            help="The page to rewrite the tables of, or a new one. The pictures go to a folder of "
+            "the same name beside it.",
         ),
     ] = PAGE,
     force: Force = False,
 ) -> None:
-    """Rewrite the tables of the page, and draw its pictures, from all measurements.
+    """Rewrite the tables of a page, and draw its pictures, from all saved times.
 
     Pictures need matplotlib: pip install matplotlib.
 
@@ -209,17 +215,31 @@ def report(
 @ladder.command
 def dump(
     *,
-    rows: Annotated[int, POSITIVE, Parameter(help="Points in the unit square.")] = 2346,
+    rows: Annotated[
+        int, POSITIVE, Parameter(help="Number of points, uniform in the unit square.")
+    ] = 2346,
     clusters: Annotated[
         int,
         POSITIVE,
-        Parameter(("--clusters", "-k", "--k"), help="The first points are the start."),
+        Parameter(
+            ("--clusters", "-k", "--k"),
+            help="Number of clusters; as many first points are the initial centres.",
+        ),
     ] = 16,
     rung: Annotated[
-        str, Parameter(help="One that keeps no bounds, by number or name; see ladder list.")
+        str,
+        Parameter(
+            help="Rung to run, by number or name (see lloydia ladder list); not one of Elkan's or "
+            "Hamerly's."
+        ),
     ] = "r01_lloyd",
     every: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Write after every iteration.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Write a file after every iteration, not only after the last.",
+        ),
     ] = False,
     out: Annotated[Path, FILE, Parameter(group=OUTPUT, help="Folder for the text files.")] = Path(
         "dump"
@@ -227,7 +247,7 @@ def dump(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write C's centres, labels and points to text, at convergence or after every iteration.
+    """Write the centres, labels and points of a run as text, as document C's program does.
 
     Example: lloydia ladder dump --rows 732 -k 8 --every
     """

@@ -47,13 +47,14 @@ class Method:
         Literal["k-means++", "random", "first", "farthest", "k-means||"] | str,
         Parameter(
             show_choices=False,
-            help="k-means++, random, first, farthest, k-means||, or a file of initial centres (a "
-            "table, or a model), matched by name where both have a header.",
+            help="How to choose the initial centres: k-means++, random, first (the first rows), "
+            "farthest, k-means||; or a file of them, a table or a model, whose columns are "
+            "matched by name if both files have a header.",
         ),
     ] = "k-means++"
     algorithm: Annotated[
         Literal["auto", "lloyd", "hamerly", "exponion", "yinyang", "elkan", "filtering"],
-        Parameter(help="All give the same result; they differ in speed and memory."),
+        Parameter(help="All algorithms give the same result; they differ in speed and memory."),
     ] = "auto"
     device: Device = "auto"
     tol: Annotated[
@@ -61,32 +62,39 @@ class Method:
         Parameter(
             converter=real,
             validator=Number(gte=0),
-            help="Stop when the squared shift of the centres is at most this times the variance; "
-            f"{TOL:g} by default.",
+            help="Stop when the squared distances that the centres moved add up to at most this "
+            f"times the mean variance of the columns; {TOL:g} by default.",
         ),
     ] = None
     max_iter: Annotated[int, POSITIVE, Parameter(help="Largest number of iterations.")] = 300
     stop: Annotated[
         str | None,
         Parameter(
-            help="Stop rules instead of --tol, joined by |: labels, labels:0.001, inertia:1e-6, "
-            "centers:5e-6."
+            help="Stop rules instead of --tol, joined by |: labels (no row changed its cluster), "
+            "labels:0.001 (at most this fraction did), inertia:1e-6 (the inertia fell by less), "
+            "centers:5e-6 (no coordinate of a centre moved by more)."
         ),
     ] = None
     n_init: Annotated[
         int | Literal["auto"],
         Parameter(
-            converter=whole_or_auto, help="Number of runs from new starts; the best one is kept."
+            converter=whole_or_auto,
+            help="Number of runs, each from a new start; the one with the least inertia is kept. "
+            "auto: 10 with --init random, else 1.",
         ),
     ] = "auto"
     seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
     threads: Threads = None
     dtype: Annotated[
         Literal["auto", "float32", "float64"],
-        Parameter(help="Precision of data and centres; auto is that of the file."),
+        Parameter(help="Precision of data and centres; auto keeps that of the file."),
     ] = "auto"
     empty: Annotated[
-        Literal["relocate", "keep", "error"], Parameter(help="What to do with an empty cluster.")
+        Literal["relocate", "keep", "error"],
+        Parameter(
+            help="What to do with an empty cluster: move its centre to a row that is far from "
+            "its own, keep its centre, or stop with an error."
+        ),
     ] = "relocate"
 
     def initial(self, table: Table, k: int) -> Any:

@@ -105,24 +105,24 @@ Force = Annotated[
         group=OUTPUT,
         negative="",
         show_default=False,
-        help="Also replace files that Lloydia did not write. It always replaces its own, "
-        "except checkpoints.",
+        help="Also replace files that Lloydia did not write. Files that it wrote, other than "
+        "checkpoints, are always replaced.",
     ),
 ]
 Data = Annotated[
     FileName,
     Parameter(
-        help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather "
-        "or .arrow; - is standard input."
+        help="A table: text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, "
+        ".feather or .arrow; - is standard input."
     ),
 ]
 
 TableOrFolder = Annotated[
     FileName,
     Parameter(
-        help="Text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, .feather, "
-        ".arrow, .zarr or .h5, or a folder: all .parquet files in it, read as one table; - is "
-        "standard input."
+        help="A table: text (.csv, .tsv, .txt; also .gz, .bz2, .xz, .zst), .npy, .npz, .parquet, "
+        ".feather, .arrow, .zarr or .h5, or a folder whose .parquet files are read as one table; "
+        "- is standard input."
     ),
 ]
 
@@ -135,16 +135,15 @@ class Reading:
     columns: Annotated[
         str | None,
         Parameter(
-            help="Columns to use: names, numbers (from 1) or ranges, with commas "
-            "between them: a,b,3-5. "
-            "Put double quotes around a name that has a comma."
+            help="Columns to use as features: names, numbers (from 1) or ranges, with commas "
+            "between them: a,b,3-5. Put double quotes around a name that has a comma."
         ),
     ] = None
     id: Annotated[
         str | None,
         Parameter(
-            help="Column of the ids of rows, by name or number, of any type: it is no feature, and "
-            "stands before the label in a file of labels."
+            help="The column with the ids of the rows, by name or number, of any type. It is not "
+            "a feature; files of labels have it before the label."
         ),
     ] = None
     header: Annotated[
@@ -155,15 +154,17 @@ class Reading:
         Parameter(
             negative="",
             show_default=False,
-            help="Read all numbers, one after the other, as points: x y x y.",
+            help="Read all numbers of the file, one after the other, as points: x y x y.",
         ),
     ] = False
     decimal: Annotated[
-        str, Parameter(help="The decimal mark of numbers in a text: a point or a comma.")
+        str, Parameter(help="The decimal mark in a text file: a point or a comma.")
     ] = "."
     thousands: Annotated[
         str | None,
-        Parameter(help="The mark between thousands in a text: a comma, a point, a blank or '."),
+        Parameter(
+            help="The mark between thousands in a text file: a comma, a point, a blank or '."
+        ),
     ] = None
 
     def original(self, data: FileName, before: Stamp, table: Table) -> Original:
@@ -238,19 +239,21 @@ class Labelled:
         Path | None,
         FILE,
         Parameter(
-            help="Cluster of each row, after its id if there is --id: .npy, .csv, .tsv, .txt, "
-            ".parquet."
+            help="File for the cluster of each row, after its id with --id: .npy, .csv, .tsv, "
+            ".txt, .parquet."
         ),
     ] = None
     out: Annotated[
         Path | None,
         FILE,
         Parameter(
-            help="The whole table as it is, with the cluster of each row as the last column: a "
-            "text for a text, in its spelling; .parquet for .parquet; .arrow or .feather."
+            help="File for the whole table with the cluster of each row as its last column, in "
+            "the format of DATA: text (all else unchanged), .parquet, .arrow or .feather."
         ),
     ] = None
-    cluster_name: Annotated[str, Parameter(help="Name of that column.")] = "cluster"
+    cluster_name: Annotated[str, Parameter(help="Name of the column of clusters in --out.")] = (
+        "cluster"
+    )
 
     def check(self, data: FileName, reading: Reading, used: list[Path], force: bool) -> None:
         """Refuse an output that could not be written, before any work is done; add them to `used`.

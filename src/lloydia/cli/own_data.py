@@ -27,35 +27,37 @@ class Own:
     data: Annotated[
         str | None,
         Parameter(
-            help="A table of points: a row each, or all x y in one row. The rungs start and stop "
-            "as the document's programs do."
+            help="A table of points to use instead of the experiment's: one point a row, or all "
+            "as x y x y in one row. The rungs start and stop as the document's programs do."
         ),
     ] = None
     points: Annotated[
         int | None,
         POSITIVE,
-        Parameter(help="So many points, uniform in the unit square, in place of a table: C's n."),
+        Parameter(
+            help="Use this many points, uniform in the unit square, instead of --data (C's n)."
+        ),
     ] = None
     clusters: Annotated[
         int | None,
         POSITIVE,
-        Parameter(("--clusters", "-k", "--k"), help="Number of clusters: C's k."),
+        Parameter(("--clusters", "-k", "--k"), help="Number of clusters (C's k)."),
     ] = None
     rung: Annotated[
         tuple[str, ...],
         Parameter(
             negative="",
             show_default=False,
-            help="A rung to run, by number or name, on whatever it runs on; again for more. All of "
-            "the document's by default.",
+            help="Rung to run, by number or name, on the CPU or the GPU; give it again for more. "
+            "By default all rungs of the document that --where allows.",
         ),
     ] = ()
     iterations: Annotated[
         int | None,
         POSITIVE,
-        Parameter(help="Most iterations; as many as the document's programs do by default."),
+        Parameter(help="Largest number of iterations; by default that of the document's programs."),
     ] = None
-    seed: Annotated[int, SEED, Parameter(help="Draws the start.")] = 0
+    seed: Annotated[int, SEED, Parameter(help="The same seed draws the same start.")] = 0
 
     @property
     def given(self) -> bool:

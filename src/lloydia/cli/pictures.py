@@ -26,7 +26,7 @@ AllowHuge = Annotated[
         group=READING,
         negative="",
         show_default=False,
-        help="Read images and animations beyond the limits that guard the memory.",
+        help="Read images and animations that are larger than the limits that protect the memory.",
     ),
 ]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[
-        FileName, Parameter(help="A model that lloydia fit --model, or lloydia.save, wrote.")
+        FileName, Parameter(help="A model written by lloydia fit --model, or by lloydia.save.")
     ],
     data: TableOrFolder,
     /,
@@ -39,8 +39,8 @@ def predict(
 ) -> None:
     """Assign each row of a table to the nearest centre of a model.
 
-    Where the model and the table both have a header, columns are matched by name, also those of
-    --columns.  Without a file for the labels they are printed, with --json as a list.
+    If the model and the table both have a header, columns are matched by name, with --columns too.
+    Without --labels and --out the labels are printed, one a line, or with --json as a list.
 
     Example: lloydia predict iris.npz new.csv --labels labels.csv
     """

@@ -47,20 +47,21 @@ class Quantizing:
     dither: Annotated[
         Literal["none", "floyd-steinberg", "blue-noise"],
         Parameter(
-            help="How colours are mixed from those of the palette; blue-noise suits animations."
+            help="How to mix the colours of the palette; blue-noise keeps still parts of "
+            "animations still."
         ),
     ] = "none"
     space: Annotated[
         SpaceName,
         Parameter(
             show_choices=False,
-            help="RGB has the highest PSNR, Oklab is nearer to the eye; also sRGB, linear, HSV, "
-            "HSL, HSI, CMY, Lab.",
+            help="Colour space of the palette's search: RGB gives the highest PSNR, Oklab colours "
+            "that look more alike; also sRGB, linear, HSV, HSL, HSI, CMY, Lab.",
         ),
     ] = "RGB"
     per_frame: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="A palette for each frame of a GIF."),
+        Parameter(negative="", show_default=False, help="Make a palette for each frame of a GIF."),
     ] = False
     seed: Annotated[int, SEED, Parameter(help="The same seed gives the same result.")] = 0
     device: OneDevice = "auto"
@@ -84,7 +85,7 @@ class Quantizing:
 
 def quantize(
     image: Annotated[
-        Path, FILE, Parameter(help="An image, an animated GIF, or a folder: its images.")
+        Path, FILE, Parameter(help="An image, an animated GIF, or a folder of images.")
     ],
     /,
     *,
@@ -95,7 +96,7 @@ def quantize(
             group=METHOD,
             converter=whole,
             validator=Number(gte=1, lte=256),
-            help="Number of colours, with a transparent one.",
+            help="Number of colours, including a transparent one.",
         ),
     ],
     method: Quantizing = Quantizing(),
@@ -104,15 +105,14 @@ def quantize(
         FILE,
         Parameter(
             group=OUTPUT,
-            help="An indexed .png or a .gif, by default NAME-K beside the image. A "
-            "folder of images "
-            "needs the name of a folder.",
+            help="An indexed .png or a .gif, by default NAME-K beside the image; for a folder of "
+            "images, a folder.",
         ),
     ] = None,
     palette: Annotated[
         Path | None,
         FILE,
-        Parameter(group=OUTPUT, help="The colours: .png (swatches), .json, .gpl, .ase."),
+        Parameter(group=OUTPUT, help="File for the colours: .png (swatches), .json, .gpl, .ase."),
     ] = None,
     force: Force = False,
     json: Json = False,

@@ -18,8 +18,8 @@ def score(
     labels: Annotated[
         FileName,
         Parameter(
-            help="One label a row, after its id if there is --id: .npy, .parquet or text; or a "
-            "table with a column 'cluster', as --out of fit writes it."
+            help="A file with the label of each row, after its id with --id: .npy, .parquet or "
+            "text; or a table with a column 'cluster', as lloydia fit --out writes it."
         ),
     ],
     /,
@@ -29,7 +29,8 @@ def score(
         int | None,
         POSITIVE,
         Parameter(
-            help="Number of rows drawn for the silhouette; its time grows with their square."
+            help="Number of rows to draw for the silhouette, whose time grows with the square of "
+            "that number; all rows by default."
         ),
     ] = None,
     seed: Annotated[int, SEED, Parameter(help="The same seed draws the same sample.")] = 0,

@@ -57,9 +57,8 @@ class Segmenting:
         Parameter(
             converter=real,
             validator=Number(gte=0),
-            help="Weight of the place of a pixel beside its colour: with 1 the ends of "
-            "the longer side "
-            "are as far apart as black and white.",
+            help="Weight of a pixel's position relative to its colour: with 1, the ends of the "
+            "longer side are as far apart as black and white.",
         ),
     ] = 0.0
     device: OneDevice = "auto"
@@ -68,8 +67,8 @@ class Segmenting:
     rung: Annotated[
         str | None,
         Parameter(
-            help="A program of the ladder in place of Lloydia's engine, by number or name: all "
-            "pixels and all ITERATIONS (see lloydia ladder list)."
+            help="Use a program of the ladder instead of Lloydia's engine, by number or name (see "
+            "lloydia ladder list). It reads every pixel and does all ITERATIONS."
         ),
     ] = None
 
@@ -126,20 +125,22 @@ class Outputs:
         Path | None,
         FILE,
         Parameter(
-            help="The picture in k colours: a .png keeps them exactly, a .jpg does not. "
-            "In a folder, and "
-            "by default beside the image, it is called NAMECLUSTERIZED."
+            help="File or folder for the picture in k colours: a .png keeps them exactly, a .jpg "
+            "does not. By default it is NAMECLUSTERIZED beside the image."
         ),
     ] = None
     labels: Annotated[
         Path | None,
         FILE,
-        Parameter(help="The segment of each pixel, from 0: .npy, or .png (nearly black)."),
+        Parameter(
+            help="File for the segment of each pixel, from 0: .npy, or .png, whose grey values are "
+            "these numbers, so that it looks nearly black."
+        ),
     ] = None
     boundaries: Annotated[
         Path | None,
         FILE,
-        Parameter(help="The image with segment borders drawn; small regions are ignored."),
+        Parameter(help="File for the image with segment borders drawn; small regions are ignored."),
     ] = None
 
     def settle(self, image: Path, picture: Picture, force: bool) -> Outputs:
@@ -201,8 +202,8 @@ def segment(
             show_choices=False,
             name=["--mode", "--space"],
             group=METHOD,
-            help="Colour space: RGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab, or sRGB for "
-            "renderings of linear light.",
+            help="Colour space: RGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab; or sRGB, for images "
+            "whose values are linear light.",
         ),
     ] = "Oklab",
     k: Annotated[
@@ -239,7 +240,7 @@ def segment(
 
     Example: lloydia segment photo.jpg -k 12 --xy 0.5 --boundaries outlined.png
 
-    Example: lloydia segment photo.jpg RGB 7 200 display --rung 12
+    Example: lloydia segment photo.jpg RGB 7 200 display --rung 60
     """
     import numpy as np
 

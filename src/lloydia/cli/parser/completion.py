@@ -29,7 +29,7 @@ def install_completion(
     ] = None,
     /,
 ) -> None:
-    """Have the Tab key complete commands, options, choices and file names.
+    """Make the Tab key complete commands, options, choices and file names.
 
     It writes a script into your home folder, and for bash and zsh a line that loads it into
     ~/.bashrc or ~/.zshrc.  Run it again after an update of Lloydia.
