@@ -127,9 +127,7 @@ def check_range(
     largest = LARGEST[engine.dtype]
     if largest <= largest_magnitude(engine.n_features, total):
         return
-    check_later = getattr(engine, "check_range_later", None)
-    if later and check_later is not None and weights is None:
-        check_later()
+    if later and weights is None and engine.check_range_later():
         largest = 0.0
     else:
         largest = float(engine.magnitudes().largest.max())

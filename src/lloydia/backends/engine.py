@@ -22,14 +22,24 @@ Two properties make every engine give the same bits; the first makes them compos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, SupportsFloat
+from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.exact.sums import Magnitudes
 
-__all__ = ["NEVER", "UNLIMITED", "Engine", "Late", "Ready", "Report"]
+__all__ = [
+    "NEVER",
+    "UNLIMITED",
+    "Abilities",
+    "Engine",
+    "Late",
+    "LateStop",
+    "Ready",
+    "Report",
+    "StopRule",
+]
 
 # Iterations that no run needs.
 UNLIMITED = 1 << 30
@@ -82,6 +92,16 @@ class Late(Protocol):
         """Wait for it."""
 
 
+class LateStop(Protocol):
+    """What :meth:`Engine.next_stop` returns."""
+
+    def begin(self) -> None:
+        """Have it computed now, if the engine has put that off until someone waits for it."""
+
+    def result(self) -> Report | None:
+        """Wait once; None if none of the iterations that came may end the run."""
+
+
 @dataclass(frozen=True)
 class Ready:
     """A report that is there."""
@@ -96,14 +116,61 @@ class Ready:
         return self.report
 
 
-class Engine(Protocol):
+class StopRule(Protocol):
+    """What an engine reads of a stop rule."""
+
+    @property
+    def bound(self) -> float:
+        """A shift above which the rule never stops a run."""
+
+
+class Abilities(Protocol):
+    """What not every engine can do; the value that a method returns here says that it cannot."""
+
+    def check_range_later(self) -> bool:
+        """Have the run refuse rows whose D may overflow; return whether this engine can.
+
+        The rows have no weights.  An engine that measures magnitudes during the run spares the
+        caller the wait for them.
+        """
+        return False
+
+    def renew(self, X: Any) -> bool:
+        """Take these rows, without weights, in the place of the present ones, if possible.
+
+        Return whether it was.  What :meth:`labels` and :meth:`centers` returned may be overwritten
+        by the next run.
+        """
+        return False
+
+    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
+        """Do what :func:`lloydia.seeding.plusplus.greedy` does, in one call; None if it cannot."""
+        return None
+
+    def seed_plusplus(
+        self, first: NDArray[np.float64], fractions: NDArray[np.float64]
+    ) -> NDArray[np.int64] | None:
+        """Do what :func:`lloydia.seeding.plusplus.by_steps` does, in one call; None if it cannot.
+
+        The seeding state is undefined afterwards.
+        """
+        return None
+
+    def next_stop(self, rule: StopRule) -> LateStop | None:
+        """Return the report, late, of the next iteration that may end the run; None if it cannot.
+
+        The engine queues iterations by itself.  It skips the reports of iterations in which rows
+        changed, the shift was above the rule's `bound`, and no cluster was empty that the loop
+        would settle.  It always reports the last iteration of the run.  If the report's
+        ``result()`` is None, call :meth:`next_stop` again: no call waits more than once.
+        """
+        return None
+
+
+class Engine(Abilities, Protocol):
     """One data set in its place, and the state of a run on it.
 
-    One may also have ``next_stop(rule)``, for runs whose iterations nobody looks at: it queues them
-    by itself, and what it returns is the report, late, of the next one that may end the run; or, so
-    that no caller waits more than once for it, None, after which it is asked again.  In those
-    before it rows changed, the shift was above the rule's `bound`, and no cluster was empty that
-    the loop would deal with; the last one of the run is reported in any case.
+    An engine inherits from this class, and from no other engine.
 
     Attributes
     ----------
@@ -120,8 +187,6 @@ class Engine(Protocol):
         beyond changes nothing, and :meth:`rewind` still finds the state after that iteration.
     algorithm : str
         That of the last assignment; of a run with ``"auto"``, the one it came to.
-    full : bool
-        Whether every cluster is known to have a row after :meth:`assign`.
     n_distances, n_rechecked : int
         Point-centre distances (or scores) evaluated by assignments since the engine was made, and
         rows whose certificate failed.
@@ -131,10 +196,9 @@ class Engine(Protocol):
     n_samples: int
     n_features: int
     dtype: np.dtype
-    lag: int
-    tolerance: float
+    lag: int = 0
+    tolerance: float = NEVER
     algorithm: str
-    full: bool
     n_distances: int
     n_rechecked: int
 
@@ -248,6 +312,11 @@ class Engine(Protocol):
 
     def assign(self) -> None:
         """Assign every row to the current centres: the end of a run, no update follows."""
+
+    @property
+    def full(self) -> bool:
+        """Whether every cluster is known to have a row after :meth:`assign`."""
+        return False
 
     def inertia(self) -> SupportsFloat:
         """Return the weighted sum of D to the centres of the last assignment.

@@ -27,11 +27,9 @@ from lloydia.exact.means import means
 __all__ = ["Parts"]
 
 
-class Parts:
+class Parts(Engine):
     """The engine of several parts; see :class:`lloydia.backends.engine.Engine` for the methods."""
 
-    lag = 0
-    full = False
     # The inertia of the last assignment and, before it is known, the largest weight times D.
     latest: float | None
     largest_cost: float | None

@@ -13,19 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import UNLIMITED, Ready, Report
+from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
 from lloydia.exact import counter, distance, sums
 from lloydia.exact.means import means
 
 __all__ = ["Reference"]
 
 
-class Reference:
+class Reference(Engine):
     """The NumPy engine: see :class:`lloydia.backends.engine.Engine` for what each method means."""
 
     name = "reference"
-    lag = 0
-    full = False
 
     def __init__(self, X: Any, weights: NDArray | None) -> None:
         self.X = X.toarray() if sp.issparse(X) else X

@@ -223,8 +223,7 @@ class Batch:
         """Return an engine that holds a member's rows: on a GPU without weights, a reused one."""
         X, model = rows.X, self.model
         if on_gpu(X) and rows.weights is None:
-            if engine is not None:
-                engine.renew(X)
+            if engine is not None and engine.renew(X):
                 return engine
             X = X.clone()
         return choose(model.device, X, rows.weights, model.n_threads)

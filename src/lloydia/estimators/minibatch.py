@@ -398,8 +398,7 @@ class MiniBatchKMeans(BaseKMeans):
 
     def _placed(self, rows: Any, engine: Any) -> Any:
         """Return an engine that holds a batch: on a GPU, the previous batch's engine is reused."""
-        if engine is not None and on_gpu(rows):
-            engine.renew(rows)
+        if engine is not None and engine.renew(rows):
             return engine
         return choose(self.device, rows, None, self.n_threads)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import NEVER, Engine, Late, Report
+from lloydia.backends.engine import NEVER, Engine, Late, LateStop, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import settle
 from lloydia.progress.iterations import watchers
@@ -103,7 +103,7 @@ class OtherDataError(ValueError):
 
 
 # Gives what it waits for next, None for anything but a report, and at the end the result.
-Run = Generator[Late | None, None, Result]
+Run = Generator[LateStop | None, None, Result]
 
 
 def run_iterations(engine: Engine, centers: NDArray, **options: Any) -> Result:
@@ -161,47 +161,92 @@ def steps(
     watched = costed or halt is not None or on_iteration is not None
     engine.tolerance = NEVER if watched else tolerance_of(rule)
     engine.start(centers, algorithm, settles, max_iter - before)
-    # A callback may look at the centres of its iteration, and stop the run there.
-    lag = engine.lag if on_iteration is None else 0
-    costs: list[float] = []
-    shown_to = watchers()
-    # Iterations that nobody looks at, and that end nothing, are the engine's own affair.
-    next_stop = (
-        None if engine.tolerance == NEVER or shown_to else getattr(engine, "next_stop", None)
+    shown_to, costs = watchers(), list(halt.costs) if halt and costed else []
+    queue = _Queue(
+        engine,
+        None if engine.tolerance == NEVER or shown_to else rule,
+        costed,
+        max_iter - before,
+        # A callback may look at the centres of its iteration, and stop the run there.
+        engine.lag if on_iteration is None else 0,
     )
-    waiting: deque[Late] = deque()
-    queued, relocated, reason = 0, 0, ""
     if halt:
         yield from _again(engine, halt, empty)
-        queued, costs = 1, list(halt.costs) if costed else []
+        queue.queued = 1
+    reason = ""
     while not reason:
-        while next_stop is None and before + queued < max_iter and len(waiting) <= lag:
-            waiting.append(engine.iterate(costed))
-            queued += 1
-        late = waiting.popleft() if next_stop is None else next_stop(rule)
+        late = queue.next_report()
         yield late
-        report = late.result()
-        if report is None:
-            # Nothing that has come ends the run.
+        found = late.result()
+        if found is None:
+            # None of the iterations that came ends the run.
             continue
-        own, fixed, relocated = report.iteration, report.n_changed == 0, 0
+        report, own, fixed, relocated = found, found.iteration, found.n_changed == 0, 0
         if report.n_empty and settles:
-            engine.rewind(own)
-            waiting.clear()
-            queued = own
+            queue.go_back(own)
             report, relocated = settle(engine, report._replace(iteration=before + own), empty)
-        if before:
-            report = report._replace(iteration=before + own)
-        if (cost := report.inertia) is not None:
-            report = report._replace(drop=costs[-1] - cost if costs else None)
-            costs.append(cost)
+        report = _noted(report, before + own, costs)
         reason = _reason(report, fixed, rule, max_iter)
         for watcher in shown_to:
             watcher(report._replace(max_iter=max_iter))
         if on_iteration is not None and on_iteration(report, bool(reason)) and not reason:
             reason = CALLBACK
     engine.rewind(own)
-    assigned = fixed and not relocated
+    return (yield from _ended(engine, report, reason, costs, assigned=fixed and not relocated))
+
+
+class _Queue:
+    """The reports of a run, in their order, while later iterations are on their way.
+
+    Parameters
+    ----------
+    engine : Engine
+    rule : Rule or None
+        The stop rule, if the engine may skip the reports of iterations that do not end the run.
+    costed : bool
+        Whether to compute the inertia of every iteration.
+    max_iter, lag : int
+        How many iterations to queue in all, and before the first report.
+    """
+
+    __slots__ = "costed", "engine", "lag", "max_iter", "queued", "rule", "waiting"
+
+    def __init__(
+        self, engine: Engine, rule: Rule | None, costed: bool, max_iter: int, lag: int
+    ) -> None:
+        self.engine, self.rule, self.costed = engine, rule, costed
+        self.max_iter, self.lag, self.queued = max_iter, lag, 0
+        self.waiting: deque[Late] = deque()
+
+    def next_report(self) -> LateStop:
+        """Return the next report, late."""
+        stop = None if self.rule is None else self.engine.next_stop(self.rule)
+        if stop is not None:
+            return stop
+        while self.queued < self.max_iter and len(self.waiting) <= self.lag:
+            self.waiting.append(self.engine.iterate(self.costed))
+            self.queued += 1
+        return self.waiting.popleft()
+
+    def go_back(self, iteration: int) -> None:
+        """Make the state after an iteration current; what is queued beyond is lost."""
+        self.engine.rewind(iteration)
+        self.waiting.clear()
+        self.queued = iteration
+
+
+def _noted(report: Report, iteration: int, costs: list[float]) -> Report:
+    """Return a report with its number in the run, and the drop of the inertia, which is noted."""
+    if iteration != report.iteration:
+        report = report._replace(iteration=iteration)
+    if (cost := report.inertia) is not None:
+        report = report._replace(drop=costs[-1] - cost if costs else None)
+        costs.append(cost)
+    return report
+
+
+def _ended(engine: Engine, report: Report, reason: str, costs: list[float], assigned: bool) -> Run:
+    """End a run after the iteration of this report: assign the rows, unless they are `assigned`."""
     if not assigned:
         engine.assign()
     inertia = engine.inertia()

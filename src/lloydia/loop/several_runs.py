@@ -12,13 +12,13 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from lloydia.backends import Lane
-from lloydia.backends.engine import Late
+from lloydia.backends.engine import LateStop
 from lloydia.loop.run import Result, Run
 
 __all__ = ["Turns", "about", "in_step", "interleave", "outcome"]
 
 # Gives what it waits for next, as a run does; where results go is its own affair.
-Turns = Generator[Late | None, None, None]
+Turns = Generator[LateStop | None, None, None]
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
     """
     going, ended = dict(runs), {}
     while going:
-        late: dict[int, Late] = {}
+        late: dict[int, LateStop] = {}
         for b, run in runs.items():
             if b in going:
                 with about(b):
@@ -50,7 +50,8 @@ def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
         for report in late.values():
             report.begin()
         for b, report in late.items():
-            if settles and report.result().n_empty:
+            found = report.result()
+            if settles and found is not None and found.n_empty:
                 going.pop(b).close()
     return dict(sorted(ended.items()))
 

@@ -6,8 +6,6 @@ draws, the one that lowers the sum of weight times D most, ties to the first dra
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,29 +32,23 @@ def plusplus(
     n_trials = 2 + int(np.log(k)) if n_trials is None else n_trials
     first = random_state.random_sample(1)
     fractions = random_state.uniform(size=(k - 1, n_trials))
-    at_once = getattr(engine, "seed_plusplus", None) or partial(by_steps, engine)
-    return np.resize(at_once(first, fractions), k)
+    rows = engine.seed_plusplus(first, fractions)
+    return np.resize(by_steps(engine, first, fractions) if rows is None else rows, k)
 
 
 def by_steps(
     engine: Engine, first: NDArray[np.float64], fractions: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Draw the first row, and the best of each row of `fractions`; fewer where D becomes 0.
-
-    An engine may have a method `seed_plusplus` of its own that does this.
-    """
+    """Draw the first row, and the best of each row of `fractions`; fewer where D becomes 0."""
     engine.seed_start()
     row = engine.seed_draw(first)
     engine.seed_add(int(row[0]))
-    at_once = getattr(engine, "seed_greedy", None) or partial(greedy, engine)
-    return np.append(row, at_once(fractions))
+    chosen = engine.seed_greedy(fractions)
+    return np.append(row, greedy(engine, fractions) if chosen is None else chosen)
 
 
 def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Add a seed for each row of `fractions`, the best of its draws; fewer where D becomes 0.
-
-    An engine may have a method `seed_greedy` of its own that does this.
-    """
+    """Add a seed for each row of `fractions`, the best of its draws; fewer where D becomes 0."""
     chosen: list[int] = []
     for draws in steps("centers", fractions, before=1):
         candidates = engine.seed_draw(draws)

@@ -22,7 +22,7 @@ from lloydia.backends.cpu.scan.centers import Packed
 from lloydia.backends.cpu.scan.held import Held
 from lloydia.backends.cpu.scan.scanners import Leading
 from lloydia.backends.cpu.steps import Tally, maker
-from lloydia.backends.engine import UNLIMITED, Ready, Report
+from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
 from lloydia.exact import sums as exact
 from lloydia.imports import load
 from lloydia.spelling import option
@@ -36,7 +36,7 @@ __all__ = ["CPU"]
 OVERSAMPLING = "lloydia.backends.cpu.seeding.oversampling"
 
 
-class CPU(Clusters):
+class CPU(Clusters, Engine):
     """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
@@ -48,8 +48,6 @@ class CPU(Clusters):
         Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones.
     """
 
-    lag = 0
-    full = False
     held: Held | None = None
     # Whether auto may keep a bound for each centre of each row.
     single = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -206,12 +207,14 @@ class Beginning(Gridded):
         grid = self.grid
         return k, settles, self.limits, grid.bits, grid.n_limbs, grid.recover
 
-    def renew(self, X: torch.Tensor) -> None:
-        """Copy other rows, of the same shape and type, over those that are here; none is weighted.
+    def renew(self, X: Any) -> bool:
+        """Copy other rows on a GPU, of the same shape, over those that are here; none is weighted.
 
         The next run may use the memory of the last one and what it recorded: what
         :meth:`labels` and :meth:`centers` returned is overwritten then.
         """
+        if not isinstance(X, torch.Tensor) or X.shape != self.X.shape:
+            return False
         run = self.__dict__.get("run")
         if isinstance(run, TensorRun) and not self.renewed:
             self.fixed = self._fixed(self.k, run.settles)
@@ -220,7 +223,7 @@ class Beginning(Gridded):
         self.forget_extent()
         if self.low:
             self.forget_run()
-            return
+            return True
         self.set_grid(self.magnitudes())
         if self._fixed_point_grid is not None:
             self._fixed_point_grid = self._fixed_point_grid.renewed(self, self.grid)
@@ -234,6 +237,7 @@ class Beginning(Gridded):
             # Recordings look for it elsewhere.
             self.fixed = None
         self.renewed = True
+        return True
 
     @anywhere
     def forget_run(self) -> None:

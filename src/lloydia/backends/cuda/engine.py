@@ -17,9 +17,8 @@ from lloydia.backends.cuda.rows.totals import Cost, cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.own_device import anywhere, on_own_device
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.update.reports import IterationStatus
-from lloydia.backends.engine import Report
+from lloydia.backends.engine import Engine, Report, StopRule
 from lloydia.exact import sums as exact
-from lloydia.stopping import Rule
 
 __all__ = ["CUDA"]
 
@@ -47,7 +46,7 @@ class Ended:
 
     __slots__ = "engine", "rule"
 
-    def __init__(self, engine: CUDA, rule: Rule) -> None:
+    def __init__(self, engine: CUDA, rule: StopRule) -> None:
         self.engine, self.rule = engine, rule
 
     def begin(self) -> None:
@@ -60,7 +59,7 @@ class Ended:
 
 
 @on_own_device
-class CUDA(Beginning):
+class CUDA(Beginning, Engine):
     """The engine for rows on a GPU; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
@@ -98,7 +97,7 @@ class CUDA(Beginning):
         return Queued(self, queued, None)
 
     @anywhere
-    def next_stop(self, rule: Rule) -> Ended:
+    def next_stop(self, rule: StopRule) -> Ended:
         """Return what comes next of the run: nobody sees iterations that do not end it."""
         return Ended(self, rule)
 
@@ -112,7 +111,7 @@ class CUDA(Beginning):
             self.queued = last
             self.launch(last, ends=last == self.max_iter)
 
-    def next_end(self, rule: Rule) -> Report | None:
+    def next_end(self, rule: StopRule) -> Report | None:
         """Wait once; return the report of the first iteration that may end the run, if it came."""
         self.advance()
         if self.unchecked:

@@ -86,11 +86,12 @@ class Gridded(Picks):
             check_magnitudes(0.0, found, self.n_features, self.n_samples)
         return found
 
-    def check_range_later(self) -> None:
+    def check_range_later(self) -> bool:
         """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
         self.ranges = True
         if self._extent is not None:
             self.magnitudes()
+        return True
 
     @property
     def expected(self) -> int | None:

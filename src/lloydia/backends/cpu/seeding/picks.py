@@ -15,7 +15,6 @@ from lloydia.backends.cpu.seeding.greedy import AT_ONCE, FEW, greedy_of
 from lloydia.backends.cpu.seeding.weights import LOW, MOST, TILE
 from lloydia.exact import sums as exact
 from lloydia.imports import load
-from lloydia.seeding.plusplus import by_steps
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu.seeding.low_seeds import LowSeeds
@@ -160,12 +159,12 @@ class Picks(Placed):
 
     def seed_plusplus(
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Choose the rows of k-means++; no seeds are left behind where one call does it."""
+    ) -> NDArray[np.int64] | None:
+        """Choose the rows of k-means++, if they are few; no seeds are left behind."""
         few = self.n_samples <= FEW and self.n_features <= LOW
         quick = self.n_samples * fractions.size <= AT_ONCE
         if not (few and quick) or self.sparse or not self.source.flags.c_contiguous:
-            return by_steps(self, first, fractions)
+            return None
         rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
         n_tiles = -(-self.n_samples // TILE)
         room = np.empty((self.n_features + 3, n_tiles * TILE))

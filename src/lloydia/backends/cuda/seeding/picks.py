@@ -16,7 +16,6 @@ from lloydia.backends.cuda.runtime.own_device import anywhere
 from lloydia.backends.cuda.seeding import oversampling, weighing
 from lloydia.exact import sums as exact
 from lloydia.progress.stages import steps
-from lloydia.seeding.plusplus import greedy
 
 __all__ = ["Picks"]
 
@@ -154,11 +153,11 @@ class Picks(Placed):
         self._adopt(self.potentials if known else None)
         self.n_seeds += 1
 
-    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
         """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end."""
         count = fractions.shape[1]
         if count > MOST:
-            return greedy(self, fractions)
+            return None
         answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
         draws = torch.as_tensor(fractions, device=self.device)
         for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
