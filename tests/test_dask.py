@@ -397,9 +397,9 @@ def test_no_workers(monkeypatch):
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
-        with pytest.raises(RuntimeError, match=r"has had no worker for 0.2 s: start some"):
+        with pytest.raises(RuntimeError, match=r"has had no worker for 0.2 s: start workers"):
             lloydia.dask.KMeans(4, client=client).fit(rows)
         # All leave while they are waited for.
         waiting = client.submit(sum, [1, 2])
-        with pytest.raises(RuntimeError, match=r"has had no worker for 0.2 s: start some"):
+        with pytest.raises(RuntimeError, match=r"has had no worker for 0.2 s: start workers"):
             workers.settled(client, [waiting])

@@ -155,7 +155,9 @@ def test_another_device_takes_rows_that_fit():
     X, _ = data("float64", 3)
     model = KMeans(4, random_state=0, device="reference")
     assert facts(clone(model).fit(lloydia.chunks(X, memory="2GB"))) == facts(model.fit(X))
-    with pytest.raises(ValueError, match=r"takes rows that fit into memory.*'cpu' or 'cuda'"):
+    with pytest.raises(
+        ValueError, match=r"needs all rows in memory, .* device='cpu' or device='cuda'"
+    ):
         model.fit(tight(X, for_fit(model), block=100))
 
 

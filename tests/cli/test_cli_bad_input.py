@@ -145,7 +145,7 @@ TEXTS = {
     "not a model": (
         GOOD,
         ("predict", "data.csv", "data.csv"),
-        "is not a model: MODEL comes first",
+        "is not a model: give MODEL first",
     ),
     "one score label": (GOOD, ("score", "data.csv", "one.csv"), "holds 2 labels for the 3 rows"),
     "a header is no label": (

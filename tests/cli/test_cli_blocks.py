@@ -59,8 +59,8 @@ def test_a_folder_without_tables_says_what_a_folder_is(run, folder, name, more):
     ran = run("fit", "parts", "-k", 2, *more)
     assert ran.status == 2
     assert ran.err == (
-        "lloydia: parts is a folder without .parquet files, and a folder is read as one table of "
-        "all those in it: give a file, or another folder.\n"
+        "lloydia: parts is a folder without .parquet files: give a file, or a folder whose "
+        ".parquet files are read as one table.\n"
     )
 
 
@@ -99,10 +99,10 @@ def test_the_memory_that_is_needed_is_named(run, parts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit parts -k 3 --memory much", "--memory much is no amount of memory"),
-        ("fit parts -k 3 --spill none", "--spill none is no folder: make it, or name another."),
+        ("fit parts -k 3 --memory much", "--memory much is not an amount of memory"),
+        ("fit parts -k 3 --spill none", "--spill none is not a folder: make it, or name another."),
         ("fit b.npy -k 3 --spill parts", "--spill is for DATA that is read by blocks: add --mem"),
-        ("fit parts -k 3 --memory -1GB", "--memory -1GB is no amount of memory: write 2GB"),
+        ("fit parts -k 3 --memory -1GB", "--memory -1GB is not an amount of memory: write 2GB"),
         ("fit parts -k 3 --plot p.png", "in memory, and parts is read by blocks: leave it out."),
         ("fit b.npy -k 3 --plot p.png --memory 1GB", "leave it out, or --memory."),
         ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),
@@ -138,8 +138,8 @@ def test_an_output_is_no_part_of_the_folder_that_is_read(run, parts, folder, dat
     ran = run(*command.format(data).split(), name)
     assert ran.status == 2
     assert ran.err == (
-        f"lloydia: cannot write {name}: whoever reads {data} would take it for a part of that; "
-        "name a place outside, or another format.\n"
+        f"lloydia: cannot write {name}: it would become a part of the table that is read "
+        f"from {data}; name a file in another folder, or of another format.\n"
     )
 
 
@@ -154,4 +154,4 @@ def test_predict_needs_a_file_for_labels(run, parts):
     run("fit", "parts", "-k", 3, "--model", "m.npz")
     ran = run("predict", "m.npz", "parts")
     assert ran.status == 2
-    assert "give --labels" in ran.err
+    assert "add --labels FILE" in ran.err

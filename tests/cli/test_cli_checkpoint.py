@@ -29,9 +29,9 @@ def facts_of(ran):
 def test_a_fit_that_was_over_is_resumed(run, blobs):
     plain = facts_of(run(*FIT[:6], "--json"))
     first = run(*FIT, "--resume", "--json")
-    assert "c.npz is not there: the fit begins." in first.err
+    assert "c.npz does not exist yet: the fit starts" in first.err
     again = run(*FIT, "--resume", "--json", "--threads", 2, "--algorithm", "elkan")
-    assert again.err == "lloydia: the fit goes on from c.npz.\n"
+    assert again.err == "lloydia: the fit continues from c.npz.\n"
     assert same(facts_of(first), plain)
     assert facts_of(first)["checkpoint"] == "c.npz"
     assert facts_of(again)["inertia"] == plain["inertia"]
@@ -44,7 +44,7 @@ def test_max_iter_is_raised_on_resume(run, blobs):
     assert same(facts_of(run(*FIT, "--resume", "--json")), plain)
     ran = run(*FIT, "--resume", "--max-iter", 2)
     assert ran.status == 2
-    assert "--max-iter 2 is not what the fit in c.npz was begun with (--max-iter 300)" in ran.err
+    assert "--max-iter 2 differs from the fit in c.npz (--max-iter 300)" in ran.err
 
 
 def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
@@ -52,7 +52,7 @@ def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
     before = (folder / "c.npz").read_bytes()
     ran = run(*FIT, "--seed", 5)
     assert ran.status == 2
-    assert "--checkpoint c.npz is there already: add --resume to go on from it" in ran.err
+    assert "--checkpoint c.npz exists: add --resume to continue from it" in ran.err
     assert (folder / "c.npz").read_bytes() == before
 
 
@@ -61,16 +61,16 @@ def test_a_checkpoint_is_not_replaced_unless_it_is_resumed(run, blobs, folder):
     [
         (
             ("--seed", 5),
-            "--seed 5 is not what the fit in c.npz was begun with (--seed 0): what",
+            "--seed 5 differs from the fit in c.npz (--seed 0): a",
         ),
-        (("--n-init", 2), "--n-init 2 is not what the fit in c.npz was begun with (--n-init auto)"),
+        (("--n-init", 2), "--n-init 2 differs from the fit in c.npz (--n-init auto)"),
         (
             ("--init", "s.npy"),
-            "--init FILE is not what the fit in c.npz was begun with (--init k",
+            "--init FILE differs from the fit in c.npz (--init k",
         ),
         (
             ("--columns", "a,b"),
-            "(120, 2), and the fit that the checkpoint is of was begun with (1",
+            "(120, 2), and those of the interrupted fit had (1",
         ),
         (("--dtype", "float32"), "The rows have the dtype float32"),
     ],
@@ -88,7 +88,7 @@ def test_another_rule_is_not_resumed_with(run, blobs):
     run(*fit)
     ran = run(*fit, "--resume", "--stop", "labels")
     assert ran.status == 2
-    assert "--stop labels:0.0 is not what the fit in c.npz was begun with (no" in ran.err
+    assert "--stop labels:0.0 differs from the fit in c.npz (no" in ran.err
 
 
 def test_other_centres_than_those_of_the_checkpoint(run, blobs):
@@ -96,7 +96,7 @@ def test_other_centres_than_those_of_the_checkpoint(run, blobs):
         np.save(f"{i}.npy", start)
     run(*FIT, "--init", "0.npy")
     ran = run(*FIT, "--init", "1.npy", "--resume")
-    assert "--init FILE is not what the fit in c.npz was begun with (another file)" in ran.err
+    assert "--init FILE differs from the fit in c.npz (another file)" in ran.err
 
 
 def test_a_damaged_checkpoint_is_not_resumed(run, blobs, folder):

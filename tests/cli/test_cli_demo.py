@@ -69,4 +69,7 @@ def test_out_must_be_a_folder(run, folder):
     (folder / "file").write_text("")
     ran = run("demo", "--out", "file")
     assert ran.status == 2
-    assert ran.err == "lloydia: --out file is there and is no folder: name one for the pictures.\n"
+    assert (
+        ran.err
+        == "lloydia: --out file exists and is not a folder: name a folder for the pictures.\n"
+    )

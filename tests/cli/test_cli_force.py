@@ -75,7 +75,7 @@ def test_own_outputs_are_replaced_and_no_others(run, inputs, folder, name):
         before = others(folder)
         ran = run(*words, named)
         assert (ran.status, ran.out) == (2, "")
-        assert f"cannot write {output}: it is there already" in ran.err
+        assert f"cannot write {output}: it exists, and is not recognised" in ran.err
         assert "name another file, or add --force to replace it." in ran.err
         assert ran.err.count("\n") == 1
         assert others(folder) == before
@@ -99,7 +99,7 @@ def test_a_file_that_appears_during_the_work_is_not_replaced(
     before = others(folder)
     ran = run(*words, output.partition("/")[0])
     assert ran.status == 2, ran.err
-    assert f"cannot write {output}: it is there already" in ran.err
+    assert f"cannot write {output}: it exists, and is not recognised" in ran.err
     assert others(folder) == {**before, path: b"the user's"}
     monkeypatch.setattr(Renames, "__exit__", close_late)
     assert run(*words, output.partition("/")[0], "--force").status == 0
@@ -169,7 +169,7 @@ def test_a_checkpoint_never_begins_anew(run, blobs, folder, more):
     before = others(folder)
     ran = run(*words, *more)
     assert (ran.status, ran.out) == (2, "")
-    assert "add --resume to go on from it, or delete it to begin anew, or name" in ran.err
+    assert "add --resume to continue from it, delete it to start again, or name" in ran.err
     assert others(folder) == before
     assert run(*words, *more, "--resume").status == 0
     (folder / "c.npz").unlink()
@@ -189,7 +189,7 @@ def test_a_checkpoint_replaces_other_files_only_with_force(run, blobs, folder, k
     words = (*FIT, "--checkpoint", "c.npz")
     ran = run(*words)
     assert (ran.status, ran.out) == (2, "")
-    assert "c.npz is there already, and is not a checkpoint: name another file, or add" in ran.err
+    assert "c.npz exists, and is not a checkpoint: name another file, or add" in ran.err
     assert others(folder) == before
     assert run(*words, "--force").status == 0
     assert run(*words, "--resume").status == 0

@@ -82,7 +82,7 @@ ANSWERS = {
     "predict": {
         "model.npz": "DATA is required: predict takes one MODEL and one DATA (see",
         "--model model.npz numbers.csv": "--model; the file stands alone: lloydia predict MODEL",
-        "numbers.csv model.npz": "numbers.csv is not a model: MODEL comes first",
+        "numbers.csv model.npz": "numbers.csv is not a model: give MODEL first",
         "mode.npz numbers.csv": "no such file: mode.npz; did you mean model.npz?",
     },
     "score": {

@@ -174,7 +174,7 @@ def test_more_colours_than_there_are(run, folder):
 
 
 BAD = {
-    "no image": ("text.png -k 4", "text.png is no image that Pillow reads"),
+    "no image": ("text.png -k 4", "text.png is not an image that Pillow reads"),
     "missing": ("none.png -k 4", "no such file: none.png"),
     "no k": ("photo.png", "-k is required"),
     "k of 0": ("photo.png -k 0", "must be >= 1"),

@@ -182,7 +182,7 @@ def test_fewer_colours_than_segments_is_said(run, folder):
         ("photo.png --labels x.csv", "cannot write x.csv: its extension must be one of .npy, .png"),
         ("photo.png --labels a.png --boundaries a.png", "the command uses that file already"),
         ("photo.png --device tpu", "Unknown device 'tpu'"),
-        ("text.png", "is no image that Pillow reads"),
+        ("text.png", "is not an image that Pillow reads"),
         ("cut.png", "damaged or cut short"),
     ],
 )

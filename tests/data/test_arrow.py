@@ -314,6 +314,6 @@ def test_a_data_frame_and_its_file_are_the_same_rows(case, read, tmp_path):
 def test_columns_in_the_names_of_folders_are_told(tmp_path):
     frame = pd.DataFrame({"a": [0.0, 1, 8, 9], "b": [1, 1, 2, 2]})
     frame.to_parquet(tmp_path / "d", partition_cols=["b"])
-    with pytest.warns(UserWarning, match=r"d: the names of its folders hold the values of b, wh"):
+    with pytest.warns(UserWarning, match=r"d: the values of b are in the names of folders, wh"):
         X = lloydia.chunks(tmp_path / "d")
     assert X.shape == (4, 1)

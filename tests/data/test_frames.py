@@ -201,7 +201,10 @@ def test_names_of_vectors_are_those_that_files_give(kind):
     ("frame", "message"),
     [
         (lambda: {"e": [[1.0, 2], [3.0], [4.0, 5]]}, "row 2, column 'e' holds a vector of 1 "),
-        (lambda: {"e": [[1.0, 2], None, [4.0, 5]]}, "row 2, column 'e' is None among vectors"),
+        (
+            lambda: {"e": [[1.0, 2], None, [4.0, 5]]},
+            "row 2, column 'e' is None, and other rows are vec",
+        ),
         (lambda: {"e": [[1.0, 2], [np.nan, 1], [4.0, 5]]}, "NaN"),
         (lambda: {"e": [[1.0, 2]] * 3, "e[1]": [1, 2, 3]}, r"two columns named 'e\[1\]'"),
         (lambda: {"e": [[1.0, 2], [3.0, 1], [4.0, 5]], "w": list("abc")}, "."),
@@ -229,9 +232,9 @@ def test_what_has_no_rows_of_numbers_is_refused():
     records = np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", "f4"), ("b", "f4")])
     with pytest.raises(ValueError, match=r"X holds .* not real numbers"):
         KMeans(2).fit(records)
-    with pytest.raises(ValueError, match=r"X is a LazyFrame.*give X.collect\(\)"):
+    with pytest.raises(ValueError, match=r"X is a LazyFrame.*pass X.collect\(\)"):
         KMeans(2).fit(polars().lazy())
-    with pytest.raises(ValueError, match=r"sparse: use to_dense\(\)"):
+    with pytest.raises(ValueError, match=r"sparse: convert it by to_dense\(\)"):
         KMeans(2).fit(torch("float32").to_sparse())
 
 
@@ -366,7 +369,7 @@ def test_arrow_columns_that_hold_no_numbers_are_shown(kind):
 def test_one_arrow_column_that_holds_no_rows_is_refused():
     pa = pytest.importorskip("pyarrow")
     for column, message in (
-        (pa.array([[1.0, 2.0], None]), "X: row 2 is None among vectors"),
+        (pa.array([[1.0, 2.0], None]), "X: row 2 is None, and other rows are vectors"),
         (NO_NUMBERS["union"][0](pa), "X holds sparse_union"),
     ):
         with pytest.raises(ValueError, match=message):

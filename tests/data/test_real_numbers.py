@@ -40,7 +40,7 @@ REFUSED = {
     "a dict": ({}, "is {}"),
     "a set": ({1, 2}, "is {1, 2}"),
     "a word": ("abc", "holds text"),
-    "ragged": ([[1], [1, 2], 1, 1, 1, 1], "holds 6 rows that make no array"),
+    "ragged": ([[1], [1, 2], 1, 1, 1, 1], "holds 6 rows of different lengths"),
     "huge": ([10**400] * 6, "holds numbers too large for float64"),
     "column": (np.ones((6, 1)), r"1D array or scalar, got 2D: sample_weight has shape \(6, 1\)"),
     "frame": (pd.DataFrame({"w": np.ones(6)}), "1D array or scalar, got 2D"),

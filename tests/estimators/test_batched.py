@@ -86,7 +86,11 @@ def test_members_draw_from_a_random_state_one_after_the_other():
         (X[:, :3], {}, "n_samples=3 should be >= n_clusters=5"),
         (X, {"init": X[0, :5]}, r"init has shape \(5, 4\) and must have shape \(3, 5, 4\)"),
         (X, {"init": X[:, :4]}, r"init has shape \(3, 4, 4\) and must have"),
-        (X, {"init": [[[1.0], [2.0, 3.0]]] * 3}, "init holds 3 rows that make no array: give all"),
+        (
+            X,
+            {"init": [[[1.0], [2.0, 3.0]]] * 3},
+            "init holds 3 rows of different lengths: give all",
+        ),
         (X, {"sample_weight": np.ones(N)}, r"sample_weight has shape \(60,\) and must have"),
         (X, {"random_state": 2**32 - 2}, r"random_state=4294967294 must be from 0 to 2\*\*32 - 3"),
         (X, {"random_state": -1}, "random_state=-1 must be from 0 to"),

@@ -275,7 +275,7 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"init": None}, "init=None must be one of 'k-means.*, an array or a callable"),
         ({"init": 3}, "init=3 must be one of"),
         ({"init": b"random"}, "init=b'random' must be one of"),
-        ({"init": [[1, 2, 3, 4], [5]]}, "init holds 2 rows that make no array"),
+        ({"init": [[1, 2, 3, 4], [5]]}, "init holds 2 rows of different lengths"),
         ({"init": X[0]}, r"init gives an array of shape \(4,\) and must give .* \(3, 4\)"),
         ({"init": X[None, :3]}, r"init gives an array of shape \(1, 3, 4\) and must give"),
         pytest.param(
@@ -328,15 +328,15 @@ def test_the_name_of_a_file_is_no_rows(rows):
         lambda X: lloydia.kmeans_plusplus(X, 3),
     )
     for use in (model.fit, model.predict, MiniBatchKMeans(3).fit, *functions):
-        with pytest.raises(ValueError, match=r"^X='rows.csv' is a text: .* lloydia.chunks.path"):
+        with pytest.raises(ValueError, match=r"^X='rows.csv' is a text, not rows: .* lloydia.chunks.path"):
             use(rows)
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.full(len(X), 1 + 1j), "sample_weight holds complex128, and weights are real"),
-        ([[1.0], [2.0, 3.0]], "sample_weight holds 2 rows that make no array"),
+        (np.full(len(X), 1 + 1j), "sample_weight holds complex128, and weights must be real"),
+        ([[1.0], [2.0, 3.0]], "sample_weight holds 2 rows of different lengths"),
     ],
     ids=["complex", "ragged"],
 )

@@ -185,10 +185,10 @@ def test_unknown_space_lists_all():
 @pytest.mark.parametrize(
     ("pixels", "message"),
     [
-        (np.zeros((4, 4)), r"shape \(4, 4\) have no three channels"),
+        (np.zeros((4, 4)), r"shape \(4, 4\) do not have three channels"),
         (np.full((1, 3), 255.0), "reach from 255 to 255: scale them"),
         (np.array([[0.1, np.nan, 0.2]]), "pixels hold NaN"),
-        (np.zeros((2, 3), dtype=np.int64), "type int64 are not known"),
+        (np.zeros((2, 3), dtype=np.int64), "type int64 are not supported"),
     ],
 )
 def test_bad_pixels(pixels, message):

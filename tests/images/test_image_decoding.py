@@ -143,7 +143,10 @@ class Endless(io.BytesIO):
 
 
 def test_what_is_no_image_is_not_read_whole():
-    with pytest.raises(DataError, match="zero is no image that Pillow reads"), sound("zero", False):
+    with (
+        pytest.raises(DataError, match="zero is not an image that Pillow reads"),
+        sound("zero", False),
+    ):
         whole(Endless(b"00"), "zero", False)
 
 

@@ -251,13 +251,13 @@ def bytes_of(form, **options):
 
 BAD = {
     "empty.png": (b"", "is empty"),
-    "text.png": (b"a,b\n1,2\n", "is no image that Pillow reads"),
+    "text.png": (b"a,b\n1,2\n", "is not an image that Pillow reads"),
     "cut.png": (bytes_of("PNG")[:-900], "is damaged or cut short"),
     "cut.jpg": (bytes_of("JPEG")[:2000], "is damaged or cut short"),
     "cut.gif": (bytes_of("GIF")[:900], "is damaged or cut short"),
-    "head.png": (bytes_of("PNG")[:12], "cut short, or without"),
+    "head.png": (bytes_of("PNG")[:12], "cut short, or empty"),
     "float.tif": (None, "has values from"),
-    "zero.gif": (b"GIF89a" + bytes(7) + bytes_of("GIF")[13:], "or without pixels"),
+    "zero.gif": (b"GIF89a" + bytes(7) + bytes_of("GIF")[13:], "cut short, or empty"),
 }
 
 

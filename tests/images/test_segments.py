@@ -114,7 +114,7 @@ def test_starting_colours_are_written_as_they_are_in_the_picture(photo):
         [1j, 0, 0],
         [*"abc"],
     ):
-        with pytest.raises(ValueError, match="and the picture uint8: give colours as they are"):
+        with pytest.raises(ValueError, match="and the picture uint8: give colours in the type"):
             segment(photo, 2, init=[wrong, wrong])
     decimal = photo[..., :3].astype(np.float32) / 255
     start = [[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]]
@@ -289,26 +289,30 @@ def test_every_colour_of_the_cube_has_its_place():
 @pytest.mark.parametrize(
     ("pixels", "options", "message"),
     [
-        (np.zeros(5), {}, r"an array of shape \(5,\) is no picture"),
-        ("photo.png", {}, "'photo.png' is a path: give "),
+        (np.zeros(5), {}, r"an array of shape \(5,\) is not a picture"),
+        ("photo.png", {}, "'photo.png' is a text, not pixels"),
         (np.full((4, 4, 3), np.nan), {}, "pixels hold NaN: give numbers from 0 to 1"),
-        (np.zeros((4, 4, 5), np.uint8), {}, r"an array of shape \(4, 4, 5\) is no picture"),
+        (np.zeros((4, 4, 5), np.uint8), {}, r"an array of shape \(4, 4, 5\) is not a picture"),
         (np.zeros((0, 4, 3), np.uint8), {}, "the picture has no pixels"),
-        (np.zeros((4, 4, 3), np.int32), {}, "pixels of type int32 are not known"),
+        (np.zeros((4, 4, 3), np.int32), {}, "pixels of type int32 are not supported"),
         (np.full((4, 4), 7.0), {}, "floating pixels reach from 7 to 7"),
         (np.eye(4), {"k": 0}, "k=0 must be an integer >= 1"),
         (np.eye(4), {"space": "yuv"}, "unknown colour space 'yuv': use one of RGB"),
         (np.eye(4), {"init": "first"}, "init='first' must be one of 'k-means"),
         (np.eye(4), {"init": None}, "init=None must be one of 'k-means.*or an array of colours"),
         (np.eye(4), {"init": np.array(3.0)}, r"init=array\(3.\) must be one of 'k-means"),
-        (np.eye(4), {"init": [[1.0], [2.0, 3.0]]}, "init holds 2 rows that make no array"),
+        (np.eye(4), {"init": [[1.0], [2.0, 3.0]]}, "init holds 2 rows of different lengths"),
         (np.eye(4), {"init": []}, "init holds 0 colours of 1 channels: 2 of 1 are needed"),
         (np.eye(4), {"xy": -1.0}, r"xy=-1.0 must be a number >= 0"),
         (np.eye(4), {"xy": 1e31}, r"xy=1e\+31 must be a number >= 0, at most 1e\+30"),
         (np.eye(4), {"xy": float("nan")}, "xy=nan must be a number >= 0"),
         (np.eye(4), {"init": np.zeros((2, 3))}, "init holds 2 colours of 3 channels: 2 of 1 are"),
         (np.eye(4), {"init": np.zeros(2, np.uint8)}, "init holds uint8 and the picture float64"),
-        (np.eye(4), {"init": np.zeros(2), "xy": 1.0}, "init gives colours and xy needs places"),
+        (
+            np.eye(4),
+            {"init": np.zeros(2), "xy": 1.0},
+            "init holds colours without places, and xy=1.0 needs",
+        ),
         (np.eye(4), {"max_iter": 0}, "max_iter=0 must be an integer >= 1"),
     ],
 )

@@ -79,9 +79,9 @@ def choose(
         raise unknown_device(device)
     if there:
         raise ValueError(
-            f"X lives on {X.device} and {option('device', device)} does not: use "
-            f"{option('device', 'auto')}, or copy X "
-            "to the host (X.cpu() for torch, X.get() for CuPy)."
+            f"X lives on {X.device}, which {option('device', device)} does not include: use "
+            f"{option('device', 'auto')}, or copy X to the CPU (X.cpu() for torch, X.get() for "
+            "CuPy)."
         )
     return load("lloydia.backends.reference").Reference(X, weights)
 
@@ -124,9 +124,9 @@ def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int |
     gpu = _gpu_name(device, False)
     if not gpu and device not in ("auto", "cpu"):
         raise ValueError(
-            f"{option('device', device)} takes rows that fit into memory, and here {plan}: use "
-            f"{option('device', 'cpu')} "
-            "or 'cuda'."
+            f"{option('device', device)} needs all rows in memory, and {X.where} does not fit into "
+            f"{option('memory', f'{plan.memory // 10**6}MB')}: use {option('device', 'cpu')} or "
+            f"{option('device', 'cuda')}."
         )
     blocks = load("lloydia.data.chunks.reader").Reader(X, plan.rows, plan.n_kept, plan.spill)
     if gpu:

@@ -102,7 +102,7 @@ def read_by_blocks(
             "it."
         )
     if spill is not None and not spill.is_dir():
-        raise ValueError(f"--spill {spill} is no folder: make it, or name another.")
+        raise ValueError(f"--spill {spill} is not a folder: make it, or name another.")
     columns: str | Sequence[str] | None = reading.columns
     # Arrays have no names: they are read as a whole.
     if columns is None and names is not None and path.suffix.lower() not in (".npy", *ALWAYS):

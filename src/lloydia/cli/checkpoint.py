@@ -72,13 +72,13 @@ class Checkpoints:
             # --force may be there for another output: it never discards the work of a fit.
             if kind_of(self.checkpoint) == "checkpoint":
                 raise ValueError(
-                    f"--checkpoint {self.checkpoint} is there already: add --resume to go on from "
-                    "it, or delete it to begin anew, or name another file."
+                    f"--checkpoint {self.checkpoint} exists: add --resume to continue from it, "
+                    "delete it to start again, or name another file."
                 )
             if not force:
                 raise ValueError(
-                    f"--checkpoint {self.checkpoint} is there already, and is not a checkpoint: "
-                    "name another file, or add --force to replace it."
+                    f"--checkpoint {self.checkpoint} exists, and is not a checkpoint: name another "
+                    "file, or add --force to replace it."
                 )
         if not hasattr(CallbackSupportMixin, "set_callbacks"):
             raise ImportError("--checkpoint needs scikit-learn 1.9 or newer.")
@@ -91,9 +91,13 @@ class Checkpoints:
 
         if self.resume and self.checkpoint.exists():
             estimator = type(estimator).resume(self.checkpoint).set_params(**estimator.get_params())
-            print(f"lloydia: the fit goes on from {self.checkpoint}.", file=sys.stderr)
+            print(f"lloydia: the fit continues from {self.checkpoint}.", file=sys.stderr)
         elif self.resume:
-            print(f"lloydia: {self.checkpoint} is not there: the fit begins.", file=sys.stderr)
+            print(
+                f"lloydia: {self.checkpoint} does not exist yet: the fit starts from the "
+                "beginning.",
+                file=sys.stderr,
+            )
         return estimator.set_callbacks(Checkpoint(self.checkpoint, every=self.every))
 
     @contextmanager
@@ -113,9 +117,8 @@ class Checkpoints:
             given, before = (_option(error.name, x) for x in (error.value, error.before))
             before = "another file" if before == given else before
             raise ValueError(
-                f"{given} is not what the fit in {self.checkpoint} was begun with ({before}): "
-                "what may differ in a resumed one is --algorithm, --device, --threads, and "
-                "--max-iter if it is larger."
+                f"{given} differs from the fit in {self.checkpoint} ({before}): a resumed fit may "
+                "change only --algorithm, --device and --threads, and raise --max-iter."
             ) from None
 
     def path(self) -> str | None:

@@ -65,7 +65,7 @@ def demo(
     from lloydia.data.outputs import check_output
 
     if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is there and is no folder: name one for the pictures.")
+        raise ValueError(f"--out {out} exists and is not a folder: name a folder for the pictures.")
     out.mkdir(parents=True, exist_ok=True)
     for name in ("china", "digits", "wine"):
         check_output(out / f"{name}.png", (".png",), force=force)

@@ -117,7 +117,9 @@ def _predict_blocks(
 
     first = labelled.labels or labelled.out
     if first is None:
-        raise ValueError("labels of rows that are read by blocks go to a file: give --labels.")
+        raise ValueError(
+            "DATA is read by blocks, so its labels must go to a file: add --labels FILE."
+        )
     k, (n, d) = len(estimator.cluster_centers_), source.shape
     counts = np.zeros(k, dtype=np.int64)
     announce(source.block_by_block().plan(False, None))

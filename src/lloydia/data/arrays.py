@@ -80,7 +80,10 @@ def on_host(X: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(X, torch.Tensor):
         if X.layout != torch.strided:
-            raise ValueError("this tensor is sparse: use to_dense(), or a CSR matrix of SciPy.")
+            raise ValueError(
+                "This torch tensor is sparse: convert it by to_dense(), or use a CSR matrix of "
+                "SciPy."
+            )
         X = X.detach()
         # NumPy has no bfloat16; float32 holds every half-precision value.
         X = (X.float() if X.is_floating_point() and X.element_size() == 2 else X).numpy()
@@ -123,7 +126,7 @@ def rows_on_host(X: Any) -> Any:
             return X
         X = found if found.dtype.kind in "fiubcMm" + TEXT_OR_OBJECTS else X
     if hasattr(X, "collect") and not hasattr(X, "dtype"):
-        raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: give X.collect().")
+        raise ValueError(f"X is a {type(X).__name__}, which has no rows yet: pass X.collect().")
     X = on_host(X)
     typed = isinstance(getattr(X, "dtype", None), np.dtype)
     if not typed and (hasattr(X, "__array__") or is_buffer(X)):
@@ -168,7 +171,8 @@ def _numbers(X: NDArray) -> NDArray:
     if any(vectors):
         row = vectors.index(False)
         raise ValueError(
-            f"X: row {row + 1:,} is {X[row]!r:.80} among vectors: fill it in or remove the row."
+            f"X: row {row + 1:,} is {X[row]!r:.80}, and other rows are vectors: fill it in or "
+            "remove the row."
         )
     try:
         return floats_of(X)
@@ -176,7 +180,9 @@ def _numbers(X: NDArray) -> NDArray:
         if X.dtype == object and "sequence" in str(error):
             raise
         # scikit-learn raises a TypeError for values that are neither text nor numbers.
-        raise type(error)(f"X does not hold real numbers only: {error}; write numbers.") from None
+        raise type(error)(
+            f"X does not hold real numbers only: {error}; convert these values."
+        ) from None
 
 
 def _refuse_columns(X: Any) -> NoReturn:
@@ -194,10 +200,10 @@ def _refuse_columns(X: Any) -> NoReturn:
                         "column, or leave it out."
                     )
             raise ValueError(
-                f"X: column {name!r} holds something else than real numbers: convert it, or leave "
-                "it out."
+                f"X: column {name!r} holds values that are not real numbers: convert the column, "
+                "or leave it out."
             )
-    raise ValueError("X is a data frame without columns: a column is a feature, so give some.")
+    raise ValueError("X is a data frame without columns: give at least one column.")
 
 
 def _is_no_number(value: Any) -> bool:
@@ -223,7 +229,7 @@ def array_of(name: str, values: Any) -> NDArray:
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(
-            f"{name} holds {len(values)} rows that make no array: give all the same length."
+            f"{name} holds {len(values)} rows of different lengths: give all the same length."
         ) from error
 
 
@@ -260,11 +266,11 @@ def real_numbers(name: str, values: Any, what: str) -> NDArray:
         return array
     if array.dtype.kind != "O":
         held = "text" if array.dtype.kind in "UST" else array.dtype
-        raise ValueError(f"{name} holds {held}, and {what} are real numbers.")
+        raise ValueError(f"{name} holds {held}, and {what} must be real numbers.")
     for place, value in np.ndenumerate(array):
         if not isinstance(value, Real | Decimal | np.bool_):
             where = f"{name}[{', '.join(map(str, place))}]" if place else name
-            raise ValueError(f"{where} is {value!r:.80}, and {what} are real numbers.")
+            raise ValueError(f"{where} is {value!r:.80}, and {what} must be real numbers.")
     try:
         return array.astype(np.float64)
     except OverflowError:
@@ -288,8 +294,8 @@ def refuse_path(X: Any) -> None:
     """Raise an error for the name of a file where rows are asked for."""
     if isinstance(X, str | Path):
         raise ValueError(
-            f"X={str(X)!r} is a text: if it is a path, read the rows (numpy.load, "
-            "pandas.read_csv), or give KMeans lloydia.chunks(path)."
+            f"X={str(X)!r} is a text, not rows: if it is a path, read the file first (numpy.load, "
+            "pandas.read_csv), or pass lloydia.chunks(path) to KMeans."
         )
 
 
@@ -359,7 +365,7 @@ def refuse_range(total: float, least: float, largest: float) -> None:
     if not np.isfinite(total):
         raise ValueError("The sample weights add up to infinity: scale them down.")
     if largest == 0:
-        raise ValueError("All sample weights are zero: give at least one point a positive weight.")
+        raise ValueError("All sample weights are zero: give at least one row a positive weight.")
     if largest / LARGEST_RATIO > least:
         raise ValueError(
             f"The weights {least:.3g} and {largest:.3g} lie too far apart: their ratio must be at "

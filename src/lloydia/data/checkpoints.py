@@ -110,7 +110,7 @@ def load_snapshot(path: str | Path) -> Snapshot:
     if version != __version__:
         warnings.warn(
             f"{path} was written by Lloydia {version[:40]} and this is {__version__}: the "
-            "result may differ from that of a fit without a break.",
+            "result may differ from that of an uninterrupted fit.",
             stacklevel=3,
         )
     return snapshot

@@ -270,8 +270,8 @@ def _vectors(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
     for row, value in enumerate(column):
         if not isinstance(value, VECTORS):
             raise ValueError(
-                f"{place.format(row + 1, name)} is {value!r:.80} among vectors: fill it in or "
-                "remove the row."
+                f"{place.format(row + 1, name)} is {value!r:.80}, and other rows are vectors: "
+                "fill it in or remove the row."
             )
     lengths = np.array([len(value) for value in column])
     other = np.flatnonzero(lengths != lengths[0])

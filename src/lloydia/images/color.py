@@ -204,7 +204,8 @@ def refuse_path(pixels: Any) -> None:
     """Raise an error for the name of a picture's file where its pixels are asked for."""
     if isinstance(pixels, str | Path):
         raise ValueError(
-            f"{str(pixels)!r} is a path: give the pixels, np.asarray(Image.open(path))."
+            f"{str(pixels)!r} is a text, not pixels: if it is a path, pass "
+            "numpy.asarray(PIL.Image.open(path))."
         )
 
 
@@ -218,12 +219,15 @@ def checked(pixels: Any) -> NDArray:
     """
     pixels = np.asarray(on_host(pixels))
     if pixels.ndim == 0 or pixels.shape[-1] != 3:
-        raise ValueError(f"pixels of shape {pixels.shape} have no three channels: give (..., 3).")
+        raise ValueError(
+            f"pixels of shape {pixels.shape} do not have three channels: give the shape (..., 3)."
+        )
     if pixels.dtype.kind == "f" and pixels.dtype.itemsize <= 8:
         check_range(pixels)
     elif pixels.dtype not in (np.uint8, np.uint16):
         raise ValueError(
-            f"pixels of type {pixels.dtype} are not known: use uint8, uint16 or floats in [0, 1]."
+            f"pixels of type {pixels.dtype} are not supported: use uint8, uint16 or floats in "
+            "[0, 1]."
         )
     return pixels
 

@@ -127,7 +127,7 @@ def sound(where: str, allow_huge: bool) -> Iterator[None]:
         if Path(where).suffix.lower() in (*TABLES, ".npz"):
             fit = either("lloydia.KMeans clusters its rows", "lloydia fit clusters tables")
             raise DataError(f"{where} is a table, not an image; {fit}.") from None
-        what = "is no image that Pillow reads: of no known kind, cut short, or without pixels"
+        what = "is not an image that Pillow reads: of an unknown format, cut short, or empty"
         raise DataError(f"{where} {what}.") from None
     except _DAMAGE as error:
         if "MAX_TEXT" in str(error):

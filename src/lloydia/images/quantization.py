@@ -150,7 +150,7 @@ def _note(k: int, n_entries: int, n_colors: int) -> str | None:
         what = "one colour" if n_colors == 1 else f"{n_colors} colours"
         return f"the picture has {what}, all of them in the palette" if n_colors < k else None
     if n_entries < k:
-        return f"of {k} centres {n_entries} are different colours"
+        return f"{n_entries} of the {k} centres are different colours"
     return None
 
 
@@ -166,8 +166,8 @@ def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
     grey = pixels.ndim == 2
     if not (grey or (pixels.ndim in (3, 4) and shape[-1] in (1, 2, 3, 4))) or 0 in shape:
         raise ValueError(
-            f"an array of shape {shape} is no picture: it needs (height, width), or (height, "
-            "width, channels) with 1 to 4 channels."
+            f"an array of shape {shape} is not a picture: give the shape (height, width), or "
+            "(height, width, channels) with 1 to 4 channels."
         )
     layers = pixels[..., np.newaxis] if grey else pixels
     layers = layers.reshape(-1, *layers.shape[-3:])

@@ -325,7 +325,10 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
     if is_name(init):
         check_choice("init", init, SEEDINGS, ", or an array of colours")
     elif xy:
-        raise ValueError("init gives colours and xy needs places too: use the name of a seeding.")
+        raise ValueError(
+            f"init holds colours without places, and {option('xy', xy)} needs places: use the name "
+            f"of a seeding, such as {option('init', 'k-means++')}, or {option('xy', 0)}."
+        )
 
 
 def _flat(pixels: Any) -> tuple[Any, Any]:
@@ -335,15 +338,15 @@ def _flat(pixels: Any) -> tuple[Any, Any]:
     shape = tuple(pixels.shape)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
         raise ValueError(
-            f"an array of shape {shape} is no picture: give (height, width), or (height, width, c) "
-            "with c = 1 (grey), 3 (RGB), or one more for alpha."
+            f"an array of shape {shape} is not a picture: give the shape (height, width), or "
+            "(height, width, c) with c = 1 (grey), 3 (RGB), or one more for alpha."
         )
     if 0 in shape:
         raise ValueError(f"the picture has no pixels: its shape is {shape}.")
     kind = str(pixels.dtype).removeprefix("torch.")
     if kind not in ("uint8", "uint16", "float16", "bfloat16", "float32", "float64"):
         raise ValueError(
-            f"pixels of type {kind} are not known: use uint8, uint16 or floats in [0, 1]."
+            f"pixels of type {kind} are not supported: use uint8, uint16 or floats in [0, 1]."
         )
     channels = shape[2] if len(shape) == 3 else 1
     if on_gpu(pixels):
@@ -381,7 +384,7 @@ def _black_to_white(space: color.Space, flat: Any) -> float:
 def _at_most(k: int, n_colors: int) -> int:
     if k > n_colors:
         warnings.warn(
-            f"the picture has fewer colours ({n_colors}) than {option('k', k)}: it gets as many "
+            f"the picture has fewer colours ({n_colors}) than {option('k', k)}: it gets {n_colors} "
             "segments.",
             stacklevel=3,
         )
@@ -400,11 +403,13 @@ def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
             given = cast
     if given.dtype != values.dtype:
         raise ValueError(
-            f"init holds {given.dtype} and the picture {values.dtype}: give colours as they are in "
+            f"init holds {given.dtype} and the picture {values.dtype}: give colours in the type of "
             "the picture."
         )
     if given.dtype.kind == "f" and not ((given >= 0) & (given <= 1)).all():
-        raise ValueError("init holds colours outside of [0, 1], where floating pixels are.")
+        raise ValueError(
+            "init holds colours outside of [0, 1], the range of floating pixels: scale them."
+        )
     given = given.reshape(len(given), math.prod(given.shape[1:]))
     if given.shape != (k, values.shape[1]):
         raise ValueError(

@@ -70,8 +70,9 @@ class OtherParameterError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}={self.value!r} is not what the fit was begun with ({self.before!r}): "
-            f"what may differ in a resumed one is {', '.join(FREE)}, and max_iter if it is larger."
+            f"{self.name}={self.value!r} differs from the interrupted fit "
+            f"({self.name}={self.before!r}): a resumed fit may change only {', '.join(FREE)}, and "
+            "raise max_iter."
         )
 
 
@@ -127,13 +128,13 @@ def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
         if given[name] != before[name]:
             own, first = (tuple(x) if name == "shape" else x for x in (given[name], before[name]))
             raise OtherDataError(
-                f"The rows have the {name} {own}, and the fit that the checkpoint is of was begun "
-                f"with {first}: give the same rows and weights, or name another checkpoint."
+                f"The rows have the {name} {own}, and those of the interrupted fit had {first}: "
+                "give the same rows and weights, or name another checkpoint."
             )
     if given["digest"] != before["digest"]:
         raise OtherDataError(
-            "The rows or their weights have other values than those that the fit was begun with: "
-            "give the same ones, in the same order."
+            "The rows or their weights have other values than those of the interrupted fit: give "
+            "the same ones, in the same order."
         )
 
 
@@ -333,8 +334,8 @@ class Progress:
         self.engine.classify(best.centers)
         if float(self.engine.inertia()) != best.inertia:
             raise OtherDataError(
-                f"The best run's inertia was {best.inertia}, and these rows and weights have "
-                "another: go on with the data that the fit was begun with."
+                f"The best run had the inertia {best.inertia}, and these rows and weights have "
+                "another: give the same rows and weights as in the interrupted fit."
             )
         return best._replace(labels=self.engine.labels())
 

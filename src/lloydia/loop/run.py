@@ -275,7 +275,7 @@ def _again(engine: Engine, halt: Halt, empty: str) -> Generator[Late, None, None
     if on_host(engine.centers()).tobytes() != halt.centers.tobytes():
         raise OtherDataError(
             f"The centres after iteration {halt.iteration} do not follow from these rows and "
-            "weights: go on with the data that the run was begun with."
+            "weights: give the same rows and weights as in the interrupted fit."
         )
 
 

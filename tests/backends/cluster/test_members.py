@@ -197,9 +197,9 @@ def test_rows_that_come_out_differently_are_noticed(form):
     other = X.copy()
     other[[3, 1500]] = X[[1500, 3]]
     again = Member(partitions.take([other]), None, member.digests, "cpu", 1)
-    with pytest.raises(RuntimeError, match="computed other rows"):
+    with pytest.raises(RuntimeError, match="recomputed its rows"):
         answer(again, None, Question(1, 0, "magnitudes"), (), None)
-    with pytest.raises(RuntimeError, match="computed other rows"):
+    with pytest.raises(RuntimeError, match="recomputed its rows"):
         labels(again, 0, 7, blobs(4, 3, "float32"))
 
 

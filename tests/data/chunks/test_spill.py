@@ -88,7 +88,7 @@ def test_values_that_are_not_finite_are_named(tmp_path):
 
 
 def test_folders_that_do_not_take_them(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"spill='.*none' is no folder: make it"):
+    with pytest.raises(ValueError, match=r"spill='.*none' is not a folder: make it"):
         lloydia.chunks(lambda: iter([X]), spill=tmp_path / "none")
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as patched:

@@ -123,9 +123,9 @@ class Member:
         now = [fact.digest for fact in self.rows.facts] + [digest(w) for w in self.weights or ()]
         if now != self.digests:
             raise RuntimeError(
-                "A worker was lost, and Dask has computed other rows (or weights) in the place of "
-                "those it had: a collection must come out the same every time, so do not change "
-                "its files meanwhile, and give its random numbers a seed."
+                "A worker was lost, and Dask recomputed its rows (or weights) with other values: a "
+                "collection must give the same values whenever it is computed, so do not change "
+                "its files during a fit, and seed its random numbers."
             )
 
     def new_part(self, number: int) -> Part:
@@ -133,9 +133,9 @@ class Member:
         X, weights = self.weighted[number].X, self.weighted[number].weights
         if on_gpu(X) and self.device == "cpu":
             raise ValueError(
-                f"Blocks of X live on GPUs and {option('device', 'cpu')} does not: use "
-                f"{option('device', 'auto')}, or bring "
-                "them to the host (X.to_backend('numpy'), or 'pandas')."
+                f"Blocks of X live on GPUs, which {option('device', 'cpu')} does not include: use "
+                f"{option('device', 'auto')}, or copy the blocks to the CPU by "
+                "X.to_backend('numpy'), or 'pandas' for a data frame."
             )
         if on_gpu(X) or self.device == "cuda":
             name = load("lloydia.backends.cuda.runtime.devices").find("cuda", X)

@@ -47,7 +47,7 @@ def current_client() -> Client:
     client = load("distributed").Client.current()
     if client.asynchronous:
         raise RuntimeError(
-            "The Dask client is asynchronous, and a fit waits for its workers: use "
+            "The Dask client is asynchronous, and Lloydia needs a synchronous one: use "
             "Client(asynchronous=False)."
         )
     try:
@@ -64,8 +64,8 @@ def _refuse_other(who: str, version: str | None) -> None:
     if version != __version__:
         has = f"Lloydia {version}" if version else "no Lloydia"
         raise RuntimeError(
-            f"The Dask {who} has {has} and this process {__version__}: install the same version "
-            "everywhere, since another one may give other bits."
+            f"The Dask {who} has {has}, and this process has Lloydia {__version__}: install the "
+            "same version everywhere, because results may differ between versions."
         )
 
 
@@ -141,6 +141,6 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 def _no_workers(client: Client) -> RuntimeError:
     return RuntimeError(
         f"The Dask scheduler {client.scheduler.address} has had no worker for {PATIENCE:g} s: "
-        "start some (cluster.scale(2), or `dask worker ADDRESS`), and look into the logs of those "
-        "that left."
+        "start workers (cluster.scale(2), or `dask worker ADDRESS`), and read the logs of workers "
+        "that stopped."
     )

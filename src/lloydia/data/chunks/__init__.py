@@ -24,13 +24,11 @@ FOLDERS = (".zarr",)
 ARCHIVES = (".h5", ".hdf5")
 
 # What to do with files that are not read by blocks.
-TEXT = "for text, chunks(lambda: pandas.read_csv(path, chunksize=100_000))"
+TEXT = "for a text, use lloydia.chunks(lambda: pandas.read_csv(path, chunksize=100_000))"
 OTHERS = {
-    ".npz": "save its array as .npy; a sparse matrix has to fit into memory: "
+    ".npz": "save its array as .npy; a sparse matrix must fit into memory: "
     "fit(scipy.sparse.load_npz(path))",
-    **dict.fromkeys(
-        (".feather", ".arrow", ".ipc", ".arrows"), "write an Arrow file anew as Parquet"
-    ),
+    **dict.fromkeys((".feather", ".arrow", ".ipc", ".arrows"), "convert an Arrow file to Parquet"),
 }
 
 
@@ -92,13 +90,13 @@ def chunks(
     if block is not None and not (isinstance(block, int) and block > 0):
         raise ValueError(f"block={block!r} must be a positive number of rows.")
     if spill is not None and not Path(spill).is_dir():
-        raise ValueError(f"spill={str(spill)!r} is no folder: make it, or name another.")
+        raise ValueError(f"spill={str(spill)!r} is not a folder: make it, or name another.")
     limit = int(SHARE * available()) if memory is None else parse_bytes(memory)
     source = _opened(what, _names(columns))
     if source.columns.names is None and not (columns is None or isinstance(columns, str)):
         raise DataError(
-            f"{source.where} has no names of columns, and {option('columns', columns)} must be a "
-            "text of numbers (from 1) such as '1,3-5'."
+            f"{source.where} has no names of columns: instead of {option('columns', columns)}, "
+            "give their numbers (from 1) as a text such as '1,3-5'."
         )
     if 0 in source.shape:
         raise DataError(f"{source.where} is empty: its shape is {source.shape}.")
@@ -123,7 +121,7 @@ def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
     from lloydia.data.chunks import arrays
 
     if what is None or (isinstance(what, str) and not what):
-        raise DataError(f"{what!r} is no path: name a file or a folder.")
+        raise DataError(f"{what!r} is not a path: name a file or a folder.")
     if isinstance(what, str | Path):
         return _file(Path(what), columns)
     if hasattr(what, "__dask_graph__"):
@@ -137,9 +135,9 @@ def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
 
         return Blocks(what, columns)
     raise DataError(
-        f"cannot read {type(what).__name__} by blocks; give a path, an array of two dimensions, a "
-        "dask collection, or a callable that returns an iterator of blocks. Rows that are in "
-        "memory need none of it: fit takes them."
+        f"cannot read {type(what).__name__} by blocks: give a path, an array of two dimensions, a "
+        "Dask collection, or a callable that returns an iterator of blocks; pass rows that are in "
+        "memory to fit without lloydia.chunks."
     )
 
 

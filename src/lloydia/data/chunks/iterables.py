@@ -80,7 +80,9 @@ class Blocks(Chunks):
     def _fresh(self, where: str) -> Iterator[Any]:
         made = self.factory()
         if not isinstance(made, Iterable):
-            raise DataError(f"{where}: the callable returned {type(made).__name__}, no iterator.")
+            raise DataError(
+                f"{where}: the callable returned {type(made).__name__}, not an iterator."
+            )
         return (_on_host(block, f"{where}: block {i + 1}") for i, block in enumerate(made))
 
     def _chosen(self, block: Any) -> NDArray[Any]:
@@ -144,7 +146,8 @@ class Blocks(Chunks):
         if i < 0:
             raise DataError(
                 f"{self.where} had {len(self.lengths)} blocks at first, and none the next time: "
-                "rows are read several times, so have the callable return a new one at each call."
+                "the rows are read several times, so the callable must return a new iterator at "
+                "each call."
             )
 
 

@@ -238,7 +238,7 @@ def parse_bytes(text: int | str) -> int:
     found = AMOUNT.fullmatch(str(text).lower())
     if isinstance(text, bool) or found is None or not float(found[1]):
         raise ValueError(
-            f"{option('memory', text)} is no amount of memory: write 2GB, 500MB or 1.5GiB."
+            f"{option('memory', text)} is not an amount of memory: write 2GB, 500MB or 1.5GiB."
         )
     return int(float(found[1]) * UNITS[found[2]])
 

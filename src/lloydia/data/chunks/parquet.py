@@ -18,6 +18,7 @@ from lloydia.data.files import check_row_groups, pyarrow_parquet
 from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
 from lloydia.data.formats.stamps import stamp_of
 from lloydia.data.precision import stored_type
+from lloydia.spelling import option
 
 __all__ = ["Parquet"]
 
@@ -103,14 +104,14 @@ class Parquet(Chunks):
             if (count := schema.names.count(name)) != 1:
                 raise DataError(
                     f"{file} has {'several columns' if count else 'no column'} {name!r}, and "
-                    f"{name_of_first} has one."
+                    f"{name_of_first} has one: all files of a folder need the same columns."
                 )
         # An index that has a name is a column here if it is one there.
         surplus = next((name for name in feature_names(schema) if name not in first.names), None)
         if every and surplus is not None:
             raise DataError(
-                f"{file} has a column {surplus!r}, and {name_of_first} has not: choose columns "
-                "that both have."
+                f"{file} has a column {surplus!r} that {name_of_first} does not have: choose "
+                f"columns that both have by {option('columns')}."
             )
         types = {name: schema.field(name).type for name in self.features.names}
         found = self.features.typed(types.values(), str(file))
@@ -120,7 +121,7 @@ class Parquet(Chunks):
             raise DataError(
                 f"{file} holds {types[name]} in column {name!r}, and {name_of_first} holds "
                 f"{first.field(name).type}: they are read as {read_as} and {before}, so convert "
-                "one."
+                "one of the files."
             )
         return found
 
@@ -143,7 +144,12 @@ class Parquet(Chunks):
         try:
             return decoding_bytes(file, names, self.step, self.buffer)
         except arrow_errors():
-            raise DataError(f"{self.files[number]} is damaged, or changed.") from None
+            raise self._damaged(number) from None
+
+    def _damaged(self, number: int) -> DataError:
+        return DataError(
+            f"{self.files[number]} is damaged, or was changed while it was read: write it again."
+        )
 
     def stamp(self) -> object:
         return stamp_of(self.files)
@@ -172,7 +178,7 @@ class Parquet(Chunks):
                     yield i, features.rows(batch, place)
                     seen += len(batch)
             except arrow_errors():
-                raise DataError(f"{self.files[number]} is damaged, or changed.") from None
+                raise self._damaged(number) from None
 
     def _place_in(self, start: int, row: int) -> str:
         return f"{self.where}: {self.place(start + row)}"
@@ -191,8 +197,8 @@ def files_of(path: Path) -> list[Path]:
     found = sorted(file for file in path.rglob("*.parquet") if is_read(file, path))
     if not found:
         raise DataError(
-            f"{path} is a folder without .parquet files, and a folder is read as one table of all "
-            "those in it: give a file, or another folder."
+            f"{path} is a folder without .parquet files: give a file, or a folder whose .parquet "
+            "files are read as one table."
         )
     return found
 
@@ -203,8 +209,8 @@ def _warn_of_partitions(path: Path, files: list[Path]) -> None:
     names = sorted({part.partition("=")[0] for part in parts if "=" in part})
     if names:
         warnings.warn(
-            f"{path}: the names of its folders hold the values of {', '.join(names)}, which are "
-            "not read; write them into the files if they are features.",
+            f"{path}: the values of {', '.join(names)} are in the names of folders, which are not "
+            "read; write them into the files if they are features.",
             stacklevel=2,
         )
 

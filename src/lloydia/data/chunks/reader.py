@@ -90,7 +90,7 @@ class Reader:
                     self.cache[i] = found
                 yield i, found
         if self.source.stamp() != self.stamp:
-            raise self.source.changed("its size or the time of its last change is another")
+            raise self.source.changed("its size or its modification time is another")
 
     def _read(self, wanted: list[int]) -> Iterator[NDArray[np.floating]]:
         """Read blocks of ascending numbers from the source."""
@@ -133,7 +133,7 @@ class Reader:
         mark = mark_of(block)
         if i in self.marks and self.marks[i] != mark:
             span = f"{self.edges[i] + 1:,} to {self.edges[i + 1]:,}"
-            raise self.source.changed(f"rows {span} are not what they were")
+            raise self.source.changed(f"rows {span} have other values than before")
         if i not in self.marks:
             with np.errstate(over="ignore", invalid="ignore"):
                 sound = np.isfinite(block.sum(dtype=np.float64))

@@ -192,11 +192,13 @@ class Chunks(ABC):
             if len(rows) == 0:
                 continue
             if not edges[piece] <= at <= at + len(rows) <= edges[piece + 1]:
-                raise self.changed(f"{self.label(piece) or 'it'} has other rows than at first")
+                raise self.changed(
+                    f"{self.label(piece) or 'it'} has another number of rows than at first"
+                )
             at += len(rows)
             yield rows[max(len(rows) - (at - start), 0) :]
         if at < edges[-1]:
-            raise self.changed(f"{at:,} rows are left of {edges[-1]:,}")
+            raise self.changed(f"it has {at:,} rows, and had {edges[-1]:,} at first")
 
     def _checked(self, given: NDArray[Any], piece: int) -> NDArray[Any]:
         """Return the chosen columns of a piece, if it is like the first."""
@@ -219,7 +221,7 @@ class Chunks(ABC):
     def changed(self, how: str) -> DataError:
         """Return the error for a source that is not what it was."""
         return DataError(
-            f"{self.where} changed while it was read: {how}; fit again when it stays as it is."
+            f"{self.where} changed while it was read: {how}; try again when nothing changes it."
         )
 
     def refuse(self, row: int, j: int, value: float) -> DataError:
@@ -277,8 +279,8 @@ class Chunks(ABC):
 
         if not callable(function):
             raise TypeError(
-                f"write takes a function of rows, such as model.predict, and was given "
-                f"{type(function).__name__}: numpy.save writes an array."
+                f"write needs a function of rows, such as model.predict, and got "
+                f"{type(function).__name__}: use numpy.save to write an array."
             )
         owner = getattr(function, "__self__", None)
         portions = self.portions(function)

@@ -144,4 +144,6 @@ class ArrowOriginal(Original):
             try:
                 yield from file.iter_batches(BLOCK, columns=columns)
             except (pa.ArrowException, OSError):
-                raise DataError(f"{path} is damaged, or changed.") from None
+                raise DataError(
+                    f"{path} is damaged, or was changed while it was read: write it again."
+                ) from None

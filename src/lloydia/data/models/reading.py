@@ -83,8 +83,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
-            f"load reads from a path, and was given a {type(path).__name__}: give the name of a "
-            ".npz file."
+            f"load needs a path, and got a {type(path).__name__}: give the name of an .npz file."
         )
     path = Path(path)
     with open_input(path) as (stream, _):
@@ -142,7 +141,7 @@ def read_centers(
 def _stranger(path: Path) -> DataError:
     how = either(
         "name a file that lloydia.save wrote.",
-        "MODEL comes first, and `lloydia fit --model` writes one.",
+        "give MODEL first, a file that `lloydia fit --model` wrote.",
     )
     return DataError(f"{path} is not a model: {how}")
 

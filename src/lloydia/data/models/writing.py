@@ -101,8 +101,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     parts = _parts(model)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
-            f"save writes to a path, and was given a {type(path).__name__}: give the name of a "
-            ".npz file."
+            f"save needs a path, and got a {type(path).__name__}: give the name of an .npz file."
         )
     target = Path(path)
     check_output(target, (".npz",))
@@ -167,8 +166,8 @@ def _kind_of(model: Any) -> tuple[str, Estimator]:
         if (found.__module__, found.__qualname__) == (estimator.module, estimator.name):
             return kind, estimator
     raise TypeError(
-        f"save takes a KMeans or a MiniBatchKMeans of Lloydia, and was given a "
-        f"{found.__module__}.{found.__qualname__}: pickle or joblib keeps other objects."
+        f"save needs a KMeans or a MiniBatchKMeans of Lloydia, and got a "
+        f"{found.__module__}.{found.__qualname__}: save other objects with pickle or joblib."
     )
 
 
@@ -207,7 +206,10 @@ def _array(name: str, values: Any, k: int) -> NDArray:
 
 
 def _refusal(name: str, value: Any) -> str:
-    return f"A model file cannot hold {name}={value!r:.80}: no fit sets it so; fit anew."
+    return (
+        f"A model file cannot hold {name}={value!r:.80}, which no fit sets: fit again before you "
+        "save."
+    )
 
 
 def _generators(model: Any, arrays: dict[str, NDArray]) -> dict[str, Any]:

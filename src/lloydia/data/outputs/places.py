@@ -63,12 +63,14 @@ def check_output(
 def _check_place(path: Path, others: Sequence[Path]) -> None:
     """Refuse a path that is taken, or where no file can be made."""
     if any(_same(path, other) for other in others):
-        raise DataError(f"cannot write {path}: the command uses that file already.")
+        raise DataError(
+            f"cannot write {path}: the command uses that file already; name another file."
+        )
     for folder in filter(Path.is_dir, others):
         if _joins(path, folder):
             raise DataError(
-                f"cannot write {path}: whoever reads {folder} would take it for a part of that; "
-                "name a place outside, or another format."
+                f"cannot write {path}: it would become a part of the table that is read from "
+                f"{folder}; name a file in another folder, or of another format."
             )
     if path.exists() and not path.is_file():
         raise DataError(f"cannot write {path}: it exists and is not a file.")

@@ -114,7 +114,7 @@ def refuse_others(path: Path) -> None:
         )
     if kind != "model" and not is_sealed(path):
         raise DataError(
-            f"cannot write {path}: it is there already, and Lloydia did not write it, or it was "
-            "changed or copied since, or this file system keeps no exact times; name another file, "
-            "or add --force to replace it."
+            f"cannot write {path}: it exists, and is not recognised as an unchanged file of "
+            "Lloydia (nor are copies, and files on a file system without exact times); name "
+            "another file, or add --force to replace it."
         )

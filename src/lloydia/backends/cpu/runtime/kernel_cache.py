@@ -128,11 +128,11 @@ class Cache(FunctionCache):
         _warned.add(what)
         folder = self._cache_path
         if what == "damaged":
-            text = f"compiled kernels in {folder}: {why}; it is compiled anew and replaced."
+            text = f"compiled kernels in {folder}: {why}; it is compiled again and replaced."
         else:
             text = (
-                f"compiled kernels in {folder} cannot be {what}: {why}; they are compiled anew in "
-                "each process until that folder can be used, or NUMBA_CACHE_DIR names another."
+                f"compiled kernels in {folder} cannot be {what}: {why}; each process compiles them "
+                "again until that folder can be used: set NUMBA_CACHE_DIR to use another folder."
             )
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
