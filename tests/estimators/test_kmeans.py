@@ -328,7 +328,7 @@ def test_the_name_of_a_file_is_no_rows(rows):
         lambda X: lloydia.kmeans_plusplus(X, 3),
     )
     for use in (model.fit, model.predict, MiniBatchKMeans(3).fit, *functions):
-        with pytest.raises(ValueError, match=r"^X='rows.csv' is a text, not rows: .* lloydia.chunks.path"):
+        with pytest.raises(ValueError, match=r"^X='rows.csv' is a text, .* lloydia.chunks.path"):
             use(rows)
 
 

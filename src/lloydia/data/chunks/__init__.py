@@ -1,4 +1,4 @@
-"""Data that are read in pieces: what :meth:`lloydia.KMeans.fit` takes where they exceed memory."""
+"""Data that are read in blocks, for fits of data larger than memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lloydia.spelling import option
 
 __all__ = ["Chunks", "chunks"]
 
-# Of what is free, unless `memory` says otherwise.
+# The default of `memory`, as a share of the free memory.
 SHARE = 0.5
 
 FOLDERS = (".zarr",)
 ARCHIVES = (".h5", ".hdf5")
 
-# What to do with files that are not read by blocks.
+# Advice for files that cannot be read by blocks.
 TEXT = "for a text, use lloydia.chunks(lambda: pandas.read_csv(path, chunksize=100_000))"
 OTHERS = {
     ".npz": "save its array as .npy; a sparse matrix must fit into memory: "
@@ -40,52 +40,68 @@ def chunks(
     block: int | None = None,
     spill: str | Path | None = None,
 ) -> Chunks:
-    """Open data that need not fit into memory.
+    """Open data that are read in blocks and need not fit into memory.
 
-    Give it to :meth:`lloydia.KMeans.fit`, ``predict``, ``transform`` or ``score`` as X.  The result
-    of a fit has the bits of the fit of the same rows in memory, whatever the blocks are.
+    Pass the result as X to ``fit``, ``predict``, ``transform`` or ``score`` of
+    :class:`lloydia.KMeans`.  A fit gives exactly the result of a fit of the same rows in memory,
+    for any size of blocks.
 
     Parameters
     ----------
-    what : path, array, callable or dask collection
-        - a path: .npy; .parquet, or a folder of such files, in the order of their names (needs
-          pyarrow; the index of pandas is no feature, and a column of vectors is a feature for each
-          of its numbers, ``name[0]`` and so on); .zarr (needs zarr); .h5 or .hdf5 (needs h5py).
-          Of an archive of several arrays, the one named X or data;
-        - an array of shape (n, d) that is read by slices: a memmap, a Zarr array, an open HDF5
-          data set;
-        - a callable without arguments that returns a fresh iterator of blocks, each an array of
-          shape (m, d) or a data frame: ``lambda: pandas.read_csv(path, chunksize=100_000)``.  It is
-          walked through once at once, to count the rows;
-        - a dask array or data frame, whose partitions are computed one after the other.
-    columns : str or sequence of str, optional
-        Columns to use: ``"a,b,3-5"`` (names, numbers from 1, ranges), or names, of what has them.
-    memory : int or str, optional
-        Most bytes that a process may take that does nothing else: ``"2GB"``, ``"500 MiB"``.  It
-        covers the interpreter and the libraries (about 0.45 GB), what is kept of each row (mostly
-        20 to 40 bytes), and blocks; the rest holds blocks that need not be read again.  By default
-        half of what is free.
-    block : int, optional
-        Rows of a block; by default what comes to at most 32 MB.
-    spill : str or Path, optional
-        A folder.  Blocks that do not stay in memory are written there when they are first read, in
-        the type they are computed in, and every other pass reads them from there: worth it for a
-        fit where to decode takes longer than to read, Parquet above all.  It takes as much of the
-        disk as these rows would of memory, and that is free again when they are let go.  It should
-        not be a folder that lives in memory (``tmpfs``, as /tmp is on some systems).
+    what : path, array, callable or Dask collection
+        The data:
+
+        - a path of a .npy, .parquet (needs pyarrow), .zarr (needs zarr), .h5 or .hdf5 (needs h5py)
+          file, or of a folder of .parquet files, which are read in the order of their names.  In a
+          Parquet file, a pandas index is not a feature, and each number of a column of vectors is a
+          feature (``name[0]`` and so on).  In a file of several arrays, the array named X or data
+          is read;
+        - an array of shape (n, d) that is read by slices, such as a memmap, a Zarr array or an open
+          HDF5 data set;
+        - a callable without arguments that returns a new iterator of blocks at each call, such as
+          ``lambda: pandas.read_csv(path, chunksize=100_000)``.  Each block is an array of shape
+          (m, d) or a data frame.  ``chunks`` iterates over all blocks once to count the rows;
+        - a Dask array or data frame, whose partitions are computed one after another.
+    columns : str or sequence of str, default=None
+        The columns to use: a text of names, numbers from 1 and ranges such as ``"a,b,3-5"``, or a
+        sequence of names.  None: all columns.
+    memory : int or str, default=None
+        Limit on the memory of the whole process, in bytes or as a text such as ``"2GB"`` or
+        ``"500 MiB"``.  It includes Python and the libraries (about 0.45 GB), what is stored per row
+        (mostly 20 to 40 bytes), and the blocks.  Blocks stay in memory as far as the limit allows,
+        and are not read again.  None: half of the free memory.
+    block : int, default=None
+        Number of rows per block.  None: as many as take at most 32 MB.
+    spill : str or Path, default=None
+        A folder for blocks that do not stay in memory.  They are written there, decoded, in the
+        first pass, and later passes read them from there.  This saves time if decoding is slower
+        than reading, as for Parquet.  It takes as much disk space as these rows would take memory;
+        the space is freed after the fit.  Do not choose a folder in memory (``tmpfs``, as /tmp is
+        on some systems).
 
     Returns
     -------
     Chunks
+        The opened data, with ``shape`` and ``dtype``.
 
     Raises
     ------
     DataError
-        It cannot be read, is not a table of numbers, or its blocks differ in width or type.
+        If the data cannot be read or are not a table of numbers, if blocks differ in width or type,
+        or if the library for the format is not installed.
     ValueError
-        `memory` or `block` cannot be understood, or `spill` is no folder.
-    ImportError
-        The library for a format is missing.
+        If `memory` or `block` is invalid, or `spill` is not a folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lloydia
+    >>> X = np.arange(24, dtype=np.float32).reshape(12, 2)
+    >>> source = lloydia.chunks(X, block=5)
+    >>> source.shape
+    (12, 2)
+    >>> lloydia.KMeans(n_clusters=3, random_state=0).fit(source).n_iter_ >= 1
+    True
     """
     if block is not None and not (isinstance(block, int) and block > 0):
         raise ValueError(f"block={block!r} must be a positive number of rows.")
@@ -106,7 +122,7 @@ def chunks(
 
 
 def _names(columns: Any) -> str | list | None:
-    """Return a choice of columns as a text or a list."""
+    """Return a choice of columns as a text, a list or None."""
     if columns is None or isinstance(columns, str):
         return columns
     try:
@@ -142,7 +158,7 @@ def _opened(what: Any, columns: str | Sequence[str] | None) -> Chunks:
 
 
 def _gives_slices(what: Any) -> bool:
-    """Return whether NumPy can read it by slices: no data frame, nothing sparse."""
+    """Return whether `what` can be read by slices as NumPy arrays: no data frame, not sparse."""
     try:
         np.dtype(what.dtype)
     except (AttributeError, TypeError):

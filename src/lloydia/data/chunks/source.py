@@ -1,4 +1,4 @@
-"""The protocol of a source of rows: pieces in an order, read from any of them on."""
+"""The protocol of a source of rows: ordered pieces, which can be read from any piece on."""
 
 from __future__ import annotations
 
@@ -25,47 +25,50 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunks"]
 
-# Rows that a function is given to see how much it makes of them.
+# The number of rows of the first call of a function, which measures the size of its results.
 FEW = 1024
 
 
 class Chunks(ABC):
-    """A table of numbers that is read in pieces; :func:`lloydia.chunks` opens one.
+    """A table of numbers that is read in blocks; :func:`lloydia.chunks` opens one.
 
-    A subclass says what pieces there are, and reads them.
+    A subclass defines the pieces of the source (row groups of a file, partitions, ...) and reads
+    them.
 
     Parameters
     ----------
     where : str
-        What errors call the source.
+        The name of the source in errors.
     raw : numpy.dtype
         The type in which the numbers are stored.
     columns : Columns
         The columns that are read.
     lengths : sequence of int
-        Rows of each piece.
+        The number of rows of each piece.
 
     Attributes
     ----------
+    shape : tuple of int
+        Number of rows and of columns.
     dtype : numpy.dtype
-        float32 (of half precision too) or float64 (of all else): as in memory.
+        The type of the rows in a fit: float32 for float32 and half precision, otherwise float64.
     memory : int
-        Bytes that the process may take.
+        Limit on the memory of the process, in bytes.
     block : int or None
-        Rows of a block, if that was given.
+        The number of rows per block, if it was given.
     spill : Path or None
-        The folder that blocks are written to, if one was given.
+        The folder for blocks that do not stay in memory, if it was given.
     path : Path or None
-        The file or folder, if it is one.
+        The file or folder of the source, if it has one.
     """
 
-    # Whether what comes before a piece is read too.
+    # Whether reading a piece also reads all pieces before it.
     in_order = False
     path: Path | None = None
     memory: int
     block: int | None
     spill: Path | None = None
-    # Is called with each block when it is read the first time, in the thread that reads.
+    # The reading thread calls this function with each block that is read for the first time.
     on_first_read: Callable[[NDArray[np.floating]], object] | None = None
 
     def __init__(self, where: str, raw: np.dtype, columns: Columns, lengths: Sequence[int]) -> None:
@@ -80,58 +83,74 @@ class Chunks(ABC):
 
     @abstractmethod
     def read(self, piece: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Read from a piece on: give its number and rows, in any portions, in order."""
+        """Yield the rows of a piece and all later ones: (piece, rows), in portions of any size."""
 
     @property
     @abstractmethod
     def at_once(self) -> int:
-        """Rows that :meth:`read` gives at a time, at most."""
+        """The largest number of rows that :meth:`read` yields at a time."""
 
     @property
     def overhead(self) -> int:
-        """Bytes that reading takes beside what :meth:`read` gives."""
+        """Bytes of memory that reading takes in addition to what :meth:`read` yields."""
         return 0
 
     def stamp(self) -> object:
-        """Return something that differs once the source is written to, if that can be told."""
+        """Return a value that changes when the source is written to, where that is detectable."""
         return None
 
     def label(self, piece: int) -> str:
-        """Return what an error calls a piece; empty if only the row matters."""
+        """Return the name of a piece in errors; "" if the row alone identifies the place."""
         return ""
 
     @cached_property
     def edges(self) -> NDArray[np.int64]:
-        """Where the pieces begin, and the number of rows."""
+        """The first row of each piece, and the number of rows at the end."""
         return np.cumsum([0, *self.lengths], dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of rows and of columns."""
         return int(self.edges[-1]), len(self.columns.places)
 
     def astype(self, dtype: Any) -> Chunks:
-        """Return the same rows in another type, float32 or float64."""
+        """Return the same rows in another type.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        Chunks
+        """
         other = copy.copy(self)
         other.dtype = stored_type(np.dtype(dtype), self.where)
         return other
 
     def meant_for(self, estimator: BaseEstimator, reset: bool, a_row: int = 0) -> Chunks:
-        """Return the same rows for a fit of an estimator, or with ``reset=False`` for a prediction.
+        """Return the same rows, planned for a fit or a prediction of an estimator.
 
-        It gets the number and the names of the features, or is compared with them.
+        For a fit, the number and the names of the features are set in the estimator.  For a
+        prediction, they are compared.
 
         Parameters
         ----------
         estimator : KMeans or MiniBatchKMeans
         reset : bool
+            True for a fit, False for a prediction.
         a_row : int
-            Bytes that the result takes, a row.
+            Bytes per row of the result.
+
+        Returns
+        -------
+        Chunks
 
         Raises
         ------
         ValueError
-            The features are not those of the fit.
+            If the features differ from those of the fit.
         """
         names, fitted = self.columns.names, getattr(estimator, "feature_names_in_", None)
         if reset or names is None or fitted is None:
@@ -154,35 +173,50 @@ class Chunks(ABC):
         return other
 
     def block_by_block(self) -> Chunks:
-        """Return the same rows for what is done with a block at a time, and keeps nothing of it."""
+        """Return the same rows, planned for work that keeps nothing of a block after its turn."""
         other = copy.copy(self)
         other.purpose = Purpose(keeps=False)
         return other
 
     def plan(self, weighted: bool, n_threads: int | None) -> Plan:
-        """Return how the rows will be held, and what that takes.
+        """Return the plan of memory: which rows stay in memory, and how much that takes.
 
         Parameters
         ----------
         weighted : bool
+            Whether the rows have weights.
         n_threads : int or None
-            None: as many as this process may use.
+            Number of threads; None: as many as this process may use.
+
+        Returns
+        -------
+        Plan
+            Its ``str`` is a sentence about the memory.
 
         Raises
         ------
         MemoryError
-            `memory` is too small; the sentence names what is needed.
+            If `memory` is too small; the message names the amount that is needed.
         """
         n_threads = load("lloydia.backends.cpu.runtime.pool").threads_of(n_threads)
         return Plan.of(self, self.purpose, weighted, n_threads)
 
     def rows_from(self, start: int) -> Iterator[NDArray[Any]]:
-        """Read all rows from one on, as they are stored, in arrays of any length.
+        """Yield all rows from row `start` on, in their stored type, in arrays of any length.
+
+        Parameters
+        ----------
+        start : int
+            The first row, from 0.
+
+        Yields
+        ------
+        ndarray of shape (m, d)
 
         Raises
         ------
         DataError
-            A piece has another width or type, or another number of rows than it had.
+            If a piece has another width, type or number of rows than at first.
         """
         edges = self.edges
         first = int(np.searchsorted(edges, start, side="right")) - 1
@@ -201,7 +235,7 @@ class Chunks(ABC):
             raise self.changed(f"it has {at:,} rows, and had {edges[-1]:,} at first")
 
     def _checked(self, given: NDArray[Any], piece: int) -> NDArray[Any]:
-        """Return the chosen columns of a piece, if it is like the first."""
+        """Return the chosen columns of a piece, if its width and type are those of the first."""
         what = f"{self.where}: {self.label(piece) or f'what follows row {self.edges[piece]:,}'}"
         if given.ndim != 2:
             raise DataError(f"{what} has shape {given.shape}; rows have two dimensions.")
@@ -219,20 +253,20 @@ class Chunks(ABC):
         return given
 
     def changed(self, how: str) -> DataError:
-        """Return the error for a source that is not what it was."""
+        """Return the error for a source that changed while it was read."""
         return DataError(
             f"{self.where} changed while it was read: {how}; try again when nothing changes it."
         )
 
     def refuse(self, row: int, j: int, value: float) -> DataError:
-        """Return the error for a value that is not finite."""
+        """Return the error for a value that is not finite, in column `j` of a row."""
         return DataError(
             f"{self.where}: {self.place(row)}, {self.columns.label(j)} is {value:g}; every value "
             f"must be a finite {self.dtype}."
         )
 
     def place(self, row: int) -> str:
-        """Return what an error calls a row: its number in its piece, and of all rows."""
+        """Return the name of a row in errors: its number in its piece, and among all rows."""
         piece = int(np.searchsorted(self.edges, row, side="right")) - 1
         place = f"row {row + 1:,}"
         if label := self.label(piece):
@@ -240,7 +274,7 @@ class Chunks(ABC):
         return place
 
     def load(self, plan: Plan) -> NDArray[np.floating]:
-        """Read all rows into one array, in the blocks of a plan: shape (n, d), finite."""
+        """Return all rows, which must be finite, as one ndarray of shape (n, d)."""
         from lloydia.data.chunks.reader import Reader
 
         X = np.empty(self.shape, dtype=self.dtype)
@@ -250,30 +284,36 @@ class Chunks(ABC):
         return X
 
     def write(self, function: Callable[[NDArray], NDArray], path: str | Path) -> None:
-        """Write what a function makes of the rows, block by block, so that it need not fit either.
+        """Apply a function to the rows block by block, and write its results to a file.
 
-        ``chunks("big.parquet").write(model.predict, "labels.parquet")``, or ``model.transform``.
-        The file appears when it is whole.
+        Neither the rows nor the results need to fit into memory.  The file appears when it is
+        complete.
 
         Parameters
         ----------
         function : callable
-            Takes an array of shape (m, d), returns one of m rows.  If it is a method of an
-            estimator that was fitted with names of features, the columns must have these names.
+            It takes an array of shape (m, d) and returns an array of m rows, as the ``predict`` and
+            ``transform`` of a fitted estimator do.  If the estimator was fitted with feature names,
+            the columns must have these names.
         path : str or Path
-            .npy, .parquet, .csv, .tsv or .txt.
+            The file: .npy, .parquet, .csv, .tsv or .txt.
 
         Raises
         ------
         DataError
-            A block is not finite, or the source changed, or the file would be the source, or a
-            part of it.
+            If a block is not finite, if the source changed, or if `path` is the source or a part of
+            it.
         OSError
-            The file cannot be written.
+            If the file cannot be written.
         TypeError
-            `function` is none.
+            If `function` is not callable.
         ValueError
-            The names of the columns are not those of the fit.
+            If the columns have other names than those of the fit.
+
+        Examples
+        --------
+        >>> from lloydia import chunks
+        >>> chunks("big.parquet").write(model.predict, "labels.parquet")  # doctest: +SKIP
         """
         from lloydia.data.chunks.writing import write_blocks
 
@@ -292,12 +332,22 @@ class Chunks(ABC):
             write_blocks(Path(path), portions, self.shape[0], self.path)
 
     def portions(self, function: Callable[[NDArray], NDArray]) -> Iterator[NDArray]:
-        """Return an iterator of what a function makes of the rows, as for :meth:`write`.
+        """Apply a function to the rows block by block, and return an iterator of its results.
+
+        Parameters
+        ----------
+        function : callable
+            As for :meth:`write`.
+
+        Returns
+        -------
+        iterator of ndarray
+            The results, in the order of the rows, in portions of any length.
 
         Raises
         ------
         DataError
-            A block is not finite, or the source changed.
+            If a block is not finite, or the source changed.
         """
         from lloydia.data.chunks.reader import Reader
 
@@ -309,13 +359,13 @@ class Chunks(ABC):
 def _made(
     blocks: Iterable[NDArray], block_bytes: int, function: Callable[[NDArray], NDArray]
 ) -> Iterator[NDArray]:
-    """Give what a function makes of blocks, in portions that take no more bytes than a block."""
+    """Yield the results of a function for blocks, in portions of at most `block_bytes` bytes."""
     step = FEW
     for rows in blocks:
         start = 0
         while start < len(rows):
             found = function(rows[start : start + step])
             start += step
-            # How much it makes of a row is known once it has made something.
+            # The first result shows how many bytes a row of the result takes.
             step = max(block_bytes * len(found) // max(found.nbytes, 1), 1)
             yield found

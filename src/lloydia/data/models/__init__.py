@@ -1,4 +1,4 @@
-"""Fitted estimators in .npz files, without pickle: what Python and the command line both use."""
+"""Fitted estimators in .npz files without pickle, for Python and the command line."""
 
 from __future__ import annotations
 

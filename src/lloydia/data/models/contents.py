@@ -1,4 +1,4 @@
-"""What a file keeps of a fitted estimator, and what each part of it may be."""
+"""The parts of a model file, and the valid values of each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lloydia.parameters import check_mini_batches, check_parameters
 
 __all__ = ["ESTIMATORS", "FORMAT", "OUTPUTS", "Estimator", "checked_array", "checked_fact"]
 
-# A later format has a higher number; the first one was called "lloydia k-means 1".
+# Later formats have higher numbers; the first format was called "lloydia k-means 1".
 FORMAT = "lloydia model 2"
 
-# What set_output may have chosen for transform.
+# The possible settings of set_output(transform=...).
 OUTPUTS = (None, "default", "pandas", "polars")
 
 
@@ -27,7 +27,7 @@ def _is_count(value: Any) -> bool:
     return is_whole(value, 0)
 
 
-# The numbers and texts among the fitted attributes: what each is converted to, and what it may be.
+# Fitted attributes that are numbers or texts: the type each is converted to, and a validity test.
 FACTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
     "inertia_": (float, lambda value: is_real(value) and value >= 0),
     "n_iter_": (int, _is_count),
@@ -46,17 +46,17 @@ FACTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
 
 @dataclass(frozen=True)
 class Estimator:
-    """A class that a file may be of.
+    """An estimator class that can be saved.
 
     Attributes
     ----------
     module, name : str
     facts : tuple of str
-        Of `FACTS`, those that a fitted one may have.
+        The names in `FACTS` that a fitted estimator may have.
     arrays : tuple of str
-        Arrays that a fitted one may have besides the centres.
+        The arrays, besides the centres, that a fitted estimator may have.
     check : callable
-        Raises ValueError for an instance whose parameters are out of range.
+        It raises ValueError for an instance whose parameters are out of range.
     """
 
     module: str
@@ -78,7 +78,7 @@ _KMEANS = (
 )
 _STEPS = ("n_steps_", "_init_size", "_n_init", "_since", "_n_distinct")
 
-# By the names that files have for them.
+# Keys are the names of the classes in files.
 ESTIMATORS = {
     "KMeans": Estimator("lloydia.estimators.kmeans", "KMeans", *_KMEANS),
     "MiniBatchKMeans": Estimator(
@@ -93,24 +93,24 @@ ESTIMATORS = {
 
 
 def checked_fact(name: str, value: Any) -> Any:
-    """Return a number or a text as it is.
+    """Return a number or a text unchanged.
 
     Raises
     ------
     ValueError
-        It is out of range, or of another type.
+        If it is out of range, or of another type.
     """
     check(FACTS[name][1](value))
     return value
 
 
 def checked_array(name: str, values: NDArray, k: int) -> Any:
-    """Return an array as the attribute of this name has it; k is the number of centres.
+    """Return an array as the value of the attribute `name`; k is the number of centres.
 
     Raises
     ------
     ValueError
-        It has another shape or type, or a value that is not finite, or negative.
+        If the array has another shape or type, or holds a negative or non-finite value.
     """
     check(values.dtype == np.float64 and values.ndim == 1)
     check(bool((np.isfinite(values) & (values >= 0)).all()))

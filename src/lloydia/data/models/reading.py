@@ -1,4 +1,4 @@
-"""Reading a fitted estimator from a file, all of it checked."""
+"""Reading a fitted estimator from a file, with checks of every part."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from lloydia.version import __version__
 
 __all__ = ["load", "read_centers"]
 
-# What is raised for a part that is missing, of another type or out of range.
+# Exceptions that a missing, mistyped or out-of-range part raises.
 DAMAGED = (*DAMAGE, LookupError, AttributeError, RecursionError)
 
-# What the first format was called, and the arrays that it had.
+# The name of the first format, and its arrays.
 FIRST = "lloydia k-means 1"
 FIRST_PARTS = ("format", "version", "centers", "dtype", "n_iter", "inertia", "feature_names")
 
@@ -45,41 +45,50 @@ NUMBERED = re.compile("lloydia model ([1-9][0-9]{0,8})")
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a fitted estimator that :func:`save`, or ``lloydia fit --model``, wrote.
+    """Load a fitted estimator from a file that :func:`save` or ``lloydia fit --model`` wrote.
 
-    Nothing in the file is run, and every part of it is checked, so a file from somebody else does
-    no harm.
+    Loading runs no code from the file and checks every part of it, so files from untrusted sources
+    are safe.
 
     Parameters
     ----------
     path : str or Path
+        The .npz file.
 
     Returns
     -------
     KMeans, MiniBatchKMeans or lloydia.dask.KMeans
-        Of the class that was saved, with its parameters and fitted attributes; see :func:`save`
-        for what is not among them.
+        A fitted estimator of the class that was saved, with its parameters and fitted attributes.
+        :func:`save` lists the attributes that a file does not contain.
 
     Raises
     ------
     TypeError
-        `path` is no path.
+        If `path` is not a path.
     DataError
-        A :class:`ValueError`: there is no such file, it is no model, it is damaged, or a newer
-        version of Lloydia wrote it.
-    OSError
-        The file cannot be read.
+        If there is no such file, or it cannot be read, is not a model, is damaged, or was written
+        by a newer version of Lloydia.  DataError is a :class:`ValueError`.
+
+    See Also
+    --------
+    save : Write such a file.
 
     Notes
     -----
-    A release reads the models that older releases wrote.  The parameter `device` is what it was:
-    where there is no such GPU, ``set_params(device="auto")`` takes the place that the rows are in.
+    Each release reads the models of older releases.  The parameter `device` is restored as well: if
+    this machine has no such GPU, call ``model.set_params(device="auto")``.
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import lloydia
-    >>> model = lloydia.load("model.npz")  # doctest: +SKIP
-    >>> labels = model.predict(X)  # doctest: +SKIP
+    >>> X = [[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]]
+    >>> path = Path(tempfile.mkdtemp(), "model.npz")
+    >>> lloydia.save(lloydia.KMeans(n_clusters=2, random_state=0).fit(X), path)
+    >>> model = lloydia.load(path)
+    >>> model.predict([[0, 0], [12, 3]])
+    array([1, 0], dtype=int32)
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
@@ -111,16 +120,17 @@ def read_centers(
     Parameters
     ----------
     path : str
-        What :func:`lloydia.save` wrote, or :func:`lloydia.data.files.read_table` reads.
+        A model that :func:`lloydia.save` wrote, or a table for
+        :func:`lloydia.data.files.read_table`.
     dtype : {"float32", "float64"}
-        Of the centres that are returned.
+        The type of the returned centres.
     k : int
-        How many there should be; others are returned all the same.
+        The expected number of centres; another number is returned without an error.
 
     Raises
     ------
     DataError
-        As those two do.
+        As :func:`load` and :func:`lloydia.data.files.read_table`.
     """
     if Path(path).suffix.lower() == ".npz":
         with open_input(path) as (stream, _):
@@ -152,10 +162,10 @@ def _estimator(archive: Archive, path: Path) -> Any:
     Raises
     ------
     DataError
-        The file is of another format, or of another version and has a part that this one does not
+        If the file has another format, or another version wrote a part that this version does not
         read.
     ValueError, LookupError, TypeError or AttributeError
-        A part is missing, or of another type, or out of range.
+        If a part is missing, of another type, or out of range.
     """
     arrays = {name: archive[name] for name in archive.files}
     text = arrays.pop("header")
@@ -182,7 +192,7 @@ def _estimator(archive: Archive, path: Path) -> Any:
 
 
 def _fitted(header: dict[str, Any], arrays: dict[str, NDArray], path: Path) -> Any:
-    """Return the estimator of a header and the other arrays, which are taken out as they are read.
+    """Return the estimator of a header and the other arrays; each array read is removed from them.
 
     Raises
     ------
@@ -204,7 +214,7 @@ def _fitted(header: dict[str, Any], arrays: dict[str, NDArray], path: Path) -> A
     for name in set(estimator.arrays) & arrays.keys():
         result[name] = checked_array(name, arrays.pop(name), len(centers))
     own = _generators(header["generators"], arrays, model)
-    # Every part has its place.
+    # No array may be left over.
     check(not arrays)
     vars(model).update(result | own)
     return model
@@ -218,10 +228,10 @@ def _with_parameters(
     parameters = dict(header["parameters"])
     known = set(kind._get_param_names()) - {"client"}
     if surplus := sorted(parameters.keys() - known):
-        # Another version wrote it, or the file is damaged.
+        # Another version wrote the file, or it is damaged.
         check(header["version"] != __version__)
         raise _newer(path, header["version"], f"the parameter {surplus[0][:40]!r}")
-    # A file of an older version has no value for parameters that are new since.
+    # A file of an older version has no values of newer parameters.
     check(parameters.keys() == known or header["version"] != __version__)
     if "init" in arrays:
         init = sound_centers(arrays.pop("init"))
@@ -242,7 +252,7 @@ def _with_parameters(
 
 
 def _generators(given: dict[str, Any], arrays: dict[str, NDArray], model: Any) -> dict[str, Any]:
-    """Put generators in the state that a file says; return those that are no parameters."""
+    """Restore the states of generators from a file; return those that are not parameters."""
     found: dict[str, Any] = {}
     for name, state in given.items():
         check(name in ("random_state", "_random_state"))
@@ -265,14 +275,14 @@ def _newer(path: Path, version: str, what: str) -> DataError:
 
 
 def _first(archive: Archive, path: Path) -> Any:
-    """Return the estimator of a file of the first format, which had no parameters.
+    """Return the estimator of a file of the first format, which has no parameters.
 
     Raises
     ------
     DataError
-        The file is of another format.
+        If the file has another format.
     ValueError
-        A part is of another type, or out of range.
+        If a part is of another type, or out of range.
     """
     from lloydia.estimators.kmeans import KMeans
 

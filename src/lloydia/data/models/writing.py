@@ -27,60 +27,59 @@ from lloydia.version import __version__
 
 __all__ = ["save", "write_model"]
 
-# What a parameter that a file cannot hold may be set to; others may be None.
+# Replacements that a file can hold, for parameters that it cannot hold; the others become None.
 INSTEAD = {"init": "k-means++"}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted estimator in a file that any machine loads, without pickle.
+    """Save a fitted estimator to a file that any machine can load, without pickle.
 
-    It is the file that ``lloydia fit --model`` writes, and ``lloydia predict`` reads.  Equal fits
-    give equal files.
+    ``lloydia fit --model`` writes the same kind of file, and ``lloydia predict`` reads it.  Equal
+    fits give equal files.
 
     Parameters
     ----------
     model : KMeans, MiniBatchKMeans or lloydia.dask.KMeans
-        Fitted.
+        A fitted estimator.
     path : str or Path
-        Its name ends in .npz.  The file appears when it is whole; one that is there already is
-        replaced.
+        The file; its name must end in .npz.  The file appears when it is complete, and replaces an
+        existing file.
 
     Raises
     ------
     TypeError
-        `model` is something else, such as a pipeline, or `path` is no path.
+        If `model` is another object, such as a pipeline, or `path` is not a path.
     NotFittedError
-        `model` is not fitted.
+        If `model` is not fitted.
     ValueError
-        The name does not end in .npz, or there is no such folder; or a parameter or an attribute
-        cannot be kept, and the error names it.
+        If the name does not end in .npz, if its folder does not exist, or if the file cannot hold a
+        parameter or an attribute; the message names it.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
 
     See Also
     --------
-    load : The estimator of such a file.
+    load : Load the estimator from such a file.
 
     Notes
     -----
-    The file keeps
+    The file contains
 
-    - all parameters, also arrays for `init`, and the state of a generator for `random_state`;
-    - the fitted attributes, bit by bit; arrays on a GPU come back as NumPy arrays;
-    - ``feature_names_in_``, and what ``set_output`` chose;
-    - of :class:`lloydia.MiniBatchKMeans` all that :meth:`~lloydia.MiniBatchKMeans.partial_fit`
-      needs to go on, with the result of the estimator that was saved.
+    - all parameters, including an array `init` and the state of a RandomState `random_state`;
+    - the fitted attributes, exactly; arrays on a GPU are loaded as NumPy arrays;
+    - ``feature_names_in_``, and the setting of ``set_output``;
+    - for :class:`lloydia.MiniBatchKMeans`, the state with which
+      :meth:`~lloydia.MiniBatchKMeans.partial_fit` continues exactly as the saved estimator would.
 
-    It does not keep
+    The file does not contain
 
-    - ``labels_``: one number for each row of the data makes a file large, and says something about
-      each row.  ``predict(X)`` gives the same labels;
-    - ``seconds_seeding_``, a time;
-    - callbacks, and the client of :class:`lloydia.dask.KMeans`: set them again.
+    - ``labels_``: one number per row would make the file large and could disclose data;
+      ``predict(X)`` gives the same labels;
+    - ``seconds_seeding_``;
+    - callbacks, and the client of :class:`lloydia.dask.KMeans`: set them again after loading.
 
-    A file cannot hold a callable `init`, or a stop rule of your own.  The fitted centres do not
-    depend on them any more, so ``model.set_params(init="k-means++", stop=None)`` lets you save the
-    model.
+    A file cannot hold a callable `init` or a stop rule of your own.  The fitted centres no longer
+    depend on them, so call ``model.set_params(init="k-means++", stop=None)`` before you save.
 
     :func:`lloydia.k_means` and :func:`lloydia.k_means_batched` return arrays, which
     :func:`numpy.savez` saves.
@@ -110,7 +109,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def write_model(model: Any, to: Path) -> None:
-    """Write a fitted estimator to a file, as :func:`save` does, under a name of any kind.
+    """Write a fitted estimator to a file, as :func:`save` does, whatever the name of the file.
 
     Raises
     ------
@@ -160,7 +159,7 @@ def _parts(model: Any) -> dict[str, NDArray]:
 
 
 def _kind_of(model: Any) -> tuple[str, Estimator]:
-    """Return what files call the class of an estimator, and the class."""
+    """Return the name that files use for the class of an estimator, and the class."""
     found = type(model)
     for kind, estimator in ESTIMATORS.items():
         if (found.__module__, found.__qualname__) == (estimator.module, estimator.name):
@@ -182,7 +181,7 @@ def _parameter(name: str, value: Any) -> Any:
 
 
 def _start(init: Any, names: NDArray | None) -> NDArray:
-    """Return starting centres as an array, in the order of the features of the fit."""
+    """Return initial centres as an array with the columns in the order of the fit's features."""
     table, own = dense("init", init)
     table = in_order_of(None if names is None else list(names), "init", table, own)
     dtype = np.float32 if table.dtype == np.float32 else np.float64
@@ -213,7 +212,7 @@ def _refusal(name: str, value: Any) -> str:
 
 
 def _generators(model: Any, arrays: dict[str, NDArray]) -> dict[str, Any]:
-    """Return the states of the generators that the estimator draws from; add their words."""
+    """Return the states of the estimator's random generators; add their words to `arrays`."""
     found: dict[str, Any] = {}
     own, given = vars(model).get("_random_state"), model.random_state
     for name, generator in (("random_state", given), ("_random_state", own)):
