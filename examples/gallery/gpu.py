@@ -2,8 +2,8 @@
 Tensors on a GPU
 ================
 
-An array is clustered where it lives: torch tensors, CuPy arrays, cuDF frames and other arrays
-that support DLPack. This program needs an NVIDIA GPU, so the page shows it without output.
+An array on a GPU is clustered there: torch tensors, CuPy arrays, cuDF frames and other arrays
+that support DLPack. This program needs an NVIDIA GPU, so this page shows no output.
 """
 
 # sphinx_gallery_thumbnail_path = "../benchmarks/results/nvidia-h200/peers-fits.png"
@@ -27,18 +27,18 @@ assert np.array_equal(on_cpu.labels_, model.labels_.cpu().numpy())
 assert on_cpu.inertia_ == model.inertia_
 
 # %%
-# ``device="cuda"`` takes an array on the host to the GPU and brings the results back. Rows that
-# do not fit there are sent in blocks.
+# ``device="cuda"`` copies a CPU array to the GPU, and the results back. Rows that do not fit on the
+# GPU are sent in blocks.
 
 on_host = KMeans(n_clusters=256, random_state=0, device="cuda").fit(X.cpu().numpy())
 print(type(on_host.labels_))
 
 # %%
-# Several GPUs of one host share the rows.
+# Several GPUs of one machine share the rows.
 
 several = KMeans(n_clusters=256, random_state=0, device="cuda:all").fit(X)
 
 # %%
-# Many data sets of one shape: the members of a batch are iterated together.
+# Many data sets of one shape are clustered together.
 
 centers, labels, inertia, n_iter = k_means_batched(X.view(64, 15_625, 64), 32, random_state=0)

@@ -2,10 +2,10 @@
 Many small data sets at once
 ============================
 
-``k_means_batched`` clusters each member of a batch by itself: one call for many data sets of the
-same shape. Each gets the result of its own fit. On a GPU the members are computed together.
+``k_means_batched`` clusters many data sets of the same shape in one call. Each data set, a member
+of the batch, gets the result of its own fit. On a GPU the members are computed together.
 
-Here a photograph is cut into tiles, and each tile gets a palette of its own.
+This example cuts a photograph into tiles and finds a palette for each tile.
 """
 
 import matplotlib.pyplot as plt
@@ -28,20 +28,20 @@ tiles = (
 print(f"{len(tiles)} tiles of {tiles.shape[1]:,} pixels")
 
 # %%
-# All tiles in one call, three colours each.
+# One call clusters all tiles, with three colours each.
 
 centers, labels, inertia, n_iter = k_means_batched(tiles, 3, random_state=0)
 painted = centers[np.arange(len(tiles))[:, None], labels]
 
 # %%
-# A member's result is that of a fit by itself. A seed s gives member b the seed s + b.
+# The result of a member is that of its own fit. With the seed s, member b gets the seed s + b.
 
 alone = KMeans(3, random_state=7).fit(tiles[7])
 assert np.array_equal(alone.cluster_centers_, centers[7])
 assert np.array_equal(alone.labels_, labels[7])
 
 # %%
-# Three colours a tile, compared with three colours for the whole photograph.
+# The picture compares three colours per tile with three colours for the whole photograph.
 
 whole = KMeans(3, random_state=0).fit(tiles.reshape(-1, 3))
 

@@ -2,9 +2,9 @@
 Checkpoints: a fit that is interrupted
 ======================================
 
-A ``Checkpoint`` keeps in a file where a fit stands. A fit that is killed goes on from there in
-another process, and gives exactly the result of a fit that was never interrupted. (It needs
-scikit-learn 1.9, which brought callbacks.)
+A ``Checkpoint`` writes the state of a fit to a file. If the fit is killed, another process
+continues from the file, and gives exactly the result of a fit that was never interrupted. (This
+needs scikit-learn 1.9, which has callbacks.)
 """
 
 import tempfile
@@ -20,8 +20,7 @@ X = np.random.default_rng(0).random((20_000, 2)).astype(np.float32)
 path = Path(tempfile.mkdtemp()) / "fit.npz"
 
 # %%
-# This callback stands in for a machine that loses its power: it raises an error in the 25th
-# iteration.
+# This callback simulates a power failure: it raises an error in the 25th iteration.
 
 
 class PowerCut:
@@ -54,8 +53,8 @@ except RuntimeError as error:
     print(f"{error}; the checkpoint has {path.stat().st_size:,} bytes")
 
 # %%
-# ``KMeans.resume`` makes an estimator whose ``fit`` goes on where the file stands. The file holds
-# centres and no data, so ``fit`` gets the same rows again.
+# ``KMeans.resume`` returns an estimator whose ``fit`` continues from the file. The file holds
+# centres and no data, so ``fit`` needs the same rows again.
 
 resumed = KMeans.resume(path).fit(X)
 unbroken = KMeans(50, random_state=0, tol=0, max_iter=1000).fit(X)
@@ -66,7 +65,7 @@ assert (resumed.inertia_, resumed.n_iter_) == (unbroken.inertia_, unbroken.n_ite
 print(f"{resumed.n_iter_} iterations, inertia {resumed.inertia_:.6f}: the same result")
 
 # %%
-# Both results lie on top of each other.
+# The centres of both results coincide.
 
 figure, ax = plt.subplots(figsize=(6, 5.4), layout="constrained")
 ax.scatter(*X[::4].T, s=2, c=resumed.labels_[::4], cmap="tab20")

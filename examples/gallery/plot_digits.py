@@ -3,7 +3,8 @@ Handwritten digits
 ==================
 
 Each of the 1,797 pictures of digits that come with scikit-learn has 8 x 8 grey values: a row of
-64 features. k-means knows nothing of what they show. Its centres look like digits nevertheless.
+64 features. k-means does not use the digits that the pictures show. Nevertheless its centres look
+like digits.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ for j, ax in enumerate(axes.flat):
     ax.set_axis_off()
 
 # %%
-# How clusters and digits correspond: each column is a cluster, each row a digit.
+# This table counts how clusters and digits correspond: each column is a cluster, each row a digit.
 
 table = np.zeros((10, 10), dtype=int)
 np.add.at(table, (digits.target, model.labels_), 1)

@@ -2,9 +2,9 @@
 The colours of a photograph
 ===========================
 
-k-means finds the k colours that represent a photograph best. Which colours those are depends on
-the colour space in which distances are measured. This example paints one photograph in eight
-colours, found in three colour spaces.
+k-means finds k colours that represent a photograph well. The colours depend on the colour space in
+which distances are measured. This example paints one photograph in eight colours, found in three
+colour spaces.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from lloydia.images import segment
 pixels = load_sample_image("china.jpg")
 
 # %%
-# ``segment`` clusters the colours of all pixels. In RGB, equal distances look unequal to the eye.
-# Oklab, the default, and Lab are made so that equal distances look equal.
+# ``segment`` clusters the colours of all pixels. In RGB, equal distances do not look equally
+# different. Oklab, the default, and Lab are made so that they do.
 
 spaces = ["RGB", "Lab", "Oklab"]
 found = {space: segment(pixels, 8, space) for space in spaces}
@@ -32,8 +32,8 @@ for ax in axes.flat:
     ax.set_axis_off()
 
 # %%
-# Of these palettes the one found in Lab keeps the red of the columns. It is drawn below, with the
-# share of the pixels that have each colour. ``palette[labels]`` is the picture.
+# Only the palette found in Lab keeps the red of the columns. The figure shows it, with the share of
+# the pixels that have each colour. ``palette[labels]`` is the picture.
 
 result = found["Lab"]
 shares = np.bincount(result.labels.ravel(), minlength=8) / result.labels.size
@@ -48,8 +48,7 @@ for j in order:
 ax.set_axis_off()
 
 # %%
-# With ``xy`` the place of a pixel counts as well as its colour, so that segments have fewer
-# pieces.
+# ``xy`` also uses the position of each pixel, so that segments fall into fewer pieces.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
 for ax, xy in zip(axes, (0, 1.5)):

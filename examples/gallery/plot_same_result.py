@@ -31,7 +31,7 @@ def checksum(model):
 
 
 # %%
-# Algorithms differ in the distances that they skip, so in the work that they do, and in nothing
+# The algorithms skip different distances, so they differ in the amount of work, and in nothing
 # else.
 
 seen, distances = set(), {}
@@ -43,7 +43,7 @@ for algorithm in ("lloyd", "hamerly", "elkan"):
         print(f"{algorithm:8} {n_threads} threads: {checksum(model)}")
 
 # %%
-# Two workers of a Dask cluster, with the rows in seven partitions.
+# The next fit runs on two workers of a Dask cluster, with the rows in seven partitions.
 
 with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
     rows = da.from_array(X, chunks=(3_000, 8))
@@ -54,7 +54,8 @@ print(f"k-means||, Dask: {on_cluster}")
 print(f"k-means||, here: {here}")
 
 # %%
-# One checksum for all fits, and another one (of another start) on the cluster and here.
+# All fits with k-means++ have one checksum. The fits with k-means|| have another, since they start
+# from other rows; it is the same on the cluster and here.
 
 assert len(seen) == 1
 assert on_cluster == here

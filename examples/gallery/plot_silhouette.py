@@ -32,7 +32,7 @@ ax.set_xlabel("k")
 ax.set_ylabel("mean silhouette")
 
 # %%
-# The silhouettes of all rows, cluster by cluster, for the best k.
+# The left figure has the silhouettes of all rows, cluster by cluster, for the best k.
 
 model = models[best]
 samples = silhouette_samples(X, model.labels_)

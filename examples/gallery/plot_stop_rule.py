@@ -2,8 +2,8 @@
 A stop rule of your own
 =======================
 
-``stop=`` takes a rule, and rules combine with ``|``. A rule of your own is a class with one
-method, which gets the report of each iteration and says whether to stop.
+``stop=`` takes a rule, and ``|`` combines rules. A rule of your own is a class with one method,
+which gets the report of each iteration and returns whether to stop.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ X = np.random.default_rng(0).random((50_000, 2)).astype(np.float32)
 
 # %%
 # This rule stops when the relative drop of the inertia was below a limit in several iterations in
-# succession. ``needs_inertia`` asks for the inertia in the reports, which costs a pass over the
-# rows.
+# succession. With ``needs_inertia = True`` the reports have the inertia, which costs a pass over
+# the rows in each iteration.
 
 
 class Stalled(Rule):
@@ -44,9 +44,9 @@ rules = {
 }
 
 # %%
-# All fits start from the same centres, so their inertias lie on the same curve, and each ends
-# somewhere on it. An inertia never falls by less than 0, so the rule of the first fit only makes
-# it keep its history.
+# All fits start from the same centres, so their inertias follow the same curve, and each fit ends
+# at a point of the curve. The rule of the first fit, ``Inertia(drop=0)``, never stops it, because
+# an inertia never falls by less than 0. The rule only makes the fit record ``inertia_history_``.
 
 start = X[:40]
 history = KMeans(40, init=start, stop=Inertia(drop=0), max_iter=150).fit(X).inertia_history_

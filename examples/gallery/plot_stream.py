@@ -2,9 +2,9 @@
 Mini batches from a stream
 ==========================
 
-Where rows arrive a batch at a time, and are not kept, ``MiniBatchKMeans.partial_fit`` moves the
-centres with each batch. The same batches in the same order give the same centres, to the last
-bit, on any number of threads.
+If rows arrive in batches and are not stored, ``MiniBatchKMeans.partial_fit`` moves the centres with
+each batch. The same batches in the same order give the same centres, to the last bit, on any number
+of threads.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +17,9 @@ batches = np.array_split(X[:20_000], 100)
 held_out = X[20_000:]
 
 # %%
-# All centres start near the middle of the data, on a small circle. After each batch, the inertia
-# of rows that are in no batch is measured. A fit of all batches at once is the line to compare
-# with.
+# All centres start near the middle of the data, on a small circle. The curve is the inertia of rows
+# that are in no batch, after each batch. The dashed line is that of a ``KMeans`` fit of all batches
+# at once.
 
 angles = np.arange(8) * np.pi / 4
 circle = 0.2 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -43,8 +43,8 @@ ax.set_ylabel("inertia per row")
 ax.legend()
 
 # %%
-# The paths of the centres: long steps at first, then shorter and shorter ones, since a centre
-# that has seen many rows moves little for a few more.
+# The red lines are the paths of the centres. The steps become shorter and shorter, since a centre
+# that is the mean of many rows moves little with a few more.
 
 paths = np.array(paths)
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
