@@ -1,4 +1,4 @@
-"""Pictures: colour spaces, segments, and what they are made of."""
+"""Pictures: segmentation, colour quantisation, palettes and colour spaces."""
 
 from __future__ import annotations
 

@@ -1,29 +1,29 @@
-r"""Colour spaces: there, back, and where their colours lie for clustering.
+r"""Colour spaces: conversions from and to RGB, and the points that are clustered.
 
 ====== ======================================= ====================================================
 name   channels                                what it is
 ====== ======================================= ====================================================
 RGB    R, G, B in [0, 1]                       the values as stored
-sRGB   R, G, B in [0, 1]                       the curve of sRGB applied to the stored values
-linear R, G, B in [0, 1]                       the curve undone: linear light
+sRGB   R, G, B in [0, 1]                       the sRGB curve applied to the stored values
+linear R, G, B in [0, 1]                       linear light: the sRGB curve undone
 HSV    H in [0, 360), S and V in [0, 1]        hue, saturation, value
 HSL    H in [0, 360), S and L in [0, 1]        hue, saturation, lightness
 HSI    H in [0, 360), S and I in [0, 1]        hue, saturation, intensity
 CMY    C, M, Y in [0, 1]                       ``1 - RGB``: the same clusters as RGB
 Lab    L in [0, 100], a and b in [-128, 128]   CIELAB, white D65
-Oklab  L in [0, 1], a and b in [-0.5, 0.5]     Ottosson's, near to how the eye tells colours apart
+Oklab  L in [0, 1], a and b in [-0.5, 0.5]     Ottosson's space, close to perceived differences
 ====== ======================================= ====================================================
 
-**sRGB beside RGB.**  The numbers in an ordinary picture file are sRGB values already; RGB takes
-them as they are, and so do linear, Lab and Oklab.  The mode named sRGB reads the stored values as
-linear light and applies the curve, as libraries that name a conversion "RGB to sRGB" do: right for
-a rendering or a scan that holds linear light; in a photograph it spreads the shadows.
+**sRGB and RGB.**  The numbers in an ordinary picture file are sRGB values already.  The spaces RGB,
+linear, Lab and Oklab read them as such.  The space sRGB reads the stored values as linear light and
+applies the sRGB curve, like the conversion "RGB to sRGB" of other libraries.  That is right for a
+rendering or a scan that holds linear light; in a photograph it brightens the shadows.
 
-**Points.**  k-means clusters :meth:`Space.points`, in float32.  In RGB and CMY they are the stored
-values themselves (0 to 255 for uint8).  In the other spaces they are computed in float64 and
-rounded to multiples of `step`.  Mathematical libraries disagree in digits far below it, and no
-colour of the 8-bit cube lies near enough to the middle of two multiples for that to matter: such a
-picture has the same points on every machine.  And a grey has exactly no colour.
+**Points.**  k-means clusters :meth:`Space.points`, in float32.  In RGB and CMY the points are the
+stored values themselves (0 to 255 for uint8).  In the other spaces they are computed in float64 and
+rounded to multiples of `step`.  Mathematical libraries differ only in digits far below `step`, and
+no 8-bit colour lies so near to the middle of two multiples that this could matter.  So an 8-bit
+picture has the same points on every machine, and the chroma of greys is exactly zero.
 """
 
 from __future__ import annotations
@@ -45,13 +45,23 @@ __all__ = ["SPACES", "Channel", "Space", "levels", "space"]
 
 Map = Callable[[NDArray], NDArray]
 
-BLOCK = 1 << 13  # colours at a time: what is computed on the way stays in the cache
+BLOCK = 1 << 13  # colours at a time, so that intermediate arrays stay in the cache
 FINE = 2.0**-20
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel: its name and range; an angle is in degrees, and `high` is 0 again."""
+    """A channel of a colour space.
+
+    Attributes
+    ----------
+    name : str
+        A letter, such as ``"H"``.
+    low, high : float
+        The range of values.
+    is_angle : bool
+        Whether the values are an angle in degrees; then `high` is the same angle as `low`.
+    """
 
     name: str
     low: float = 0.0
@@ -65,18 +75,28 @@ def _same(values: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Space:
-    """A colour space.
+    """A colour space; :func:`space` returns one by name.
 
     Attributes
     ----------
     name : str
+        The name, such as ``"Oklab"``.
     channels : tuple of 3 Channel
+        Names and ranges of the channels.
     encode, decode : callable
-        From stored RGB values in [0, 1] to the channels and back: float64 arrays of shape (3, m).
+        Functions from stored RGB values in [0, 1] to the channels and back, on float64 arrays of
+        shape (3, m).
     embed, lift : callable
-        From the channels to the points that are clustered, and back.
+        Functions from the channels to the points that are clustered, and back.
     step : float or None
-        Points are multiples of it; None where they are the stored values.
+        Points are multiples of it; None if the points are the stored values.
+
+    Examples
+    --------
+    >>> from lloydia.images.color import space
+    >>> space("HSV").from_rgb([[1.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
+    array([[  0. ,   1. ,   1. ],
+           [240. ,   1. ,   0.5]])
     """
 
     name: str
@@ -88,7 +108,7 @@ class Space:
     step: float | None = FINE
 
     def from_rgb(self, pixels: Any) -> NDArray:
-        """Return the channels of RGB pixels.
+        """Convert RGB pixels to the channels of this space.
 
         Parameters
         ----------
@@ -97,32 +117,35 @@ class Space:
 
         Returns
         -------
-        ndarray of shape (..., 3)
-            float64 for float64, else float32; computed in float64 and rounded once.
+        values : ndarray of shape (..., 3)
+            The channels: float64 for float64 pixels, otherwise float32.  They are computed in
+            float64 and rounded once.
 
         Raises
         ------
         ValueError
-            The shape or the type is another, or a float is not in [0, 1].
+            If the pixels have another shape or type, or a float is not in [0, 1].
         """
         pixels = checked(pixels)
         wide = np.float64 if pixels.dtype == np.float64 else np.float32
         return in_blocks(lambda part: self.encode(unit(part)), pixels, np.dtype(wide))
 
     def to_rgb(self, values: Any, dtype: Any = None) -> NDArray:
-        """Return the RGB pixels of channels; colours outside the RGB cube are clipped to it.
+        """Convert channels of this space to RGB pixels.
 
         Parameters
         ----------
         values : array-like of shape (..., 3)
-            As from :meth:`from_rgb`; angles may be any number of degrees.
+            Channels, as :meth:`from_rgb` returns them; angles may be any number of degrees.
         dtype : dtype, default=None
-            uint8 or uint16 (rounded to the nearest level), or a floating type, whose values are in
-            [0, 1]; by default that of `values` where it is floating, else float64.
+            The type of the result: uint8 or uint16 (rounded to the nearest level), or a floating
+            type (values in [0, 1]).  None: the type of `values` if it is floating, otherwise
+            float64.
 
         Returns
         -------
-        ndarray of shape (..., 3)
+        pixels : ndarray of shape (..., 3)
+            RGB values; colours outside of the RGB cube are clipped to it.
         """
         values = np.asarray(values)
         if dtype is None:
@@ -133,17 +156,24 @@ class Space:
         )
 
     def points(self, pixels: Any) -> NDArray[np.float32]:
-        """Return what k-means clusters: near points are near colours in this space.
+        """Convert RGB pixels to the points that k-means clusters.
+
+        The Euclidean distance of two points is the distance of their colours in this space.
 
         Parameters
         ----------
         pixels : array-like of shape (..., 3)
-            As for :meth:`from_rgb`.
+            uint8, uint16, or floating in [0, 1].
 
         Returns
         -------
-        ndarray of shape (..., 3), float32
-            In RGB and CMY on the scale of the stored values, else that of the channels.
+        points : ndarray of shape (..., 3), float32
+            In RGB and CMY on the scale of the stored values, otherwise on that of the channels.
+
+        Raises
+        ------
+        ValueError
+            If the pixels have another shape or type, or a float is not in [0, 1].
         """
         pixels = checked(pixels)
         if self.step is None:
@@ -153,19 +183,25 @@ class Space:
 
         def of(part: NDArray) -> NDArray:
             values = self.embed(self.encode(unit(part))) * scale
-            # + 0.0: a point has no negative zero.
+            # Adding 0.0 turns -0.0 into 0.0.
             return values if step is None else np.rint(values / step) * step + 0.0
 
         return in_blocks(of, pixels, np.dtype(np.float32))
 
     def colors(self, points: Any, dtype: Any) -> NDArray:
-        """Return the RGB pixels of points, such as centres of clusters.
+        """Convert points, such as cluster centres, to RGB pixels.
 
         Parameters
         ----------
         points : array-like of shape (..., 3)
+            Points, as :meth:`points` returns them.
         dtype : dtype
-            That of the pixels the points came from, and of the result.
+            The type of the pixels from which the points were computed, and of the result.
+
+        Returns
+        -------
+        pixels : ndarray of shape (..., 3)
+            RGB values; colours outside of the RGB cube are clipped to it.
         """
         dtype, values = np.dtype(dtype), np.asarray(points)
         scale = levels(dtype) if self.step is None else 1.0
@@ -179,12 +215,27 @@ SAME = {"cielab": "Lab", "hsb": "HSV"}
 
 
 def space(name: str) -> Space:
-    """Return the colour space of this name, in capitals or not.
+    """Return the colour space with this name.
+
+    Parameters
+    ----------
+    name : str
+        RGB, sRGB, linear, HSV, HSL, HSI, CMY, Lab or Oklab; capitals make no difference.
+
+    Returns
+    -------
+    Space
 
     Raises
     ------
     ValueError
-        There is none; the message lists all.
+        If there is no such colour space; the message lists all names.
+
+    Examples
+    --------
+    >>> from lloydia.images.color import space
+    >>> space("lab").name
+    'Lab'
     """
     for known in SPACES:
         if str(name).lower() == known.name.lower():
@@ -201,7 +252,7 @@ def levels(dtype: np.dtype) -> float:
 
 
 def refuse_path(pixels: Any) -> None:
-    """Raise an error for the name of a picture's file where its pixels are asked for."""
+    """Raise ValueError if `pixels` is the path of a file."""
     if isinstance(pixels, str | Path):
         raise ValueError(
             f"{str(pixels)!r} is a text, not pixels: if it is a path, pass "
@@ -210,12 +261,12 @@ def refuse_path(pixels: Any) -> None:
 
 
 def checked(pixels: Any) -> NDArray:
-    """Return pixels as an array of a type that is known here.
+    """Return pixels as an ndarray of a supported type.
 
     Raises
     ------
     ValueError
-        The shape or the type is another, or a float is not in [0, 1].
+        If the pixels have another shape or type, or a float is not in [0, 1].
     """
     pixels = np.asarray(on_host(pixels))
     if pixels.ndim == 0 or pixels.shape[-1] != 3:
@@ -233,12 +284,12 @@ def checked(pixels: Any) -> NDArray:
 
 
 def check_range(values: NDArray, what: str = "pixels") -> None:
-    """Refuse floating pixels, or another `what` of theirs, that are not in [0, 1].
+    """Refuse floating pixels outside of [0, 1]; errors call them `what`.
 
     Raises
     ------
     ValueError
-        There is such a number, or NaN.
+        If a number is outside of [0, 1], or NaN.
     """
     if values.size == 0 or (values.min() >= 0 and values.max() <= 1):
         return

@@ -1,4 +1,4 @@
-"""Palettes: the k colours of a picture, and files of them.
+"""Palettes: the k colours of a picture, and their files.
 
 ========= ==========================================================================================
 extension what is written
@@ -6,10 +6,10 @@ extension what is written
 .png      a swatch for each colour, 16 a row
 .json     an object: the colour space, and of each colour its hexadecimal name, values and share
 .gpl      GIMP's palette (also Inkscape, Krita, Aseprite): a text of RGB values
-.ase      Adobe Swatch Exchange (also Affinity, Krita), the binary format itself
+.ase      Adobe Swatch Exchange (also Affinity, Krita), a binary format
 ========= ==========================================================================================
 
-JSON keeps everything; .gpl and .ase have no transparency, and .png and .gpl have 8 bits a channel.
+JSON keeps everything.  .gpl and .ase have no transparency; .png and .gpl have 8 bits per channel.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ A_ROW = 16
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours, from dark to light; a fully transparent one comes last.
+    """The colours of a picture, from dark to light; a fully transparent colour comes last.
 
     Attributes
     ----------
-    colors : array of shape (k, 3)
-        RGB, in the picture's type.
-    alpha : array of shape (k,) or None
-        How opaque each is, in the picture's type; None for a picture without transparency.
-    shares : array of float64, shape (k,)
-        The part of the picture's pixels that each has, from 0 to 1.
+    colors : ndarray of shape (k, 3)
+        RGB values, in the type of the picture.
+    alpha : ndarray of shape (k,) or None
+        The opacity of each colour, in the type of the picture; None for a picture without alpha.
+    shares : ndarray of shape (k,), float64
+        The share of the pixels that each colour has, from 0 to 1.
     space : str
-        The colour space it was found in.
+        The colour space in which the palette was found.
     """
 
     colors: NDArray
@@ -59,7 +59,12 @@ class Palette:
         return len(self.colors)
 
     def bytes(self) -> NDArray[np.uint8]:
-        """Return RGB or, with transparency, RGBA in 8 bits, shape (k, 3) or (k, 4)."""
+        """Return the colours with 8 bits per channel.
+
+        Returns
+        -------
+        ndarray of shape (k, 3), or (k, 4) with alpha, uint8
+        """
         parts = [self.colors] if self.alpha is None else [self.colors, self.alpha]
         colors, full = np.column_stack(parts), levels(self.colors.dtype)
         return np.rint(colors * (255 / full)).astype(np.uint8)
@@ -70,24 +75,30 @@ class Palette:
         info: Mapping[str, Any] | None = None,
         renames: Renames | None = None,
     ) -> None:
-        """Write the palette; the extension says how (see :mod:`lloydia.images.palettes`).
+        """Write the palette to a file.
 
         Parameters
         ----------
         path : str or Path
-        info : mapping or None
-            What the picture's file says about its colours, as in
-            :class:`lloydia.images.files.Picture`.  A .png keeps it; the others have no room for it,
-            of which a warning is given.
-        renames
+            The file; its extension chooses the format: .png (a swatch per colour), .json, .gpl
+            (GIMP) or .ase (Adobe Swatch Exchange).
+        info : mapping or None, default=None
+            The colour profile of the picture's file, as in
+            :class:`lloydia.images.files.Picture`.  A .png keeps it.
+        renames : Renames or None, default=None
             As for :func:`lloydia.images.files.write`.
 
         Raises
         ------
         DataError
-            The extension is none of `KINDS`.
+            If the extension is not one of these.
         OSError
-            The file cannot be written.
+            If the file cannot be written.
+
+        Warns
+        -----
+        UserWarning
+            If the format cannot hold `info`.
         """
         path = Path(path)
         kind = path.suffix.lower()

@@ -1,13 +1,13 @@
-"""Quantisation: a picture in k colours, those that lie nearest to its own.
+"""Colour quantisation: a picture reduced to the k colours of a palette.
 
-The k-means centres of all pixels are the palette of least mean squared error that Lloyd's
-iterations find from their start, in the colour space they run in.  A picture has far fewer colours
-than pixels: its distinct colours are clustered, each weighing as much as it has pixels.
+The palette is found by k-means in a colour space, which minimises the mean squared error of the
+pixels (up to a local minimum).  A picture has far fewer colours than pixels, so the distinct
+colours are clustered, weighted by their numbers of pixels.
 
-Fully transparent pixels are left out, and get an entry of their own, the last one; how much the
-others count by their opacity says :mod:`.histogram`.
+Fully transparent pixels are left out of the clustering; the last entry of the palette is theirs.
+:mod:`.histogram` says how the opacity of the other pixels counts.
 
-An entry is the mean of its cluster's stored values, as in :mod:`.segments`; each pixel gets the
+An entry is the mean of its cluster's stored values, as in :mod:`.segments`.  Each pixel gets the
 entry nearest to it in the colour space.
 """
 
@@ -38,21 +38,23 @@ DITHERS = ("none", "floyd-steinberg", "blue-noise")
 
 @dataclass(frozen=True)
 class Quantized:
-    """A picture in the colours of a palette.
+    """A picture in the colours of a palette, the result of :func:`quantize`.
 
     Attributes
     ----------
-    image : array of the shape and type of the original, float32 for half precision
-    indices : array of uint8 (int32 beyond 256 entries), shape (height, width)
-        Each pixel's entry of the palette; for a film (frames, height, width).
+    image : array
+        The picture in the colours of the palette, with the shape and type of the original; half
+        precision becomes float32.
+    indices : array of shape (height, width), uint8, or int32 for more than 256 entries
+        The palette entry of each pixel; shape (frames, height, width) for an animation.
     palette : Palette
-        Its arrays are NumPy's.
+        The palette, in ndarrays.
     n_colors : int
-        Distinct colours of the original; all fully transparent pixels are one.
+        Number of distinct colours of the original; all fully transparent pixels count as one.
     n_iter : int
-        Iterations of k-means; 0 where the original's own colours are the palette.
+        Number of iterations of k-means; 0 if the palette consists of the original's own colours.
     note : str or None
-        One sentence where the palette has fewer than k colours.
+        A sentence that says why the palette has fewer than k colours, if it has.
     """
 
     image: Any
@@ -73,34 +75,59 @@ def quantize(
     device: str = "auto",
     n_threads: int | None = None,
 ) -> Quantized:
-    """Reduce a picture to k colours.
+    """Reduce a picture to k colours, found by k-means.
 
     Parameters
     ----------
     image : array of shape (height, width) or (height, width, channels)
-        uint8, uint16, or floating in [0, 1]; 1 to 4 channels: grey or RGB, with or without alpha.
-        A film, of shape (frames, height, width, channels), gets one palette.  NumPy, torch or CuPy;
-        pixels are counted on the host, and clustered where the array lives.
+        The picture: uint8, uint16, or floating in [0, 1], with 1 to 4 channels (grey or RGB, with
+        or without alpha).  An animation of shape (frames, height, width, channels) gets one
+        palette.  The library is NumPy, torch or CuPy; colours are counted on the CPU, and clustered
+        on the device of the array.
     k : int
-        Entries of the palette, the transparent one included.  As many as you like: it is indexed
-        files that hold at most 256, and so `lloydia quantize`, which writes them.
+        Number of palette entries, including the entry for fully transparent pixels.  Indexed files
+        hold at most 256 colours; this function has no limit.
     space : str, default="RGB"
-        The colour space of :func:`lloydia.images.color.space` in which near colours are near.  RGB
-        has the least squared error, hence the highest PSNR; Oklab is nearer to what eyes see.
+        The colour space of the distances; see :mod:`lloydia.images.color`.  RGB gives the least
+        squared error, hence the highest PSNR; Oklab is closer to what the eye sees.
     dither : {"none", "floyd-steinberg", "blue-noise"}, default="none"
-        How colours are mixed; see :mod:`lloydia.images.dither`.
+        How palette colours are mixed in neighbouring pixels.  "floyd-steinberg" diffuses errors;
+        "blue-noise" compares with a fixed texture, which suits animations.
     random_state : int, RandomState instance or None, default=0
+        Seed of the random numbers that choose the initial colours.
     device, n_threads
         As in :class:`lloydia.KMeans`.
 
     Returns
     -------
     Quantized
+        The image, the palette, the palette entry of each pixel, and more.
 
     Raises
     ------
     ValueError
-        The array is no picture, `k` is no positive number, or there is no such space or dither.
+        If `image` is not a picture, if `k` is not a positive integer or leaves no entry besides the
+        transparent one, or if there is no such space or dither.
+    ImportError
+        If `device` needs a GPU and PyTorch or Triton is not installed.
+
+    References
+    ----------
+    - S. P. Lloyd, "Least squares quantization in PCM", *IEEE Transactions on Information Theory*
+      28(2), 1982; see :class:`lloydia.KMeans`.
+    - R. W. Floyd and L. Steinberg, "An adaptive algorithm for spatial greyscale", *Proceedings of
+      the SID* 17(2), 1976.
+    - R. A. Ulichney, "The void-and-cluster method for dither array generation", *Proc. SPIE* 1913,
+      1993.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia.images import quantize
+    >>> pixels = np.array([[0, 10, 20], [200, 210, 220]], np.uint8)
+    >>> quantize(pixels, 2).image
+    array([[ 10,  10,  10],
+           [210, 210, 210]], dtype=uint8)
     """
     check_int("k", k)
     check_threads(n_threads)
@@ -134,9 +161,41 @@ def quantize(
 
 
 def palette(image: Any, k: int, **options: Any) -> Palette:
-    """Return the k colours of a picture, and how much of it each has.
+    """Return a palette of k colours of a picture, found by k-means.
 
-    Parameters and errors are those of :func:`quantize`.
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        As in :func:`quantize`.
+    k : int
+        Number of palette entries.
+    **options
+        The other parameters of :func:`quantize`, by name.
+
+    Returns
+    -------
+    Palette
+        The colours, and the share of the pixels that each has.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As :func:`quantize`.
+
+    References
+    ----------
+    S. P. Lloyd, "Least squares quantization in PCM", *IEEE Transactions on Information Theory*
+    28(2), 1982; see :class:`lloydia.KMeans`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia.images import palette
+    >>> found = palette(np.array([[0, 10, 20], [200, 210, 220]], np.uint8), 2)
+    >>> found.colors[:, 0]
+    array([ 10, 210], dtype=uint8)
+    >>> found.shares
+    array([0.5, 0.5])
     """
     return quantize(image, k, **options).palette
 
@@ -160,7 +219,7 @@ def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
     Raises
     ------
     ValueError
-        The array is no picture.
+        If the array is not a picture.
     """
     shape = pixels.shape
     grey = pixels.ndim == 2
@@ -180,7 +239,7 @@ def _parted(pixels: NDArray) -> tuple[NDArray, NDArray | None]:
 def _entries(
     counted: Histogram, k: int, space: Space, random_state: Any, options: dict[str, Any]
 ) -> tuple[NDArray, NDArray | None, int]:
-    """Return the entries of the palette from dark to light, each once, and the iterations."""
+    """Return the distinct palette entries from dark to light, and the number of iterations."""
     colors, alpha, n_iter = counted.colors, counted.alpha, 0
     if len(colors) > k:
         fitted = KMeans(k, random_state=random_state, **options).fit(
@@ -202,7 +261,10 @@ def _indices(
     dither: str,
     options: dict[str, Any],
 ) -> NDArray:
-    """Return each pixel's entry, shape (frames, height, width); transparent ones get the next."""
+    """Return the entry of each pixel: shape (frames, height, width).
+
+    Fully transparent pixels get the entry after the last colour.
+    """
     if len(colors) == 0:
         return np.zeros(counted.codes.shape, np.uint8)
     rows = points(counted.colors, counted.opacity, space)

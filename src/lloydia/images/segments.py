@@ -1,14 +1,14 @@
-"""A picture in k colours: its pixels clustered in a colour space.
+"""Segmentation: the pixels of a picture clustered in a colour space.
 
-**Which mean.**  A segment is painted in the mean of its pixels' *stored* values, rounded to the
-nearest level, in whatever space it was found.  Of all single colours that has the least squared
-error against the picture as it is stored and compared (PSNR); stored values are close to how light
-looks; and sums of levels are integers, so it is exact.  The mean of linear light, which a blur
-would show, is brighter than most pixels of a segment that is not uniform.
+**The colour of a segment.**  A segment is painted in the mean of its pixels' *stored* values,
+rounded to the nearest level, in every colour space.  Of all single colours, this one has the least
+squared error against the stored picture, hence the highest PSNR.  The mean of integer levels is
+exact.  The mean of linear light would be brighter than most pixels of a segment with different
+colours.
 
-**Where pixels are.**  With a weight `xy`, a pixel's place counts too, in units of black to white:
-with 1, pixels at opposite ends of the longer side are as far apart as black from white.  Every
-pixel is then a point of its own, of five features.
+**Places of pixels.**  With a weight `xy`, the place of a pixel counts as well as its colour.  With
+``xy=1``, pixels at opposite ends of the longer side are as far apart as black and white.  Each
+pixel is then a point of five features.
 """
 
 from __future__ import annotations
@@ -52,40 +52,47 @@ __all__ = [
     "without_specks",
 ]
 
-# Those of KMeans that do not go by the order of rows.
+# The seedings of KMeans that do not depend on the order of rows.
 SEEDINGS = ("k-means++", "random", "farthest", "k-means||")
-# Places weighed by it are float32 numbers.
+# With a larger weight, places could overflow float32.
 MOST_XY = 1e30
 
 
 @dataclass(frozen=True)
 class Segments:
-    """A segmented picture.
+    """A segmented picture, the result of :func:`segment`.
 
     Attributes
     ----------
     labels : array of shape (height, width), int32
-        In the library and on the device of the pixels, as is `image`; an ndarray on the host.
+        The segment of each pixel.  `labels` and `image` are arrays of the library and on the device
+        of the pixels; ndarrays if the pixels were on the CPU.
     palette : ndarray of shape (k, 3), or (k,) for a grey picture
-        The colour of each segment, in the type of the pixels: ``palette[labels]`` is the picture
-        but for its alpha.
+        The colour of each segment, in the type of the pixels.  ``palette[labels]`` is the image
+        without its alpha.
     image : array
-        The picture in these colours, its shape, type and alpha as they were; half precision is
-        widened to float32.
+        The picture in the colours of the palette, with the shape, type and alpha of the pixels;
+        half precision becomes float32.
     centers : ndarray of shape (k, 3), or (k, 5) with `xy`, float32
-        In the points of the colour space, see :meth:`lloydia.images.color.Space.points`.
+        The cluster centres, in the coordinates of :meth:`lloydia.images.color.Space.points`.
     inertia : float
-        In the squared units of the points.
+        Sum over the pixels of the squared distance to their centres, in the same coordinates.
     n_iter : int
+        Number of iterations.
     converged : bool
-        Whether it ended before `max_iter`.
+        Whether the fit ended before `max_iter`.
     n_colors : int
-        Distinct colours that can be seen in the picture.
+        Number of distinct colours of pixels that are not fully transparent.
     device : str
-        Where it was computed.
-    seconds_counting, seconds_seeding, seconds_iterating, seconds_painting : float
-        Wall-clock time to find the colours and their points, the starts, the centres and labels of
-        the colours, and the labels and colours of the pixels.
+        The device that computed the clusters.
+    seconds_counting : float
+        Wall-clock time, in seconds, to find the distinct colours and their points.
+    seconds_seeding : float
+        Wall-clock time, in seconds, to choose the initial centres.
+    seconds_iterating : float
+        Wall-clock time, in seconds, of the iterations.
+    seconds_painting : float
+        Wall-clock time, in seconds, to compute the labels and the image.
     """
 
     labels: Any
@@ -105,9 +112,9 @@ class Segments:
 
 @dataclass(frozen=True)
 class Clustering:
-    """What became of the points of a picture, see :class:`Segments` for the attributes.
+    """A clustering of the points of a picture; see :class:`Segments` for the attributes.
 
-    Here `labels` has shape (m,), one label a point.
+    Here `labels` has shape (m,), one label per point.
     """
 
     labels: NDArray[np.int32]
@@ -132,28 +139,34 @@ def segment(
     device: str = "auto",
     n_threads: int | None = None,
 ) -> Segments:
-    """Cluster the pixels of a picture in a colour space, and paint each in its segment's mean.
+    """Cluster the pixels of a picture by colour, and paint each segment in its mean colour.
 
-    Labels and centres are those of clustering every pixel from the same start, to the last bit;
-    the work is done on the distinct colours (:mod:`lloydia.images.colors`).
+    The fit computes with the distinct colours, weighted by their numbers of pixels.  Labels and
+    centres are exactly those of a fit of all pixels from the same initial centres.
 
     Parameters
     ----------
     pixels : array of shape (height, width) or (height, width, c)
-        Grey (c = 1) or RGB (3), or either with alpha (2, 4); uint8, uint16, or floating in [0, 1];
-        NumPy, torch, CuPy.  Alpha is kept; pixels of alpha 0 have labels but no say.
+        The picture: grey (c = 1), grey with alpha (2), RGB (3) or RGB with alpha (4).  The type is
+        uint8, uint16, or floating with values in [0, 1]; the library is NumPy, torch or CuPy.
+        Alpha is kept; fully transparent pixels get a label but do not affect the clusters.
     k : int
-        Number of segments; a picture with fewer colours is given as many as it has, with a warning.
+        Number of segments; at most the number of colours of the picture.
     space : str, default="oklab"
-        One of RGB, sRGB, linear, HSV, HSL, HSI, CMY, Lab, Oklab, see :mod:`lloydia.images.color`.
+        The colour space of the distances: RGB, sRGB, linear, HSV, HSL, HSI, CMY, Lab or Oklab; see
+        :mod:`lloydia.images.color`.  Capitals make no difference.
     init : {"k-means++", "random", "farthest", "k-means||"} or array, default="k-means++"
-        The starting colours, or how they are drawn among the picture's, by the number of their
-        pixels.  An array has the type of the pixels and the shape of `palette`.
+        How the initial colours are chosen from those of the picture; see :class:`lloydia.KMeans`.
+        Or an array of initial colours with the type of the pixels and the shape of
+        ``Segments.palette``.
     random_state : int, RandomState instance or None, default=0
+        Seed of the random numbers that choose the initial colours.
     max_iter : int, default=300
-        The iterations end before it once no colour changes its segment.
+        Largest number of iterations; the fit ends earlier if no colour changes its segment.
     xy : float, default=0.0
-        What the place of a pixel weighs: more gives segments that hang together, see above.
+        Weight of the place of a pixel in addition to its colour; a larger weight gives more compact
+        segments.  With 1, pixels at opposite ends of the longer side are as far apart as black and
+        white.
     device : str, default="auto"
         As in :class:`lloydia.KMeans`.
     n_threads : int or None, default=None
@@ -162,11 +175,33 @@ def segment(
     Returns
     -------
     Segments
+        The labels, the image in k colours, and more.
 
     Raises
     ------
     ValueError
-        A parameter is out of range, the space is not known, or the pixels are no picture.
+        If a parameter is out of range, if there is no such colour space, or if `pixels` is not a
+        picture.
+    ImportError
+        If `device` needs a GPU and PyTorch or Triton is not installed.
+
+    Warns
+    -----
+    UserWarning
+        If the picture has fewer than k colours; it then gets one segment per colour.
+
+    References
+    ----------
+    S. P. Lloyd, "Least squares quantization in PCM", *IEEE Transactions on Information Theory*
+    28(2), 1982; see :class:`lloydia.KMeans`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia.images import segment
+    >>> pixels = np.array([[[255, 0, 0], [250, 0, 0]], [[0, 0, 255], [0, 0, 255]]], np.uint8)
+    >>> segment(pixels, 2).palette[1].tolist()
+    [0, 0, 255]
     """
     _check(k, init, xy, n_threads)
 
@@ -210,16 +245,17 @@ def segment_by(
     every_pixel: bool = False,
     n_threads: int | None = None,
 ) -> Segments:
-    """Cluster the pixels of a picture by a function, and paint each in its segment's mean.
+    """Cluster the pixels of a picture by a given function, and paint each segment in its mean.
 
     Parameters
     ----------
     cluster : callable
-        ``cluster(points, weights, k, start, place)``: points of shape (m, d), the pixels that each
-        stands for or None, the number of clusters, the name of a seeding or the starting points,
-        and the GPU that the pixels are on or None.
+        It is called as ``cluster(points, weights, k, start, place)``.  `points` has shape (m, d);
+        `weights` is the number of pixels of each point, or None; `k` is the number of clusters;
+        `start` is the name of a seeding or the initial points; `place` is the GPU that holds the
+        pixels, or None.
     every_pixel : bool, default=False
-        Whether each pixel is a point of its own, where it is its colour otherwise.
+        Whether each pixel is a point; otherwise each distinct colour is a point.
     pixels, k, space, init, xy, n_threads
         As in :func:`segment`.
 
@@ -229,7 +265,7 @@ def segment_by(
     """
     chosen, home = color.space(space), home_of(pixels)
     pixels, flat = _flat(pixels)
-    load("lloydia.images.cube")  # no part of the time
+    load("lloydia.images.cube")  # imported before the clock starts
     threads = load("lloydia.backends.cpu.runtime.pool").threads_of(n_threads)
 
     began = time.perf_counter()
@@ -267,16 +303,25 @@ def segment_by(
 
 
 def boundaries(labels: Any) -> Any:
-    """Return where a segment ends: pixels whose right or lower neighbour has another label.
+    """Return the borders of segments: pixels whose right or lower neighbour has another label.
 
     Parameters
     ----------
     labels : array of shape (height, width)
-        Of any library.
+        The labels of the pixels, in any array library.
 
     Returns
     -------
-    array of shape (height, width), bool
+    edge : array of shape (height, width), bool
+        True at the borders; an array of the same library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lloydia.images import boundaries
+    >>> boundaries(np.array([[0, 0, 1], [0, 0, 1]]))
+    array([[False,  True, False],
+           [False,  True, False]])
     """
     edge = labels != labels
     edge[:, :-1] |= labels[:, :-1] != labels[:, 1:]
@@ -285,22 +330,23 @@ def boundaries(labels: Any) -> Any:
 
 
 def without_specks(labels: Any, least: int) -> NDArray[np.int32]:
-    """Return labels in which small pieces of segments belong to the nearest piece that is not.
+    """Return labels in which small pieces of segments are merged into the nearest larger piece.
+
+    A piece is a set of pixels of one label that are connected horizontally or vertically.
 
     Parameters
     ----------
     labels : array of shape (height, width)
-        Of any library.
+        The labels of the pixels, in any array library.
     least : int
-        Of pixels.  A piece hangs together to the right, left, above and below; where all have fewer
-        pixels nothing changes.
+        Pieces of fewer pixels than this are small.  If all pieces are small, nothing changes.
 
     Returns
     -------
     ndarray of shape (height, width)
     """
     labels = on_host(labels)
-    # Half the memory, of which a photograph takes much.
+    # 32-bit numbers take half the memory, which is large for a photograph.
     short = np.int32 if labels.size < 2**31 else np.int64
     number = np.arange(labels.size, dtype=short).reshape(labels.shape)
     across, down = labels[:, :-1] == labels[:, 1:], labels[:-1] == labels[1:]
@@ -332,7 +378,7 @@ def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
 
 
 def _flat(pixels: Any) -> tuple[Any, Any]:
-    """Return the picture as an ndarray or a tensor on a GPU, and its pixels, one a row."""
+    """Return the picture as an ndarray or a tensor on a GPU, and its pixels as rows."""
     color.refuse_path(pixels)
     pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
     shape = tuple(pixels.shape)
@@ -364,7 +410,7 @@ def _rgb(values: NDArray) -> NDArray:
 
 
 def _placed(points: Any, shape: tuple[int, ...], reach: float) -> Any:
-    """Append each pixel's x and y; the longer side of the picture is `reach` long."""
+    """Append the x and y of each pixel, scaled so that the picture's longer side is `reach`."""
     height, width = shape[:2]
     places = np.indices((height, width), dtype=np.float32)[::-1].reshape(2, -1).T
     places *= np.float32(reach / max(height, width))
@@ -375,7 +421,7 @@ def _placed(points: Any, shape: tuple[int, ...], reach: float) -> Any:
 
 
 def _black_to_white(space: color.Space, flat: Any) -> float:
-    """Return how far black is from white, in points of this type of pixels."""
+    """Return the distance between the points of black and white for this type of pixels."""
     dtype = np.dtype(str(flat.dtype).removeprefix("torch."))
     ends = np.array([[0] * 3, [int(color.levels(dtype))] * 3], dtype=dtype)
     return float(np.linalg.norm(np.diff(space.points(ends), axis=0)))
@@ -392,10 +438,9 @@ def _at_most(k: int, n_colors: int) -> int:
 
 
 def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
-    """Return the points of starting colours."""
+    """Return the points of the initial colours."""
     given = array_of("init", on_host(init))
-    # Plain numbers have no type of their own; what is not whole, or too large, is no colour of
-    # whole numbers.
+    # Plain Python numbers take the type of the picture, if that holds them exactly.
     if isinstance(init, list | tuple) and given.dtype.kind in "iuf":
         with np.errstate(invalid="ignore", over="ignore"):
             cast = given.astype(values.dtype)
@@ -420,7 +465,7 @@ def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
 
 
 def _means(colors: Colors, found: NDArray, centers: NDArray, space: color.Space) -> NDArray:
-    """Return the mean of the stored values of each segment; of one that is empty, its centre."""
+    """Return the mean stored value of each segment; for an empty segment, its centre."""
     counts, dtype = colors.counts, colors.values.dtype
     weight = np.bincount(found, weights=counts, minlength=len(centers))
     none = weight == 0
