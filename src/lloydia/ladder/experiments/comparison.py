@@ -14,7 +14,7 @@ from lloydia.ladder.experiments.measurement import Measurement, pick
 __all__ = ["sheet"]
 
 Found = Sequence[Measurement]
-TEXT = ("file", "command", "same program?")
+TEXT = ("same program?", "file", "command")
 
 
 def sheet(letter: str, machines: Mapping[str, Found], root: str | None = "..") -> Sheet:
@@ -36,21 +36,21 @@ def sheet(letter: str, machines: Mapping[str, Found], root: str | None = "..") -
     lines = [
         [
             _what(entry),
-            _links(entry.files, root),
-            f"`{entry.command}`" if entry.command else "",
             _theirs(entry),
             *(
                 _ours(entry, pick(found, experiment=letter, scale=1.0))
                 for found in machines.values()
             ),
             f"note {notes.index(entry.differs) + 1}" if entry.differs else "yes" * entry.same,
+            _links(entry.files, root),
+            f"`{entry.command}`" if entry.command else "",
         ]
         for entry in of.entries
     ]
-    heads = ["", "file", "command", "theirs", *(f"ours, {name}" for name in machines)]
+    heads = ["", "theirs", *(f"ours, {name}" for name in machines), *TEXT]
     title = f"Everything in document {letter}, and ours"
     numbered = [f"Note {number}: {note}" for number, note in enumerate(notes, 1)]
-    return Sheet(title, [*heads, "same program?"], lines, numbered, text=TEXT)
+    return Sheet(title, heads, lines, numbered, text=TEXT)
 
 
 def _what(entry: Entry) -> str:

@@ -175,7 +175,7 @@ def bars(ax: Axes, found: Sequence[Measurement], value: Callable[[Measurement], 
     ax.set_yticks(range(len(found)), [name(each) for each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize="small")
+    ax.tick_params(axis="x", labelsize="x-small")
     every = [value(each) for each in found] + [each.theirs for each in found if each.theirs]
     ax.set_xlim(min(every) / 2, max(every) * 8)  # room for the times beside the bars
     ax.xaxis.set_major_formatter(lambda x, _: seconds(x, digits=0))
