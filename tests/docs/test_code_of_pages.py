@@ -1,4 +1,4 @@
-"""The documentation's pages: their Python runs, and their commands are commands.
+"""The documentation's pages and README: their Python runs, and their commands are commands.
 
 ``<!-- not run: why -->`` stands before a block that is shown only: it is compiled and no more.
 """
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = sorted(
-    path for folder in ("start", "guides", "benchmarks") for path in (DOCS / folder).glob("*.md")
-)
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = (".", "docs", "docs/start", "docs/guides", "docs/benchmarks", "benchmarks")
+PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+# The Python on this page is a signature.
+SIGNATURES = ROOT / "docs/ladder.md"
 BLOCK = re.compile(
     r"(<!-- not run: .+? -->\n)?^( *)```(python|sh)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL
 )
@@ -32,9 +33,14 @@ def blocks(page, language):
     return [code for run, code in chosen if run], [code for run, code in chosen if not run]
 
 
+def name_of(page):
+    """Return the path of a page within the repository, without its suffix."""
+    return page.relative_to(ROOT).with_suffix("").as_posix()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(blocks(p, "python"))], ids=lambda p: p.stem
+    "page", [p for p in PAGES if any(blocks(p, "python")) and p != SIGNATURES], ids=name_of
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_python(page, tmp_path, monkeypatch):
@@ -48,7 +54,7 @@ def test_python(page, tmp_path, monkeypatch):
         exec(compile("\n".join(run), page.name, "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "sh"))], ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "sh"))], ids=name_of)
 def test_commands(page):
     from lloydia.cli.app import app
 
