@@ -61,7 +61,7 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
     TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, run_state)
     assert int(run_state[state.N_CHANGED.value]) == n
     # Most rows lie between two centres or fewer, though these are crowded along a line.
-    left = run_state[[state.N_DOUBT2.value, state.N_RECHECKED.value]]
+    left = run_state[[state.N_UNRESOLVED.value, state.N_RECHECKED.value]]
     assert int(left.max()) <= 0.05 * n
     assert bool((changed_rows.sort().values == torch.arange(n, device="cuda")).all())
     for i in torch.randint(0, n, (200,)).tolist():

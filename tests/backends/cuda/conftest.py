@@ -63,7 +63,7 @@ def recorded(monkeypatch):
 
 @pytest.fixture(params=["small", "few", "many"])
 def stages(request, monkeypatch):
-    """Have rows in doubt go where centres take little memory, where they are few, or many."""
+    """Have ambiguous rows go where centres take little memory, where they are few, or many."""
     from lloydia.backends.cuda.matmul import scan as tensor_scan
 
     monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "small")

@@ -122,13 +122,13 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
     class Counted(listed.Listed):
         def rows(self):
             rows = super().rows()
-            found.append((len(rows), self.n_doubt, self.n_again, self.n_wide))
+            found.append((len(rows), self.n_ambiguous, self.n_again, self.n_wide))
             return rows
 
     monkeypatch.setattr(listed, "Listed", Counted)
     rng = np.random.default_rng(0)
     X, weights = 3 * rng.normal(size=(75, 16)), weights_of("wide", 75)
-    # Crowds of centres: some rows are in doubt between a few, others between many.
+    # Crowds of centres: some rows are ambiguous between a few, others between many.
     start = X[np.arange(24) % 4] + 1e-3 * rng.normal(size=(24, 16))
     X[:8] = start[:8] + 1e-6 * rng.normal(size=(8, 16))
     options = {"algorithm": "lloyd", "rule": stopping.Labels(), "max_iter": 3, "empty": "keep"}
@@ -143,10 +143,10 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         assert (result.inertia, result.n_iter) == (expected.inertia, expected.n_iter)
         # Of two blocks, in all iterations but the first.
         assert len(found) == 2 * (result.n_iter - 1)
-        n_sent, n_doubt, n_again, n_wide = np.sum(found, axis=0).tolist()
-        assert 75 * (result.n_iter - 1) > n_sent > n_doubt > 0
+        n_sent, n_ambiguous, n_again, n_wide = np.sum(found, axis=0).tolist()
+        assert 75 * (result.n_iter - 1) > n_sent > n_ambiguous > 0
         if stages != "small":
-            assert n_doubt > n_again > 0 < n_wide
+            assert n_ambiguous > n_again > 0 < n_wide
         found.clear()
         # Seeds are drawn from rows, which stay again.
         assert not placed.group.sender.kept

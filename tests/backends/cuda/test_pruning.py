@@ -15,9 +15,9 @@ from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.matmul import run as tensor_run
 from lloydia.backends.cuda.matmul import scan as tensor_scan
-from lloydia.backends.cuda.matmul.pruning import fastest, spared
+from lloydia.backends.cuda.matmul.pruning import largest_moves, pruned_rows
 from lloydia.backends.cuda.matmul.pruning import run as pruning
-from lloydia.backends.cuda.matmul.pruning.fastest import queue_fastest
+from lloydia.backends.cuda.matmul.pruning.largest_moves import queue_largest_moves
 from lloydia.backends.cuda.matmul.pruning.run import Pruning
 from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.placed import Placed
@@ -40,8 +40,8 @@ def soon(monkeypatch):
         monkeypatch.setattr(module, "packs_ahead", lambda k, width: False)
     for module in (tensor_scan, pruning):
         monkeypatch.setattr(module, "is_small", lambda *shape: False)
-    for module in (engine, fastest, pruning, spared):
-        monkeypatch.setattr(module, "FASTEST", 16)
+    for module in (engine, largest_moves, pruning, pruned_rows):
+        monkeypatch.setattr(module, "N_LARGEST", 16)
 
 
 def clusters(n, d, k, dtype, seed=0, apart=3.0):
@@ -60,8 +60,11 @@ def counts_of(monkeypatch):
 
     def counted(run):
         if run.pruning is not None and not run.run_state[state.STOPPED.value]:
-            left_out, due = run.run_state[state.N_SPARED.value], run.run_state[state.N_DUE.value]
-            assert int(left_out + due) == run.rows.n_samples
+            left_out, active_rows = (
+                run.run_state[state.N_PRUNED.value],
+                run.run_state[state.N_ACTIVE.value],
+            )
+            assert int(left_out + active_rows) == run.rows.n_samples
             counts.append(int(left_out))
             assert_enclosed(run)
         update(run)
@@ -102,14 +105,14 @@ def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
     counts = counts_of(monkeypatch)
     model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
     assert answer(model) == answer(oracle)
-    # At first all are due: there are no bounds.
+    # At first all are active: there are no bounds.
     assert counts[0] == 0
     assert max(counts) > len(X) // 4
     if d > 12:
         return
     monkeypatch.setattr(pruning, "SLOW", np.inf)
     scanned = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
-    saved = sum(counts) * (k - fastest.FASTEST)
+    saved = sum(counts) * (k - largest_moves.N_LARGEST)
     assert model.n_distances_ == scanned.n_distances_ - saved
 
 
@@ -236,11 +239,11 @@ def test_a_device_that_has_halted_reads_no_names():
     run.run_state[state.STOPPED.value] = 1
     run.pruning = Pruning(len(X), k, run.rows.device)
     before = on_host(run.labels).copy()
-    assert bool((run.pruning.fastest == -1).all())
+    assert bool((run.pruning.largest == -1).all())
     run.pruning.iterate(run, 1)
-    assert bool((run.pruning.fastest == -1).all())
+    assert bool((run.pruning.largest == -1).all())
     assert (on_host(run.labels) == before).all()
-    assert int(run.run_state[state.N_SPARED.value]) == int(run.run_state[state.N_DUE.value]) == 0
+    assert int(run.run_state[state.N_PRUNED.value]) == int(run.run_state[state.N_ACTIVE.value]) == 0
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
@@ -267,7 +270,7 @@ def test_without_memory_all_are_scored(monkeypatch):
 
 
 def test_the_fastest_centres():
-    k, d, n_slots, count, device = 60, 12, 5, fastest.FASTEST, place("cuda")
+    k, d, n_slots, count, device = 60, 12, 5, largest_moves.N_LARGEST, place("cuda")
     rng = np.random.default_rng(3)
     rows = Placed(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
     halves = HalfRows(rows)
@@ -281,10 +284,10 @@ def test_the_fastest_centres():
         there = torch.from_numpy(report).to(device)
         run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
         run_state[state.ITERATION.value] = 7
-        moves = torch.full((k + 1,), -1.0, device=device)
+        movements = torch.full((k + 1,), -1.0, device=device)
         names = torch.full((count,), -7, dtype=torch.int32, device=device)
-        queue_fastest(there.view(torch.int64), d, halves.numbers, moves, names, run_state)
-        found, chosen = moves.cpu().numpy().astype(float), names.cpu().numpy()
+        queue_largest_moves(there.view(torch.int64), d, halves.numbers, movements, names, run_state)
+        found, chosen = movements.cpu().numpy().astype(float), names.cpu().numpy()
         n_chosen = int((chosen >= 0).sum())
         assert (chosen[n_chosen:] == -1).all()
         chosen = chosen[:n_chosen]

@@ -48,7 +48,7 @@ VECTORS = ALIGNED and D % 16 == 0
 options = options_of(Table.of(K, itemsize, VECTORS), Tiling.choose(itemsize, VECTORS), LIMBS)
 names = table_kernel.arg_names
 constants = {n: x for n, x in options.items() if n in names} | {"memory": None}
-types = {"X": f"*{KIND}", "fixed-point grid": "*fp64", "sums": "*i64"}
+types = {"X": f"*{KIND}", "fixed_point_grid": "*fp64", "sums": "*i64"}
 types |= dict.fromkeys(["labels", "changed_rows", "changed_old", "run_state"], "*i32")
 wide = [n for n in types if n != "X" or ALIGNED] + ["d"] * (D % 16 == 0)
 source = ASTSource(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.beginning import Beginning
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED
-from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
+from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.rows.low_cost import low_cost
 from lloydia.backends.cuda.rows.totals import Cost, cost_limbs, largest_term
@@ -119,7 +119,7 @@ class CUDA(Beginning, Engine):
         first, most = self.reported + 1, self.max_iter - self.reported - 1
         continuing = self.run.wait_continuing(first, most, rule.bound)
         self.reported += continuing.count
-        self._tally(continuing.count, continuing.rechecked, continuing.spared)
+        self._tally(continuing.count, continuing.rechecked, continuing.pruned)
         # The last one is reported in any case: once queued, it mostly comes with those before.
         if continuing.ended or (continuing.count == most and self.launched == self.max_iter):
             return self.report(self.reported + 1, None)
@@ -155,15 +155,15 @@ class CUDA(Beginning, Engine):
         self.reported = iteration
         launched = iteration <= self.launched and not self.unchecked
         status = (self.run.known(iteration) if launched else None) or self.wait(iteration)
-        self._tally(1, status.rechecked, status.spared)
+        self._tally(1, status.rechecked, status.pruned)
         cost = None if inertia is None else float(inertia)
         return Report(
             iteration, self.n_samples, status.changed, status.empty, status.shift, status.move, cost
         )
 
-    def _tally(self, n_iterations: int, rechecked: int, spared: int) -> None:
-        """Count what iterations have done; rows that were spared were scored for the fastest."""
-        self.n_distances += n_iterations * self.n_samples * self.k - spared * (self.k - FASTEST)
+    def _tally(self, n_iterations: int, rechecked: int, pruned: int) -> None:
+        """Count distances and rechecked rows; pruned rows were compared to N_LARGEST centres."""
+        self.n_distances += n_iterations * self.n_samples * self.k - pruned * (self.k - N_LARGEST)
         self.n_rechecked += rechecked
 
     @anywhere

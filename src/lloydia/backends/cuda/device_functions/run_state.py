@@ -20,13 +20,13 @@ __all__ = [
     "ASSIGNED",
     "ITERATION",
     "MOST_FEATURES",
+    "N_ACTIVE",
+    "N_AMBIGUOUS",
     "N_CHANGED",
-    "N_DOUBT",
-    "N_DOUBT2",
-    "N_DUE",
     "N_EMPTY",
+    "N_PRUNED",
     "N_RECHECKED",
-    "N_SPARED",
+    "N_UNRESOLVED",
     "N_WIDE",
     "SHIFT",
     "SIZE",
@@ -44,19 +44,19 @@ STOPPED = tl.constexpr(0)
 ASSIGNED = tl.constexpr(2)
 # Iterations completed.
 ITERATION = tl.constexpr(1)
-# Of this iteration: rows that changed, rows in doubt after each stage, rows checked again.
+# Of this iteration: rows that changed, ambiguous rows after each stage, rows checked again.
 N_CHANGED = tl.constexpr(2)
-N_DOUBT = tl.constexpr(3)
-N_DOUBT2 = tl.constexpr(4)
+N_AMBIGUOUS = tl.constexpr(3)
+N_UNRESOLVED = tl.constexpr(4)
 N_RECHECKED = tl.constexpr(5)
 # Of this iteration: clusters of weight 0, and programs that have computed their centres.
 N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
-# Rows in doubt between more centres than have candidates (:mod:`matmul.candidates`).
+# Rows ambiguous between more centres than have candidates (:mod:`matmul.candidates`).
 N_WIDE = tl.constexpr(8)
 # Rows that bounds left to be scored, and rows that they spared (:mod:`matmul.pruning.run`).
-N_DUE = tl.constexpr(9)
-N_SPARED = tl.constexpr(10)
+N_ACTIVE = tl.constexpr(9)
+N_PRUNED = tl.constexpr(10)
 # The sum of the squares of the centres' movements, in any order: a float64.
 SHIFT = tl.constexpr(12)
 SIZE = 16

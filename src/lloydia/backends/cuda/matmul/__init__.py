@@ -5,9 +5,10 @@
   :mod:`scan_buffers`: by
   :mod:`two_least`; of at most 64 features and 256 centres by :mod:`resident_scan` with
   :mod:`grid_least`, on Hopper by :mod:`hopper_scan`; of many features by :mod:`wide_scan`.
-* :mod:`judge` says, by :mod:`limits`, which labels the scores prove
-  (:mod:`lloydia.exact.half_certificate`).  For the other rows :mod:`contest` finds the nearest of
-  all centres by D, or :mod:`candidates` names the few centres that can be nearest, :mod:`duel`
-  decides between them, and :mod:`settle` takes what is left of many centres; :mod:`row_lists`.
+* :mod:`certify` says, by :mod:`limits`, which labels the scores prove
+  (:mod:`lloydia.exact.half_certificate`).  For the other rows :mod:`recheck_all` finds the nearest
+  of all centres by D, or :mod:`candidates` names the few centres that can be nearest,
+  :mod:`recheck_pairs` decides between them, and :mod:`recheck_exact` takes what is left of many
+  centres; :mod:`row_lists`.
 * :mod:`pruning` leaves out rows late in a run.
 """

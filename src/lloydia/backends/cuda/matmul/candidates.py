@@ -1,14 +1,14 @@
-"""The second stage where :mod:`contest` is not: the few centres that a row in doubt can have.
+"""The second stage where :mod:`recheck_all` is not: the few centres that an ambiguous row can have.
 
-The scores of the rows in doubt are computed once more, and four columns are named that the least
+The scores of the ambiguous rows are computed once more, and four columns are named that the least
 are among (:func:`lloydia.backends.cuda.matmul.two_least.crossed`).  Where all other scores are
 above a row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between
-which :mod:`duel` decides.  Of the other rows, most have theirs among nine columns; a few are left
-to the last stage.
+which :mod:`recheck_pairs` decides.  Of the other rows, most have theirs among nine columns; a few
+are left to the last stage.
 
-The four stand where the row stands in the list of those in doubt; until then, what the first stage
-has found of it does.  The nine are in a record, with the row, that takes the places of three such
-rows; records are written from the end.  A row is also left to the last stage where there is no
+The four stand where the row stands in the list of the ambiguous ones; until then, what the first
+stage has found of it does.  The nine are in a record, with the row, that takes the places of three
+such rows; records are written from the end.  A row is also left to the last stage where there is no
 place for its record.
 """
 
@@ -29,8 +29,8 @@ from lloydia.backends.cuda.device_functions.half_scores import (
     half_scores,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
-    N_DOUBT,
-    N_DOUBT2,
+    N_AMBIGUOUS,
+    N_UNRESOLVED,
     N_WIDE,
     STOPPED,
     first_row,
@@ -87,15 +87,15 @@ def record_at(candidates, n, position):
 def candidates_kernel(
     y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
     terms, summed, canonical,
-    doubts, doubts2, candidates, run_state,
+    ambiguous, unresolved, candidates, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the candidates of the rows listed in `doubts`, or -1, or a record; list the others."""
+    """Write the candidates of each listed row, or -1, or a record; list the unresolved rows."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Asked for together.
-    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
     if stopped != 0:
         return
     PARTS: tl.constexpr = COLUMNS // SLOTS
@@ -104,8 +104,8 @@ def candidates_kernel(
     b_ptr += size * stride
     start_ptr += size * START_WIDTH
     numbers += tl.program_id(2) * NUMBERS
-    doubts += first_row(n)
-    doubts2 += first_row(n)
+    ambiguous += first_row(n)
+    unresolved += first_row(n)
     candidates += first_row(n) * COUNT
     shift = tl.load(numbers + SHIFT).to(tl.float32)
     radius = tl.load(numbers + RADIUS).to(tl.float32)
@@ -116,7 +116,7 @@ def candidates_kernel(
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed
-        rows = tl.load(doubts + position, mask=mask, other=0)
+        rows = tl.load(ambiguous + position, mask=mask, other=0)
         at = candidates + position.to(tl.int64) * COUNT
         found = tl.load(at, mask=mask, other=-1)
         score = tl.load(at + 1, mask=mask, other=0).to(tl.float32, bitcast=True)
@@ -164,18 +164,18 @@ def candidates_kernel(
             for i in tl.static_range(NINE):
                 j = crossing(slot[i // 3], cell[i % 3], SLOTS)
                 tl.store(record + 1 + i, j, mask=wide)
-        append(rows, mask & ~known & ~wide, doubts2, run_state + N_DOUBT2)
+        append(rows, mask & ~known & ~wide, unresolved, run_state + N_UNRESOLVED)
 
 
 def nominate(
     halves: HalfRows,
     centers: HalfCenters,
-    doubts: torch.Tensor,
-    doubts2: torch.Tensor,
+    ambiguous: torch.Tensor,
+    unresolved: torch.Tensor,
     candidates: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it: `candidates` of the rows in `doubts`, shape (n, COUNT), or a place in `doubts2`.
+    """Queue it: `candidates` of the ambiguous rows, shape (n, COUNT), or a place in `unresolved`.
 
     They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
     """
@@ -189,7 +189,7 @@ def nominate(
         centers.high, centers.start, centers.size // columns,
         halves.numbers, halves.norm, halves.rest,
         centers.terms, error_of_sums(halves.width), canonical_error(rows.n_features),
-        doubts, doubts2, candidates, run_state,
+        ambiguous, unresolved, candidates, run_state,
         WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
         ROWS=cut.rows, COLUMNS=columns, SLOTS=SLOTS, STAGES=cut.stages, num_warps=cut.warps,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_DOUBT
+from lloydia.backends.cuda.device_functions.run_state import N_AMBIGUOUS, N_CHANGED
 
 __all__ = ["append", "change", "divide", "relabel"]
 
@@ -58,22 +58,22 @@ def total_and_before(counts):
 
 @triton.jit
 def divide(
-    rows, old, new, least, mask, sure, labels, changed_rows, changed_old, doubts, candidates,
-    run_state, COUNT: tl.constexpr,
+    rows, old, new, least, mask, certified, labels, changed_rows, changed_old, ambiguous,
+    candidates, run_state, COUNT: tl.constexpr,
 ):  # fmt: skip
-    """Relabel the rows that are sure, as :func:`relabel`, and list the others in `doubts`.
+    """Relabel the rows that are certified, as :func:`relabel`, and list the others in `ambiguous`.
 
     Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
     at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
 
-    With `candidates`, of which there are COUNT a row in doubt, the first two become the label that
-    is not sure and the bits of its score, `least`.
+    With `candidates`, of which there are COUNT an ambiguous row, the first two become the label
+    that is not certified and the bits of its score, `least`.
     """
-    tl.static_assert(N_DOUBT == N_CHANGED + 1 and N_CHANGED % 2 == 0)
+    tl.static_assert(N_AMBIGUOUS == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)
-    changed = mask & sure & (new != old)
-    doubt = mask & ~sure
-    both = changed.to(tl.int32) + (doubt.to(tl.int32) << 16)
+    changed = mask & certified & (new != old)
+    doubtful = mask & ~certified
+    both = changed.to(tl.int32) + (doubtful.to(tl.int32) << 16)
     total, before = total_and_before(both)
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
@@ -84,7 +84,7 @@ def divide(
         tl.store(changed_rows + at, rows, mask=changed)
         tl.store(changed_old + at, old, mask=changed)
         at = (first >> 32) + (before >> 16)
-        tl.store(doubts + at, rows, mask=doubt)
+        tl.store(ambiguous + at, rows, mask=doubtful)
         if candidates is not None:
-            tl.store(candidates + at * COUNT, new, mask=doubt)
-            tl.store(candidates + at * COUNT + 1, least.to(tl.int32, bitcast=True), mask=doubt)
+            tl.store(candidates + at * COUNT, new, mask=doubtful)
+            tl.store(candidates + at * COUNT + 1, least.to(tl.int32, bitcast=True), mask=doubtful)

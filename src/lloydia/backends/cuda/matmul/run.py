@@ -316,20 +316,20 @@ class TensorRun(TensorMemory):
     def status(self, iteration: int) -> IterationStatus:
         """Wait for the report of an iteration."""
         status = self.reports.status(iteration)
-        self._look_at(status.changed, 1, status.spared)
+        self._look_at(status.changed, 1, status.pruned)
         return status
 
     def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
         """Wait for an iteration; return the iterations from there on that end nothing."""
         continuing = self.reports.wait_continuing(first, most, self.settles, limit)
         if continuing.count:
-            self._look_at(continuing.changed, continuing.count, continuing.spared)
+            self._look_at(continuing.changed, continuing.count, continuing.pruned)
         return continuing
 
-    def _look_at(self, changed: int, count: int, spared: int) -> None:
+    def _look_at(self, changed: int, count: int, pruned: int) -> None:
         """Know how many rows changed last; give up bounds that have spared few in iterations."""
         self.changed = changed
-        if self.pruning is not None and not self.pruning.pays(count, spared):
+        if self.pruning is not None and not self.pruning.pays(count, pruned):
             self.pruning = None
 
     def go_back(self, iteration: int) -> None:

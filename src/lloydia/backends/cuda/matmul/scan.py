@@ -1,4 +1,4 @@
-"""The first stage for d > 8: scores by matrix units, certified or in doubt."""
+"""The first stage for d > 8: scores by matrix units, certified or ambiguous."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from lloydia.backends.cuda.device_functions.half_scores import (
     half_scores,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
-    N_DOUBT2,
+    N_UNRESOLVED,
     STOPPED,
     first_row,
     item_state,
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
-from lloydia.backends.cuda.matmul.contest import contest, is_few, is_small
-from lloydia.backends.cuda.matmul.duel import duel
+from lloydia.backends.cuda.matmul.certify import certify
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-from lloydia.backends.cuda.matmul.judge import judge
+from lloydia.backends.cuda.matmul.recheck_all import is_few, is_small, recheck_all
+from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
+from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
-from lloydia.backends.cuda.matmul.settle import Settle
 from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
 from lloydia.backends.cuda.protocols import Rows, WholeRows
@@ -125,14 +125,15 @@ class TensorScan:
     found : int32 tensor of shape (n,)
         The column of the least, unless `packed_scores` names it.
     small : bool
-        Whether one stage follows, :mod:`contest`; then it has no `doubts2` and no `candidates`.
+        Whether one stage follows, :mod:`recheck_all`; then it has no `unresolved` and no
+        `candidates`.
     few : bool
-        Whether the last stage is part of the one before; then it has no `settle`.
+        Whether the last stage is part of the one before; then it has no `recheck_exact`.
     """
 
-    doubts2: torch.Tensor
+    unresolved: torch.Tensor
     candidates: torch.Tensor
-    settle: Settle
+    recheck_exact: RecheckExact
 
     def __init__(self, rows: HalvedRows, k: int) -> None:
         if rows.halves is None:
@@ -147,12 +148,12 @@ class TensorScan:
         self.centers = HalfCenters(self.halves, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
         self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
-        self.found, self.doubts = torch.empty((2, n), device=device, dtype=torch.int32)
+        self.found, self.ambiguous = torch.empty((2, n), device=device, dtype=torch.int32)
         if not self.small:
-            self.doubts2 = torch.empty_like(self.doubts)
+            self.unresolved = torch.empty_like(self.ambiguous)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
         if not self.few:
-            self.settle = Settle(device, rows.members)
+            self.recheck_exact = RecheckExact(device, rows.members)
 
     @property
     def least(self) -> torch.Tensor:
@@ -173,8 +174,8 @@ class TensorScan:
         centers = self.centers
         parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
         if not self.few:
-            parts += tensors_of(self.settle)
-            zeros.append(self.settle.tickets)
+            parts += tensors_of(self.recheck_exact)
+            zeros.append(self.recheck_exact.tickets)
         return parts, zeros
 
     def scan(
@@ -206,59 +207,61 @@ class TensorScan:
     ) -> None:
         """Queue one assignment, as :meth:`scan` does, to `centers` that are packed."""
         lists = (labels, changed_rows, changed_old)
-        self.certify(*lists, run_state)
+        self.score_and_certify(*lists, run_state)
         if self.small:
-            contest(self.rows, self.centers, self.doubts, *lists, run_state)
+            recheck_all(self.rows, self.centers, self.ambiguous, *lists, run_state)
             return
         self.decide(
-            self.rows, centers, self.doubts, self.doubts2, self.candidates, *lists, run_state
+            self.rows, centers, self.ambiguous, self.unresolved, self.candidates, *lists, run_state
         )
 
-    def certify(
+    def score_and_certify(
         self,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue what half precision can say: it lists the rows in doubt.
+        """Queue what half precision can say: it lists the ambiguous rows.
 
         Also their candidates, unless one stage follows.  The centres are those that are packed.
         """
         self.score(run_state)
-        judge(self, labels, changed_rows, changed_old, run_state)
+        certify(self, labels, changed_rows, changed_old, run_state)
         if not self.small:
             self.nominate(run_state)
 
     def nominate(self, run_state: torch.Tensor) -> None:
-        """Queue the candidates of the rows in doubt."""
+        """Queue the candidates of the ambiguous rows."""
         nominate(
-            self.halves, self.centers, self.doubts, self.doubts2, self.candidates, run_state,
+            self.halves, self.centers, self.ambiguous, self.unresolved, self.candidates, run_state,
         )  # fmt: skip
 
     def decide(
         self,
         rows: Rows,
         centers: torch.Tensor,
-        doubts: torch.Tensor,
-        doubts2: torch.Tensor,
+        ambiguous: torch.Tensor,
+        unresolved: torch.Tensor,
         candidates: torch.Tensor,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue the verdict on the rows in doubt, by D to their candidates; not where `small`.
+        """Queue the verdict on the ambiguous rows, by D to their candidates; not where `small`.
 
-        `rows` may be some only, by whose numbers `doubts` and all that follow it go.
+        `rows` may be some only, by whose numbers `ambiguous` and all that follow it go.
         """
         lists = (labels, changed_rows, changed_old)
-        last = (self.centers, doubts2) if self.few else None
-        duel(rows, centers, doubts, candidates, *lists, run_state, last)
+        last = (self.centers, unresolved) if self.few else None
+        recheck_pairs(rows, centers, ambiguous, candidates, *lists, run_state, last)
         if self.few:
             return
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
-        self.settle(rows.X, by_column, doubts2, run_state[N_DOUBT2.value :], *lists, run_state)
+        self.recheck_exact(
+            rows.X, by_column, unresolved, run_state[N_UNRESOLVED.value :], *lists, run_state
+        )
 
     def score(self, run_state: torch.Tensor) -> None:
         """Queue the first stage."""

@@ -1,4 +1,4 @@
-"""What the stages of a scan hand each other: scores, and the rows that are in doubt."""
+"""What the stages of a scan hand each other: scores, and the rows that are ambiguous."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tiling:
 class ScanBuffers(Protocol):
     """What :class:`matmul.scan.TensorScan` is to the kernels after its first stage; see there."""
 
-    doubts: torch.Tensor
+    ambiguous: torch.Tensor
     candidates: torch.Tensor
     found: torch.Tensor
     halves: HalfRows

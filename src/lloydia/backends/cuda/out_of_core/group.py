@@ -75,7 +75,7 @@ class Plan:
         return (
             f"{text}; from the second iteration of a run on {len(self.iterations.rows):,} stay, "
             f"{len(self.iterations.halves):,} stay in half precision (of these, the rows that "
-            f"change or are in doubt are sent){rest}"
+            f"change or are ambiguous are sent){rest}"
         )
 
 

@@ -1,6 +1,6 @@
 """An iteration of rows that stay on a GPU in half precision only.
 
-What half precision certifies needs no more.  The rows in doubt and those that change are listed;
+What half precision certifies needs no more.  The ambiguous rows and those that change are listed;
 the host gathers them, and nothing else is sent.  Rows whose scores say that nothing has changed
 stay where they are.
 """
@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import (
+    N_AMBIGUOUS,
     N_CHANGED,
-    N_DOUBT,
-    N_DOUBT2,
+    N_UNRESOLVED,
     N_WIDE,
     SIZE,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
-from lloydia.backends.cuda.matmul.contest import contest
+from lloydia.backends.cuda.matmul.recheck_all import recheck_all
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.counted import queue_tally
@@ -74,30 +74,34 @@ class Listed:
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.halves = block, block.halves
         block.record(("certify", id(lane)), self._certify)
-        self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.doubts]))
+        self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.ambiguous]))
 
     def _certify(self) -> None:
         lane = self.lane
         changed = lane.changed_rows, lane.changed_old
         self.scan.pack(lane.current, lane.run_state)
-        self.scan.certify(self.block.assigned, *changed, lane.run_state)
+        self.scan.score_and_certify(self.block.assigned, *changed, lane.run_state)
 
     def rows(self) -> NDArray[np.int32]:
-        """Wait for the lists; return the rows that changed, then those in doubt."""
+        """Wait for the lists; return the rows that changed, then the ambiguous ones."""
         values = self.lists.numpy()
-        counts = values[[N_CHANGED.value, N_DOUBT.value, N_DOUBT2.value, N_WIDE.value]].tolist()
-        self.n_changed, self.n_doubt, self.n_again, n_wide = counts
-        self.n_wide = min(n_wide, (self.block.n_samples - self.n_doubt) // RECORD.value)
-        changed, doubts = values[SIZE:].reshape(2, -1)
-        return np.concatenate([changed[: self.n_changed], doubts[: self.n_doubt]])
+        counts = values[
+            [N_CHANGED.value, N_AMBIGUOUS.value, N_UNRESOLVED.value, N_WIDE.value]
+        ].tolist()
+        self.n_changed, self.n_ambiguous, self.n_again, n_wide = counts
+        self.n_wide = min(n_wide, (self.block.n_samples - self.n_ambiguous) // RECORD.value)
+        changed, ambiguous = values[SIZE:].reshape(2, -1)
+        return np.concatenate([changed[: self.n_changed], ambiguous[: self.n_ambiguous]])
 
     def finish(self, X: torch.Tensor) -> None:
         """Queue the rest, given the rows that were listed.
 
-        Numbers are now places among them: of changed rows, the first ones, and of rows in doubt.
+        Numbers are now places among them: of changed rows, the first ones, and of ambiguous rows.
         """
         lane, block, n_changed = self.lane, self.block, self.n_changed
-        listed = torch.cat([lane.changed_rows[:n_changed], self.scan.doubts[: self.n_doubt]]).long()
+        listed = torch.cat(
+            [lane.changed_rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
+        ).long()
         places = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
         where = torch.empty(block.n_samples, dtype=torch.int32, device=listed.device)
         where[listed] = places
@@ -105,14 +109,14 @@ class Listed:
         old = lane.changed_old.new_empty(len(listed))
         old[:n_changed] = lane.changed_old[:n_changed]
         lists = labels, places.clone(), old, lane.run_state
-        doubts = places[n_changed:]
+        ambiguous = places[n_changed:]
         if self.scan.small:
-            contest(Picked(X, len(X)), self.scan.centers, doubts, *lists)
+            recheck_all(Picked(X, len(X)), self.scan.centers, ambiguous, *lists)
         else:
             candidates = self.candidates(where)
-            again = where[self.scan.doubts2[: self.n_again].long()]
+            again = where[self.scan.unresolved[: self.n_again].long()]
             rows = Picked(X, len(candidates))
-            self.scan.decide(rows, lane.current, doubts, again, candidates, *lists)
+            self.scan.decide(rows, lane.current, ambiguous, again, candidates, *lists)
         fixed_point_grid = block.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
@@ -121,11 +125,11 @@ class Listed:
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
-        """Return those of the rows in doubt, and the records, which begin with a row's number."""
+        """Return those of the ambiguous rows, and the records, which begin with a row's number."""
         n, size = self.block.n_samples, RECORD.value * self.n_wide
         found = self.scan.candidates
-        found = torch.cat([found[: self.n_doubt], found[n - size : n]])
-        records = found[self.n_doubt :].view(self.n_wide, RECORD.value * COUNT.value)
+        found = torch.cat([found[: self.n_ambiguous], found[n - size : n]])
+        records = found[self.n_ambiguous :].view(self.n_wide, RECORD.value * COUNT.value)
         records[:, 0] = where[records[:, 0].long()]
         return found
 

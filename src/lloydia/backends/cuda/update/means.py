@@ -15,16 +15,16 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     EMPTY,
     HEAD,
     MOVE,
+    PRUNED,
     RECHECKED,
-    SPARED,
     STATUS,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     N_CHANGED,
     N_EMPTY,
+    N_PRUNED,
     N_RECHECKED,
-    N_SPARED,
     SHIFT,
     STOPPED,
     TICKETS,
@@ -97,7 +97,7 @@ def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, 
     if ticket == n_programs - 1:
         # What is read is on its way together: nothing is stored in between.
         n_changed, n_rechecked = tl.load(run_state + N_CHANGED), tl.load(run_state + N_RECHECKED)
-        n_spared = tl.load(run_state + N_SPARED)
+        n_pruned = tl.load(run_state + N_PRUNED)
         # Volatile: other programs of this launch have counted there.
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
         stops = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
@@ -109,13 +109,13 @@ def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, 
         tl.store(slot_report + EMPTY, n_empty.to(tl.int64))
         tl.store(slot_report + RECHECKED, n_rechecked.to(tl.int64))
         tl.store(slot_report + STATUS, stops.to(tl.int64))
-        tl.store(slot_report + SPARED, n_spared.to(tl.int64))
+        tl.store(slot_report + PRUNED, n_pruned.to(tl.int64))
         # The next iteration's maximum starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
         tl.store(run_state + STOPPED, stops.to(tl.int32))
         tl.store(run_state + ITERATION, iteration + 1)
-        for counter in tl.static_range(N_CHANGED, N_SPARED + 1):
+        for counter in tl.static_range(N_CHANGED, N_PRUNED + 1):
             tl.store(run_state + counter, 0)
     return ticket == n_programs - 1
 

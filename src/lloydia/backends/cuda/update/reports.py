@@ -13,8 +13,8 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     EMPTY,
     HEAD,
     MOVE,
+    PRUNED,
     RECHECKED,
-    SPARED,
     STATUS,
 )
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 # The columns of a report that hold counts, and the first column of the terms of its shift.
-COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, STATUS.value, SPARED.value
+COUNTS = CHANGED.value, EMPTY.value, RECHECKED.value, STATUS.value, PRUNED.value
 FIRST = HEAD.value
 
 
@@ -42,7 +42,7 @@ class IterationStatus(NamedTuple):
     empty: int
     rechecked: int
     stopped: int
-    spared: int
+    pruned: int
     move: float
     shift: float
 
@@ -56,7 +56,7 @@ class ContinuingIterations(NamedTuple):
     Attributes
     ----------
     count : int
-    rechecked, spared : int
+    rechecked, pruned : int
         Rows of all of them that were checked again, and that were not scored.
     changed : int
         Rows that changed in the last of them.
@@ -66,7 +66,7 @@ class ContinuingIterations(NamedTuple):
 
     count: int
     rechecked: int
-    spared: int
+    pruned: int
     changed: int
     ended: bool
 
@@ -85,9 +85,9 @@ def continuing_iterations(
     reports: NDArray[np.int64], settles: int, limit: float
 ) -> ContinuingIterations:
     """Return how many of some reports, from the first, are of iterations that end nothing."""
-    changed, empty, rechecked, _, spared = COUNTS
+    changed, empty, rechecked, _, pruned = COUNTS
     moves = reports.view(np.float64)[:, MOVE.value].tolist()
-    count = rechecked_rows = spared_rows = last = 0
+    count = rechecked_rows = pruned_rows = last = 0
     for head, move in zip(reports[:, :FIRST].tolist(), moves):
         if head[changed] == 0 or (settles and head[empty]):
             break
@@ -96,9 +96,9 @@ def continuing_iterations(
             break
         count += 1
         rechecked_rows += head[rechecked]
-        spared_rows += head[spared]
+        pruned_rows += head[pruned]
         last = head[changed]
-    return ContinuingIterations(count, rechecked_rows, spared_rows, last, count < len(reports))
+    return ContinuingIterations(count, rechecked_rows, pruned_rows, last, count < len(reports))
 
 
 class Reports:

@@ -1,10 +1,10 @@
 """Iterations late in a run over many rows, features and centres: most rows are not scored.
 
 When few rows change, most centres hardly move.  Rows keep bounds of their distances
-(:mod:`bounds`), and only those whose bounds leave room for another label are *due*: they are scored
-for all centres (:mod:`due`), the others for the :mod:`fastest` alone (:mod:`spared`).  What follows
-the first stage is the same as ever, and so are labels: bounds spare a row only where the canonical
-label is certain to be its own.
+(:mod:`bounds`), and only those whose bounds leave room for another label are *active*: they are
+scored for all centres (:mod:`active_rows`), the others for the :mod:`largest_moves` alone
+(:mod:`pruned_rows`).  What follows the first stage is the same as ever, and so are labels: bounds
+prune a row only where the canonical label is certain to be its own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ import torch
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH, group_of
-from lloydia.backends.cuda.matmul.contest import is_small
 from lloydia.backends.cuda.matmul.half_centers import packs_ahead
-from lloydia.backends.cuda.matmul.pruning.due import judge_due, scan_due
-from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST, MOST_CENTERS, queue_fastest
-from lloydia.backends.cuda.matmul.pruning.spared import queue_spared
+from lloydia.backends.cuda.matmul.pruning.active_rows import certify_active, scan_active
+from lloydia.backends.cuda.matmul.pruning.largest_moves import (
+    MOST_CENTERS,
+    N_LARGEST,
+    queue_largest_moves,
+)
+from lloydia.backends.cuda.matmul.pruning.pruned_rows import queue_prune
+from lloydia.backends.cuda.matmul.recheck_all import is_small
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.half_rows import padded
@@ -30,15 +34,15 @@ from lloydia.backends.cuda.update.moving import Moving, SummedRows
 
 __all__ = ["Pruning", "may_pay"]
 
-# Of a row: two bounds, and a place in the list of those that are due; and what assigns and sorts
+# Of a row: two bounds, and a place in the list of those that are active; and what assigns and sorts
 # rows, which iterations before had as the scratch of a plan.
 BYTES = 64
 # Products of a scan and centres from which on it takes much longer than what bounds take: five
 # launches and a look at each row.
-SLOW, MANY = 1e11, 4 * FASTEST
-# One row of so many changes when bounds begin to spare rows, mostly.
+SLOW, MANY = 1e11, 4 * N_LARGEST
+# One row of so many changes when bounds begin to prune rows, mostly.
 FEW = 128
-# Iterations, from one where every row was due, until bounds have to spare one row of so many.
+# Iterations, from one where every row was active, until bounds have to prune one row of so many.
 TRIED, WORTH = 32, 16
 
 
@@ -66,7 +70,7 @@ def may_pay(run: PrunedRun) -> bool:
     """Return whether bounds may pay, late in a run of this shape.
 
     They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
-    doubt have all stages, and its scores are sums in one piece, as :mod:`spared` has them.
+    doubt have all stages, and its scores are sums in one piece, as :mod:`pruned_rows` has them.
     """
     if not options.is_on("pruning"):
         return False
@@ -91,15 +95,15 @@ class Pruning:
     known : bool
         Whether they are of the labels and the centres that the next iteration finds.
     renewed : int
-        Iterations that were queued before every row was due the last time.
+        Iterations that were queued before every row was active the last time.
     """
 
     def __init__(self, n: int, k: int, device: torch.device) -> None:
         self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
-        self.due = torch.empty(n, dtype=torch.int32, device=device)
-        self.moves = torch.empty(k + 1, dtype=torch.float32, device=device)
+        self.active_rows = torch.empty(n, dtype=torch.int32, device=device)
+        self.movements = torch.empty(k + 1, dtype=torch.float32, device=device)
         # None until a device that has not stopped names some: one that has reads them, too.
-        self.fastest = torch.full((FASTEST,), -1, dtype=torch.int32, device=device)
+        self.largest = torch.full((N_LARGEST,), -1, dtype=torch.int32, device=device)
         self.known = False
         self.iterating, self.renewed = Recording(), 0
 
@@ -119,15 +123,15 @@ class Pruning:
         except torch.OutOfMemoryError:
             return None
 
-    def pays(self, count: int, n_spared: int) -> bool:
-        """Return whether to go on, after so many iterations that have spared so many rows."""
-        every = count * self.due.numel()
-        return self.iterating.times < self.renewed + TRIED or n_spared * WORTH >= every
+    def pays(self, count: int, n_pruned: int) -> bool:
+        """Return whether to go on, after so many iterations that have pruned so many rows."""
+        every = count * self.active_rows.numel()
+        return self.iterating.times < self.renewed + TRIED or n_pruned * WORTH >= every
 
     def iterate(self, run: PrunedRun, times: int) -> None:
         """Queue so many iterations; their centres are not packed."""
         if not self.known:
-            # So that every row is due.
+            # So that every row is active.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
             self.known, self.renewed = True, self.iterating.times
@@ -138,16 +142,29 @@ class Pruning:
         halves, centers = scan.halves, scan.centers
         lists = run.labels, run.changed_rows, run.changed_old
         scan.pack(run.current, run_state)
-        queue_fastest(
-            run.report, run.rows.n_features, halves.numbers, self.moves, self.fastest, run_state
+        queue_largest_moves(
+            run.report, run.rows.n_features, halves.numbers, self.movements, self.largest, run_state
         )
-        queue_spared(
-            halves, centers, run.labels, self.moves, self.fastest, self.bounds, self.due, run_state
+        queue_prune(
+            halves,
+            centers,
+            run.labels,
+            self.movements,
+            self.largest,
+            self.bounds,
+            self.active_rows,
+            run_state,
         )
-        scan_due(scan, self.due, run_state)
-        judge_due(scan, self.bounds, self.due, *lists, run_state)
+        scan_active(scan, self.active_rows, run_state)
+        certify_active(scan, self.bounds, self.active_rows, *lists, run_state)
         scan.nominate(run_state)
         scan.decide(
-            run.rows, run.current, scan.doubts, scan.doubts2, scan.candidates, *lists, run_state
+            run.rows,
+            run.current,
+            scan.ambiguous,
+            scan.unresolved,
+            scan.candidates,
+            *lists,
+            run_state,
         )
         run.update()

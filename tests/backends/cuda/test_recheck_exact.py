@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.device_functions import run_state as state
-from lloydia.backends.cuda.matmul.settle import Settle
+from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import rows_of
@@ -19,18 +19,18 @@ def settled(X: np.ndarray, C: np.ndarray, listed: np.ndarray, by_column: bool) -
         torch.full((len(X),), -1, dtype=torch.int32, device=device) for _ in range(3)
     )
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-    run_state[state.N_DOUBT.value] = len(listed)
+    run_state[state.N_AMBIGUOUS.value] = len(listed)
     centers = torch.as_tensor(C).to(device)
     if by_column:
         centers = centers.T.contiguous().T
-    settle = Settle(device)
-    settle(
+    recheck = RecheckExact(device)
+    recheck(
         torch.as_tensor(X).to(device), centers[None],
         torch.as_tensor(listed.astype(np.int32)).to(device),
-        run_state[state.N_DOUBT.value :], labels, changed_rows, changed_old, run_state,
+        run_state[state.N_AMBIGUOUS.value :], labels, changed_rows, changed_old, run_state,
     )  # fmt: skip
     assert int(run_state[state.N_RECHECKED.value]) == len(listed)
-    assert int(settle.tickets.abs().sum()) == 0
+    assert int(recheck.tickets.abs().sum()) == 0
     n_changed = int(run_state[state.N_CHANGED.value])
     assert sorted(changed_rows[:n_changed].tolist()) == sorted(listed.tolist())
     return labels.cpu().numpy()

@@ -1,4 +1,4 @@
-"""D of rows in doubt to every centre against the canonical labels."""
+"""D of ambiguous rows to every centre against the canonical labels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.device_functions import run_state as state
-from lloydia.backends.cuda.matmul import contest as contests
-from lloydia.backends.cuda.matmul.contest import contest, is_small
+from lloydia.backends.cuda.matmul import recheck_all as contests
+from lloydia.backends.cuda.matmul.recheck_all import is_small, recheck_all
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
@@ -28,7 +28,7 @@ def columns_of(C: np.ndarray) -> SimpleNamespace:
 
 
 class Contested:
-    """Rows of shape (members, n, d), of which each member's `listed` are in doubt."""
+    """Rows of shape (members, n, d), of which each member's `listed` are ambiguous."""
 
     def __init__(self, X: np.ndarray, C: np.ndarray, listed: list, old=-1, stopped=()) -> None:
         members, n, _ = X.shape
@@ -36,15 +36,17 @@ class Contested:
             X=torch.as_tensor(X).to(device), n_samples=n, members=members, device=device
         )
         labels = np.broadcast_to(np.int32(old), (members, n)).copy()
-        doubts = np.full((members, n), -1, np.int32)
+        ambiguous = np.full((members, n), -1, np.int32)
         run_state = np.zeros((members, state.SIZE), np.int32)
         for m, own in enumerate(listed):
-            doubts[m, : len(own)] = m * n + np.asarray(own)
-            run_state[m, state.N_DOUBT.value] = len(own)
+            ambiguous[m, : len(own)] = m * n + np.asarray(own)
+            run_state[m, state.N_AMBIGUOUS.value] = len(own)
             run_state[m, state.STOPPED.value] = m in stopped
-        tensors = [torch.as_tensor(x).to(device) for x in (doubts, labels, doubts - 1, doubts - 1)]
+        tensors = [
+            torch.as_tensor(x).to(device) for x in (ambiguous, labels, ambiguous - 1, ambiguous - 1)
+        ]
         run_state_there = torch.as_tensor(run_state).to(device)
-        contest(rows, columns_of(C), *tensors, run_state_there)
+        recheck_all(rows, columns_of(C), *tensors, run_state_there)
         _, self.labels, changed, before = (x.cpu().numpy() for x in tensors)
         counts = run_state_there.cpu().numpy()
         self.rechecked = counts[:, state.N_RECHECKED.value]
@@ -104,11 +106,11 @@ def test_bfloat16_rows():
     expected, _ = distance.nearest(rows.float().numpy(), C)
     labels = torch.full((40,), -1, dtype=torch.int32, device=device)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
-    run_state[state.N_DOUBT.value] = 40
+    run_state[state.N_AMBIGUOUS.value] = 40
     there = SimpleNamespace(X=rows.to(device), n_samples=40, members=1, device=device)
-    doubts = torch.arange(40, dtype=torch.int32, device=device)
+    ambiguous = torch.arange(40, dtype=torch.int32, device=device)
     spare = torch.empty_like(labels)
-    contest(there, columns_of(C[None]), doubts, labels, spare, spare.clone(), run_state)
+    recheck_all(there, columns_of(C[None]), ambiguous, labels, spare, spare.clone(), run_state)
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
 
 

@@ -1,10 +1,10 @@
-r"""The second and last stage where centres are few: D of rows in doubt to every centre.
+r"""The second and last stage where centres are few: D of ambiguous rows to every centre.
 
 A table of D, rows by centres, stays in registers.  It is computed in the type of the centres, each
 square added by one fused operation, so that no square goes through more than d additions: what
-:mod:`duel` says of float32 holds for m = d.  In float64 canonical D is off by as much as these are,
-a part of ``g = (m + 3) 2**-53 (1 + 2**-10)``, so that two of each are off by four times that: if
-one is above another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
+:mod:`recheck_pairs` says of float32 holds for m = d.  In float64 canonical D is off by as much as
+these are, a part of ``g = (m + 3) 2**-53 (1 + 2**-10)``, so that two of each are off by four times
+that: if one is above another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
 
 Rows of which more than one centre is as near as that get canonical D to all centres, one row at a
 time: they are rare.
@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import (
-    N_DOUBT,
+    N_AMBIGUOUS,
     N_RECHECKED,
     STOPPED,
     first_row,
@@ -31,7 +31,7 @@ from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["canonical_nearest", "columns_for", "contest", "is_few", "is_small"]
+__all__ = ["canonical_nearest", "columns_for", "is_few", "is_small", "recheck_all"]
 
 # Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
 MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 15
@@ -120,19 +120,19 @@ def canonical_nearest(x_at, c_at, size, j, k, d):
 
 
 @triton.jit(do_not_specialize=["n", "k", "d"])
-def contest_kernel(
-    X, n, centers, size, k, d, doubts, labels, changed_rows, changed_old, run_state,
+def recheck_all_kernel(
+    X, n, centers, size, k, d, ambiguous, labels, changed_rows, changed_old, run_state,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Give the rows listed in `doubts` their labels, a block after the other."""
+    """Give the rows listed in `ambiguous` their labels, a block after the other."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Asked for together.
-    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
     if stopped != 0:
         return
     kind: tl.constexpr = centers.dtype.element_ty
-    doubts += first_row(n)
+    ambiguous += first_row(n)
     changed_rows += first_row(n)
     changed_old += first_row(n)
     row, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
@@ -140,14 +140,14 @@ def contest_kernel(
     c_at = centers + tl.program_id(2).to(tl.int64) * d * size + tl.minimum(j, k - 1)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         mask = block * ROWS + row < n_listed
-        rows = tl.load(doubts + block * ROWS + row, mask=mask, other=0)
+        rows = tl.load(ambiguous + block * ROWS + row, mask=mask, other=0)
         # Asked for here: who waits for it later waits longer.
         old = tl.load(labels + rows, mask=mask, other=0)
         D = tl.zeros((ROWS, COLUMNS), kind)
         D = table_of(X + rows.to(tl.int64) * d, c_at, size, d, D, LEVELS)
         D = tl.where((j < k)[None, :], D, float("inf"))
-        label, sure = nearest_in(D, d, kind == tl.float64)
-        left = mask & ~sure
+        label, certified = nearest_in(D, d, kind == tl.float64)
+        left = mask & ~certified
         n_left = tl.sum(left.to(tl.int32), 0)
         if n_left > 0:
             tl.atomic_add(run_state + N_RECHECKED, n_left, sem="relaxed")
@@ -162,24 +162,24 @@ def contest_kernel(
         change(rows, old, label, found, labels, changed_rows, changed_old, run_state)
 
 
-def contest(
+def recheck_all(
     rows: Rows,
     centers: HalfCenters,
-    doubts: torch.Tensor,
+    ambiguous: torch.Tensor,
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it for the rows in `doubts`, and the centres that were packed last."""
+    """Queue it for the rows in `ambiguous`, and the centres that were packed last."""
     columns = columns_for(centers.k)
     n_rows = min(ROWS, TABLE // columns)
     resident, registers = LARGE if n_rows * columns > TABLE // 4 else LITTLE
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
-        contest_kernel, (programs, 1, rows.members),
+        recheck_all_kernel, (programs, 1, rows.members),
         rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
-        doubts, labels, changed_rows, changed_old, run_state,
+        ambiguous, labels, changed_rows, changed_old, run_state,
         ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,
         **EXACT,
     )  # fmt: skip

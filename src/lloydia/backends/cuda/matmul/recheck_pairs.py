@@ -16,9 +16,9 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import (
-    N_DOUBT,
-    N_DOUBT2,
+    N_AMBIGUOUS,
     N_RECHECKED,
+    N_UNRESOLVED,
     N_WIDE,
     STOPPED,
     first_row,
@@ -27,14 +27,14 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
-from lloydia.backends.cuda.matmul.contest import canonical_nearest, columns_for
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.recheck_all import canonical_nearest, columns_for
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["duel"]
+__all__ = ["recheck_pairs"]
 
 # Rows of a program, the most features that are loaded side by side, programs a multiprocessor.
 ROWS, MOST, RESIDENT = 16, 32, 8
@@ -105,7 +105,7 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 
 
 @triton.jit
-def settle_few(
+def recheck_few_exactly(
     X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -129,22 +129,22 @@ def settle_few(
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def duel_kernel(
-    X, n, centers, k, d, doubts, candidates, labels, changed_rows, changed_old, run_state,
-    columns, size, doubts2,
+def recheck_pairs_kernel(
+    X, n, centers, k, d, ambiguous, candidates, labels, changed_rows, changed_old, run_state,
+    columns, size, unresolved,
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Run :func:`nearest_of`; and, with `columns` (where COLUMNS have room), :func:`settle_few`."""
+    """Run :func:`nearest_of`; with `columns` (room for COLUMNS), also the exact recheck."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Asked for together.
-    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_DOUBT)
-    n_wide, n_left = tl.load(run_state + N_WIDE), tl.load(run_state + N_DOUBT2)
+    stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
+    n_wide, n_left = tl.load(run_state + N_WIDE), tl.load(run_state + N_UNRESOLVED)
     if stopped != 0:
         return
     centers += tl.program_id(2).to(tl.int64) * k * d
-    doubts += first_row(n)
+    ambiguous += first_row(n)
     candidates += first_row(n) * COUNT
     changed_rows += first_row(n)
     changed_old += first_row(n)
@@ -152,7 +152,7 @@ def duel_kernel(
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed
-        rows = tl.load(doubts + position, mask=mask, other=0)
+        rows = tl.load(ambiguous + position, mask=mask, other=0)
         at = candidates + position.to(tl.int64)[:, None] * COUNT + place[None, :]
         j = tl.load(at, mask=mask[:, None], other=-1)
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
@@ -172,16 +172,16 @@ def duel_kernel(
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     if columns is not None:
         member = tl.program_id(2).to(tl.int64)
-        settle_few(
-            X, columns + member * size * d, size, k, d, doubts2 + first_row(n), n_left,
+        recheck_few_exactly(
+            X, columns + member * size * d, size, k, d, unresolved + first_row(n), n_left,
             labels, changed_rows, changed_old, run_state, COLUMNS,
         )  # fmt: skip
 
 
-def duel(
+def recheck_pairs(
     rows: Rows,
     centers: torch.Tensor,
-    doubts: torch.Tensor,
+    ambiguous: torch.Tensor,
     candidates: torch.Tensor,
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
@@ -189,17 +189,17 @@ def duel(
     run_state: torch.Tensor,
     last: tuple[HalfCenters, torch.Tensor] | None = None,
 ) -> None:
-    """Queue it for the rows in `doubts` and those that have records.
+    """Queue it for the rows in `ambiguous` and those that have records.
 
     Rows without candidates (-1) are passed over.  `last` are the same centres, as they were packed,
-    and rows to compare to all of them, as many as ``run_state[N_DOUBT2]`` says.
+    and rows to compare to all of them, as many as ``run_state[N_UNRESOLVED]`` says.
     """
     k, d = centers.shape[-2:]
     programs = programs_each(RESIDENT * processors(rows.device), rows.members)
     packed, listed = last or (None, None)
     launch(
-        duel_kernel, (programs, 1, rows.members),
-        rows.X, rows.n_samples, centers, k, d, doubts, candidates,
+        recheck_pairs_kernel, (programs, 1, rows.members),
+        rows.X, rows.n_samples, centers, k, d, ambiguous, candidates,
         labels, changed_rows, changed_old, run_state,
         packed and packed.columns, packed.size if packed else 0, listed,
         ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),

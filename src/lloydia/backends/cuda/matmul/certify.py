@@ -1,4 +1,4 @@
-"""The verdict on the first stage's labels: certified, or in doubt."""
+"""The verdict on the first stage's labels: certified, or ambiguous."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from lloydia.backends.cuda.rows.half_rows import SHIFT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.exact.half_certificate import canonical_error
 
-__all__ = ["judge"]
+__all__ = ["certify"]
 
 # Rows that a program judges.
-JUDGED = 512
+CERTIFIED_ROWS = 512
 
 
 @triton.jit(do_not_specialize=["n", "size", "slots"])
-def judge_kernel(
+def certify_kernel(
     norm_ptr, rest_ptr, packed_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
-    summed, canonical, labels, changed_rows, changed_old, doubts, candidates, run_state,
+    summed, canonical, labels, changed_rows, changed_old, ambiguous, candidates, run_state,
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
@@ -68,30 +68,30 @@ def judge_kernel(
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
-    sure = rival > top
+    certified = rival > top
     if candidates is not None:
         candidates += first * COUNT
     divide(
-        rows, old, new, least, counts, sure, labels, changed_rows + first, changed_old + first,
-        doubts + first, candidates, run_state, COUNT,
+        rows, old, new, least, counts, certified, labels, changed_rows + first, changed_old + first,
+        ambiguous + first, candidates, run_state, COUNT,
     )  # fmt: skip
 
 
-def judge(
+def certify(
     scan: ScanBuffers,
     labels: torch.Tensor,
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it: labels of rows, and those in doubt, with what the first stage has found."""
+    """Queue it: labels of rows, and the ambiguous ones, with what the first stage has found."""
     halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
     launch(
-        judge_kernel, (ceil_div(n, JUDGED), 1, scan.rows.members),
+        certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.members),
         halves.norm, halves.rest,
         scan.packed_scores if scan.resident else None, scan.least, scan.rival, scan.found,
         centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
         error_of_sums(halves.width), canonical_error(scan.rows.n_features),
-        labels, changed_rows, changed_old, scan.doubts,
-        None if scan.small else scan.candidates, run_state, ROWS=JUDGED, num_warps=4,
+        labels, changed_rows, changed_old, scan.ambiguous,
+        None if scan.small else scan.candidates, run_state, ROWS=CERTIFIED_ROWS, num_warps=4,
     )  # fmt: skip

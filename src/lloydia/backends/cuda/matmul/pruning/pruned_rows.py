@@ -1,8 +1,8 @@
-"""Which rows keep their labels by their bounds, and which are *due*: to be scored for all centres.
+"""Which rows keep their labels by their bounds; the *active* rows are scored for all centres.
 
 A row's bounds are of the centres before the last update.  The fastest centres' scores are computed
 anew, and all others' distances are at most as much less as the farthest of their moves.  Rows that
-are due get new bounds with their labels, in the same iteration (:mod:`due`).
+are active get new bounds with their labels, in the same iteration (:mod:`active_rows`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.half_scores import CHUNK, error_of_sums
 from lloydia.backends.cuda.device_functions.run_state import (
-    N_DUE,
-    N_SPARED,
+    N_ACTIVE,
+    N_PRUNED,
     STOPPED,
     item_state,
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, shortfall, widened
-from lloydia.backends.cuda.matmul.pruning.fastest import FASTEST
+from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
 from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.rows.half_rows import SHIFT, HalfRows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
-__all__ = ["queue_spared"]
+__all__ = ["queue_prune"]
 
 # Features of rows that are looked at together, at most; of others CHUNK are.
 NARROW = 128
@@ -39,9 +39,9 @@ STAGES, CHUNK_STAGES = 3, 4
 @triton.jit
 def bring_up_to_date(
     rows, mask, scores, column, norm_ptr, rest_ptr, shift, usual_norm, usual_rest, summed, short,
-    labels, moves, rest_move, upper_ptr, lower_ptr, due, run_state,
+    labels, movements, rest_move, upper_ptr, lower_ptr, active_rows, run_state,
 ):  # fmt: skip
-    """Do it for a block of rows, given the scores of the fastest; return how many it spares.
+    """Do it for a block of rows, given the scores of `column`; return how many it prunes.
 
     Those are infinity where there is no centre, `column` -1.
     """
@@ -50,30 +50,30 @@ def bring_up_to_date(
     score = tl.min(tl.where(column[None, :] == label[:, None], float("inf"), scores), 1)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
     rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
-    upper = widened(tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(moves + label))
+    upper = widened(tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(movements + label))
     lower = narrowed(tl.load(lower_ptr + rows, mask=mask, other=0.0), rest_move)
     some = score < float("inf")
     score = tl.where(some, score, 0.0)
     near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
-    spared = mask & keeps(upper, lower)
+    pruned = mask & keeps(upper, lower)
     # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
     # warps: all have loaded the bounds before one stores them, below.  A barrier here would do the
     # same, but keep Triton from pipelining the loads of the loop around.
-    append(rows, mask & ~spared, due, run_state + N_DUE)
-    tl.store(upper_ptr + rows, upper, mask=spared)
-    tl.store(lower_ptr + rows, lower, mask=spared)
-    return tl.sum(spared.to(tl.int32), 0)
+    append(rows, mask & ~pruned, active_rows, run_state + N_ACTIVE)
+    tl.store(upper_ptr + rows, upper, mask=pruned)
+    tl.store(lower_ptr + rows, lower, mask=pruned)
+    return tl.sum(pruned.to(tl.int32), 0)
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def spared_kernel(
+def prune_kernel(
     y_ptr, n, width, high_ptr, single_ptr, k, numbers, norm_ptr, rest_ptr, usual, summed, short,
-    labels, moves, fastest, bounds, due, run_state,
+    labels, movements, largest, bounds, active_rows, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Bring the bounds of rows up to date; list the rows that are due, and count the others.
+    """Bring the bounds of rows up to date; list the rows that are active, and count the others.
 
     One loop goes through all chunks of all blocks of this program; rows that are not WIDE are one.
     """
@@ -83,7 +83,7 @@ def spared_kernel(
     # Not a return: no branch around the loop.
     n_blocks = tl.where(tl.load(run_state + STOPPED) != 0, 0, tl.cdiv(n, ROWS))
     f = tl.arange(0, CHUNK)
-    column = tl.load(fastest + tl.arange(0, COUNT))
+    column = tl.load(largest + tl.arange(0, COUNT))
     at = tl.maximum(column, 0).to(tl.int64)
     start = tl.load(single_ptr + at)
     start = tl.where(column >= 0, start, float("inf"))
@@ -91,10 +91,10 @@ def spared_kernel(
     b = tl.load(b_block)
     shift = tl.load(numbers + SHIFT).to(tl.float32)
     usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
-    rest_move = tl.load(moves + k)
+    rest_move = tl.load(movements + k)
     n_chunks = width // CHUNK if WIDE else 1
     scores = tl.zeros((ROWS, COUNT), tl.float32)
-    n_spared = tl.zeros((), tl.int32)
+    n_pruned = tl.zeros((), tl.int32)
     steps = tl.maximum(tl.cdiv(n_blocks - program, n_programs), 0) * n_chunks
     for i in tl.range(0, steps, num_stages=STAGES):
         block = program + i // n_chunks * n_programs
@@ -107,24 +107,24 @@ def spared_kernel(
             b = tl.load(b_block + skip)
         scores = tl.dot(y, b, scores)
         if skip + CHUNK == width:
-            n_spared += bring_up_to_date(
+            n_pruned += bring_up_to_date(
                 rows, mask, scores + start[None, :], column, norm_ptr, rest_ptr,
                 shift, usual_norm, usual_rest, summed, short,
-                labels, moves, rest_move, bounds, bounds + n, due, run_state,
+                labels, movements, rest_move, bounds, bounds + n, active_rows, run_state,
             )  # fmt: skip
             scores = tl.zeros((ROWS, COUNT), tl.float32)
-    if n_spared > 0:
-        tl.atomic_add(run_state + N_SPARED, n_spared, sem="relaxed")
+    if n_pruned > 0:
+        tl.atomic_add(run_state + N_PRUNED, n_pruned, sem="relaxed")
 
 
-def queue_spared(
+def queue_prune(
     halves: HalfRows,
     centers: HalfCenters,
     labels: torch.Tensor,
-    moves: torch.Tensor,
-    fastest: torch.Tensor,
+    movements: torch.Tensor,
+    largest: torch.Tensor,
     bounds: torch.Tensor,
-    due: torch.Tensor,
+    active_rows: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
     """Queue it.
@@ -136,22 +136,22 @@ def queue_spared(
     centers : HalfCenters
         Those that the rows are to be assigned to, packed.
     labels : int32 tensor of shape (n,)
-    moves, fastest : tensors
-        Of :func:`~lloydia.backends.cuda.matmul.pruning.fastest.queue_fastest`.
+    movements, largest : tensors
+        Of :func:`~lloydia.backends.cuda.matmul.pruning.largest_moves.queue_largest_moves`.
     bounds : float32 tensor of shape (2, n)
-        The upper ones, then the lower ones; those of rows that are due stay as they are.
-    due : int32 tensor of shape (n,)
-        As many rows as ``run_state[N_DUE]`` says then.
+        The upper ones, then the lower ones; those of rows that are active stay as they are.
+    active_rows : int32 tensor of shape (n,)
+        As many rows as ``run_state[N_ACTIVE]`` says then.
     run_state : int32 tensor
     """
     width, n = halves.width, halves.rows.n_samples
     wide = width > NARROW
     programs = min(ceil_div(n, ROWS), PROGRAMS * processors(labels.device))
     launch(
-        spared_kernel, (programs, 1, 1),
+        prune_kernel, (programs, 1, 1),
         halves.high, n, width, centers.high, centers.single, centers.k, halves.numbers,
         halves.norm, halves.rest, centers.usual, error_of_sums(width), shortfall(width),
-        labels, moves, fastest, bounds, due, run_state,
-        WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=FASTEST,
+        labels, movements, largest, bounds, active_rows, run_state,
+        WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=N_LARGEST,
         STAGES=CHUNK_STAGES if wide else STAGES, num_warps=WARPS,
     )  # fmt: skip

@@ -20,22 +20,22 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
-__all__ = ["FASTEST", "MOST_CENTERS", "queue_fastest"]
+__all__ = ["MOST_CENTERS", "N_LARGEST", "queue_largest_moves"]
 
 # How many there are, at most: a multiple of what matrix units take.
-FASTEST = 64
+N_LARGEST = 64
 # Centres that one program looks at.
 MOST_CENTERS = 8192
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_slots"])
-def fastest_kernel(
-    report, n_slots, k, d, numbers, moves, fastest, run_state, ALL: tl.constexpr,
+def largest_moves_kernel(
+    report, n_slots, k, d, numbers, movements, largest, run_state, ALL: tl.constexpr,
     COUNT: tl.constexpr
 ):  # fmt: skip
-    """Write each centre's move, and which are the fastest, then -1.
+    """Write each centre's move, and which moved most, then -1.
 
-    `moves` ends, in place k, with the farthest move of the others.
+    `movements` ends, in place k, with the farthest move of the others.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -56,17 +56,17 @@ def fastest_kernel(
     chosen = bits > least
     place = tl.cumsum(chosen.to(tl.int32), 0) - 1
     slot = tl.arange(0, COUNT)
-    tl.store(fastest + slot, tl.full((COUNT,), -1, tl.int32))
+    tl.store(largest + slot, tl.full((COUNT,), -1, tl.int32))
     # Other threads have stored there.
     tl.debug_barrier()
-    tl.store(fastest + place, j, mask=chosen)
-    tl.store(moves + j, move, mask=j < k)
-    tl.store(moves + k, tl.max(tl.where(chosen, 0.0, move), 0))
+    tl.store(largest + place, j, mask=chosen)
+    tl.store(movements + j, move, mask=j < k)
+    tl.store(movements + k, tl.max(tl.where(chosen, 0.0, move), 0))
 
 
-def queue_fastest(
-    report: torch.Tensor, d: int, numbers: torch.Tensor, moves: torch.Tensor, fastest: torch.Tensor,
-    run_state: torch.Tensor,
+def queue_largest_moves(
+    report: torch.Tensor, d: int, numbers: torch.Tensor, movements: torch.Tensor,
+    largest: torch.Tensor, run_state: torch.Tensor,
 ) -> None:  # fmt: skip
     """Queue it, for the iteration that was completed last.
 
@@ -77,12 +77,12 @@ def queue_fastest(
     d : int
     numbers : float64 tensor
         Of :class:`~lloydia.backends.cuda.rows.half_rows.HalfRows`.
-    moves : float32 tensor of shape (k + 1,)
-    fastest : int32 tensor of shape (FASTEST,)
+    movements : float32 tensor of shape (k + 1,)
+    largest : int32 tensor of shape (N_LARGEST,)
     run_state : int32 tensor
     """
     n_slots, k = report.shape[0], report.shape[1] - HEAD.value
     launch(
-        fastest_kernel, (1, 1, 1), report, n_slots, k, d, numbers, moves, fastest, run_state,
-        ALL=next_power(k), COUNT=FASTEST, num_warps=8, **EXACT,
+        largest_moves_kernel, (1, 1, 1), report, n_slots, k, d, numbers, movements, largest,
+        run_state, ALL=next_power(k), COUNT=N_LARGEST, num_warps=8, **EXACT,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["Settle"]
+__all__ = ["RecheckExact"]
 
 # D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
 # waits for a column of centres at a time.
@@ -38,7 +38,7 @@ def shares_of(n_blocks, n_tiles):
 
 
 @triton.jit(do_not_specialize=["n", "k", "d", "member_stride", "center_stride", "feature_stride"])
-def settle_kernel(
+def recheck_exact_kernel(
     X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
     least_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, run_state, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -114,7 +114,7 @@ def settle_kernel(
         tl.atomic_add(run_state + N_RECHECKED, n_listed, sem="relaxed")
 
 
-class Settle:
+class RecheckExact:
     """Settles listed rows; an instance is used by one queue at a time."""
 
     def __init__(self, device: torch.device, members: int = 1) -> None:
@@ -144,7 +144,7 @@ class Settle:
         _, k, d = centers.shape
         columns = min(COLUMNS, next_power(k, 32))
         launch(
-            settle_kernel, (self.n_programs, 1, self.members),
+            recheck_exact_kernel, (self.n_programs, 1, self.members),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
             ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
