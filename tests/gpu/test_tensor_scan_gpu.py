@@ -120,7 +120,7 @@ def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, stopped):
     # More than all programs have in a round.
     margin = 1 << 17
     found = torch.full((n + 2 * margin,), -7, dtype=torch.int64, device="cuda")
-    resident_scan.resident_scan(scan.halves, scan.centers, found[margin : margin + n], run_state)
+    resident_scan.resident_scan(scan.fp16_rows, scan.centers, found[margin : margin + n], run_state)
     assert bool((found[:margin] == -7).all())
     assert bool((found[margin + n :] == -7).all())
     assert bool((found[margin : margin + n] == -7).all()) == stopped

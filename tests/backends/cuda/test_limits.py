@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.matmul.limits import limit_of
-from lloydia.backends.cuda.rows.packing import terms_of
+from lloydia.backends.cuda.rows.packing import coefficients_of
 from lloydia.backends.cuda.runtime.launching import EXACT, place
 from lloydia.exact.half_certificate import LAST_STEP, canonical_error, limit, summation
 
@@ -18,20 +18,20 @@ USUAL_NORM, USUAL_REST = 6.0, 2.0**-9
 
 @triton.jit
 def kernel(
-    least, norm, rest, own_norm, own_rest, own_lowered, out, shift, radius, usual_norm, usual_rest,
-    summed, canonical, words, N: tl.constexpr,
+    least, norm, residual, own_norm, own_residual, own_bias, out, shift, radius, typical_norm,
+    typical_residual, summed, canonical, words, N: tl.constexpr,
 ):  # fmt: skip
     i = tl.arange(0, N)
-    terms = terms_of(
-        tl.load(own_norm + i), tl.load(own_rest + i), usual_norm, usual_rest,
-        tl.load(own_lowered + i), shift,
+    coefficients = coefficients_of(
+        tl.load(own_norm + i), tl.load(own_residual + i), typical_norm, typical_residual,
+        tl.load(own_bias + i), shift,
     )  # fmt: skip
-    tl.store(words + i, terms)
+    tl.store(words + i, coefficients)
     # What other threads have stored is loaded.
     tl.debug_barrier()
     found = tl.where(i == 9, -1, i)
     top = limit_of(
-        found, i >= 0, tl.load(least + i), tl.load(norm + i), tl.load(rest + i), words,
+        found, i >= 0, tl.load(least + i), tl.load(norm + i), tl.load(residual + i), words,
         shift, radius, summed, canonical,
     )  # fmt: skip
     tl.store(out + i, top)
@@ -43,8 +43,8 @@ def limits_of(values, n):
     there = [torch.as_tensor(v).to(device) for v in values]
     out = torch.empty(n, dtype=torch.float32, device=device)
     words = torch.empty(n, dtype=torch.int64, device=device)
-    terms = SHIFT, RADIUS, USUAL_NORM, USUAL_REST, SUMMED, CANONICAL
-    kernel[(1,)](*there, out, *terms, words, N=n, **EXACT)
+    coefficients = SHIFT, RADIUS, USUAL_NORM, USUAL_REST, SUMMED, CANONICAL
+    kernel[(1,)](*there, out, *coefficients, words, N=n, **EXACT)
     return out.cpu().numpy().astype(np.float64), words.cpu().numpy()
 
 
@@ -52,22 +52,22 @@ def parts_of(words):
     """Return the norms, the rests and what depends on no row."""
     halves = words.view(np.uint64) >> np.uint64(32)
     norms = (halves & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
-    rests = ((halves & np.uint64(0xFFFF)) << np.uint64(16)).astype(np.uint32).view(np.float32)
+    residuals = ((halves & np.uint64(0xFFFF)) << np.uint64(16)).astype(np.uint32).view(np.float32)
     fixed = (words.view(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
-    return tuple(x.astype(np.float64) for x in (norms, rests, fixed))
+    return tuple(x.astype(np.float64) for x in (norms, residuals, fixed))
 
 
-def limit_by(least, norm, rest, norms, rests, fixed):
+def limit_by(least, norm, residual, norms, residuals, fixed):
     """Return the certificate's limit by these parts, in long double; no row is too far."""
-    least, norm, rest, norms, rests, fixed = (
-        x.astype(np.longdouble) for x in (least, norm, rest, norms, rests, fixed)
+    least, norm, residual, norms, residuals, fixed = (
+        x.astype(np.longdouble) for x in (least, norm, residual, norms, residuals, fixed)
     )
-    fixed = fixed + (SUMMED + LAST_STEP) * norm * norms + rest * (rest + rests)
+    fixed = fixed + (SUMMED + LAST_STEP) * norm * norms + residual * (residual + residuals)
     square = np.maximum(norm * norm + 2 * (least - SHIFT + fixed), 0)
-    most = 2 * rest + rests
-    delta = most + np.sqrt(most * most + square + 2 * (fixed + rest * norms))
-    rounded = CANONICAL * (delta + rest + rests) ** 2 + np.longdouble(2.0) ** -60
-    return least + fixed + rests * delta + rest * np.minimum(norms, 2 * delta) + 2 * rounded
+    most = 2 * residual + residuals
+    delta = most + np.sqrt(most * most + square + 2 * (fixed + residual * norms))
+    rounded = CANONICAL * (delta + residual + residuals) ** 2 + np.longdouble(2.0) ** -60
+    return least + fixed + residuals * delta + residual * np.minimum(norms, 2 * delta) + 2 * rounded
 
 
 def test_float32_is_the_stricter_but_hardly():
@@ -75,16 +75,17 @@ def test_float32_is_the_stricter_but_hardly():
     n = 1 << 14
     norm = rng.uniform(0, 9, n)
     least = rng.uniform(-1, 120, n)
-    rest = 2.0 ** rng.uniform(-14, 1, n)
+    residual = 2.0 ** rng.uniform(-14, 1, n)
     own = rng.uniform(0, 9, n), 2.0 ** rng.uniform(-12, -8, n), rng.choice([0.0, 0.5], n)
-    values = [v.astype(np.float32) for v in (least, norm, rest, *own)]
+    values = [v.astype(np.float32) for v in (least, norm, residual, *own)]
     values[2][:5] = np.inf
     values[0][5:9] = np.nan
     top, words = limits_of(values, n)
     with np.errstate(all="ignore"):
         expected = limit(
             *(v.astype(np.float64) for v in values), shift=SHIFT, radius=RADIUS,
-            usual_norm=USUAL_NORM, usual_rest=USUAL_REST, summed=SUMMED, canonical=CANONICAL,
+            typical_norm=USUAL_NORM, typical_residual=USUAL_REST, summed=SUMMED,
+            canonical=CANONICAL,
         )  # fmt: skip
         by_parts = limit_by(*(v.astype(np.float64) for v in values[:3]), *parts_of(words))
     assert (top >= expected).all()
@@ -112,11 +113,11 @@ def test_terms_are_upper_bounds_and_hardly_more():
     assert np.float32(B[0] + np.float32(USUAL_NORM)) == 8.0
     zeros = np.zeros(n, np.float32)
     _, words = limits_of((zeros, zeros, zeros, B, g, e), n)
-    norms, rests, fixed = parts_of(words)
+    norms, residuals, fixed = parts_of(words)
     B, g, e = (v.astype(np.float64) for v in (B, g, e))
     exact = e + LAST_STEP * (0.5 * (B * B + USUAL_NORM**2) + 2 * SHIFT)
     exact += 0.5 * (g * g + USUAL_REST**2)
-    wanted = (norms, B + USUAL_NORM, 2.0**-7), (rests, g + USUAL_REST, 2.0**-7)
+    wanted = (norms, B + USUAL_NORM, 2.0**-7), (residuals, g + USUAL_REST, 2.0**-7)
     for bound, least, part in (*wanted, (fixed, exact, 2.0**-19)):
         assert (bound >= least).all()
         assert (bound <= least * (1 + part)).all()

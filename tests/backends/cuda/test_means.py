@@ -8,8 +8,8 @@ import torch
 
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, MOVE
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, N_CHANGED, SIZE, STOPPED
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, place
 from lloydia.backends.cuda.update.means import NOT_PACKED, finish_kernel
@@ -92,7 +92,10 @@ def test_nothing_happens_after_a_halt():
     assert run_state.tolist() == [1] + [0] * (SIZE - 1)
 
 
-PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
+PACKED = (
+    "high", "half_norm", "half_norm_f32", "square", "norm", "residual", "score_bias",
+    "bound_coefficients", "typical",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -102,7 +105,7 @@ PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms"
 def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     rng = np.random.default_rng(k)
     rows = Placed(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
-    halves, device = HalfRows(rows), rows.device
+    fp16_rows, device = Fp16Rows(rows), rows.device
     old = rng.normal(size=(k, d)).astype(dtype)
     # Far ones come near, near ones go far, some stay far; cluster 4 is empty.
     old[[0, 3]] = 1e4
@@ -114,13 +117,13 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     current = torch.from_numpy(old.copy()).to(device)
     history = torch.full((SLOTS, k, d), torch.nan, dtype=current.dtype, device=device)
     report = torch.zeros((SLOTS, HEAD.value + k), dtype=torch.int64, device=device)
-    centers, expected = (HalfCenters(halves, k, 64) for _ in range(2))
-    centers.pack(halves, current, run_state)
+    centers, expected = (Fp16Centers(fp16_rows, k, 64) for _ in range(2))
+    centers.pack(fp16_rows, current, run_state)
     run_state[STOPPED.value], run_state[N_CHANGED.value] = int(stopped), 1
     finish_kernel[(3,)](
         torch.from_numpy(totals).to(device), 30,
         torch.zeros(d + 1, dtype=torch.int64, device=device), k, d, current, history, SLOTS,
-        report, run_state, 0, None, *centers.arguments(halves), LIMBS=1,
+        report, run_state, 0, None, *centers.arguments(fp16_rows), LIMBS=1,
         LEVELS=min(7, next_power(d).bit_length() - 1), ALL=next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip
     new, told = current.cpu().numpy(), report[1].cpu().numpy()
@@ -128,10 +131,10 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     shift, move = (0.0, 0.0) if stopped else distance.movement(old, new)
     assert distance.in_order(told[HEAD.value :].view(np.float64)) == shift
     assert told[MOVE.value : MOVE.value + 1].view(np.float64)[0] == move
-    expected.pack(halves, current, torch.zeros_like(run_state))
+    expected.pack(fp16_rows, current, torch.zeros_like(run_state))
     for name in PACKED:
         assert torch.equal(getattr(centers, name), getattr(expected, name)), name
     assert torch.equal(centers.columns[:, :, :k], expected.columns[:, :, :k])
     far = [0, 3] if stopped else [2, 3]
     assert torch.nonzero(centers.square[:k] < 0)[:, 0].tolist() == far
-    assert float(centers.lowered.max()) > 0
+    assert float(centers.score_bias.max()) > 0

@@ -112,7 +112,7 @@ def test_blocks_give_the_bits_of_the_oracle(d, dtype, narrow, weighted, left, st
     assert facts(placed, start, inits) == expected
     found = placed.group._divide(True, 5)
     assert len(placed.group.plan.passes.rows) >= stays[0]
-    assert (len(found.rows), len(found.halves)) == stays[1:]
+    assert (len(found.rows), len(found.fp16_rows)) == stays[1:]
     assert {str(part.narrow) for part in placed.group.parts} == {f"torch.{narrow}"}
 
 
@@ -261,7 +261,7 @@ def test_too_little_memory_names_both_numbers(memory, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("halves", "clusters", "rows", "halved", "left"),
+    ("fp16_rows", "clusters", "rows", "halved", "left"),
     [
         ((), 0, {0, 1}, set(), 0),
         ((), 70, {0}, set(), 30),
@@ -272,8 +272,8 @@ def test_too_little_memory_names_both_numbers(memory, monkeypatch):
         ((), 201, set(), set(), -1),
     ],
 )
-def test_what_stays_beside_clusters(halves, clusters, rows, halved, left):
-    found = room.Room(310, 10, 3, 40, 60, 10).divide((100, 100, 50), halves, clusters)
+def test_what_stays_beside_clusters(fp16_rows, clusters, rows, halved, left):
+    found = room.Room(310, 10, 3, 40, 60, 10).divide((100, 100, 50), fp16_rows, clusters)
     assert found == room.Division(rows, halved, left)
 
 

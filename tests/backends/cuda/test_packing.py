@@ -12,12 +12,12 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.grid_least import LEAST_SCORE
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
 from lloydia.backends.cuda.matmul.scan import TensorScan
-from lloydia.backends.cuda.rows.half_frame import MOST_RADIUS, RADIUS
-from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
-from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, usual_of
+from lloydia.backends.cuda.rows.fp16_frame import MOST_RADIUS, RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
+from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, typical_of
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
@@ -27,7 +27,10 @@ from lloydia.stopping import Shift
 from nasty import FLAVOURS, rows_of
 
 N, D, K = 30, 12, 4
-PACKED = "high", "start", "single", "square", "norm", "rest", "lowered", "terms", "usual"
+PACKED = (
+    "high", "half_norm", "half_norm_f32", "square", "norm", "residual", "score_bias",
+    "bound_coefficients", "typical",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def scans(monkeypatch):
     """See that scans find packed what they should; return which of them found it there before."""
     if torch.cuda.is_available():
         pytest.skip("scans are seen in the interpreter only")
-    found, packings, assign, pack = [], [], TensorScan.assign, HalfCenters.pack
+    found, packings, assign, pack = [], [], TensorScan.assign, Fp16Centers.pack
 
     def packed(self, *args):
         packings.append(self)
@@ -47,7 +50,7 @@ def scans(monkeypatch):
             now = copy(was)
             for name in (*PACKED, "columns", "partial"):
                 setattr(now, name, getattr(was, name).clone())
-            pack(now, self.halves, centers, torch.zeros_like(run_state))
+            pack(now, self.fp16_rows, centers, torch.zeros_like(run_state))
             for name in PACKED:
                 assert torch.equal(getattr(was, name), getattr(now, name)), name
             assert torch.equal(was.columns[:, :, : was.k], now.columns[:, :, : was.k])
@@ -56,7 +59,7 @@ def scans(monkeypatch):
         assign(self, centers, labels, *lists)
 
     monkeypatch.setattr(TensorScan, "assign", assigned)
-    monkeypatch.setattr(HalfCenters, "pack", packed)
+    monkeypatch.setattr(Fp16Centers, "pack", packed)
     return found
 
 
@@ -92,7 +95,7 @@ def test_scans_find_the_current_centres_packed(case, scans):
 def mean_kernel(bound, count, out):
     x = tl.load(bound)
     many = tl.load(count)
-    tl.store(out, usual_of(in_fixed_point(x) * many, many))
+    tl.store(out, typical_of(in_fixed_point(x) * many, many))
 
 
 def test_sums_of_bounds_do_not_overflow():
@@ -123,21 +126,21 @@ def test_scores_are_in_the_range_that_names_need(kind, dtype):
     X = rows_of(kind, 150, d, dtype, seed=4) if X is None else X.astype(dtype)
     with np.errstate(all="ignore"):
         rows = Placed(X, None, "cuda")
-        halves = HalfRows(rows)
-        numbers, origin = halves.numbers.cpu().numpy()[0], halves.origin.cpu().numpy()[0]
+        fp16_rows = Fp16Rows(rows)
+        numbers, origin = fp16_rows.numbers.cpu().numpy()[0], fp16_rows.origin.cpu().numpy()[0]
         if chosen is None:
             toward = rng.normal(size=(10, d))
             toward *= np.linspace(0.5, 2.99, 10)[:, None] / np.linalg.norm(toward, axis=1)[:, None]
             edge = origin + toward * numbers[RADIUS.value] / numbers[0]
             chosen = np.vstack([X[rng.integers(len(X), size=30)], edge])
         starts = chosen.astype(X.dtype)
-        centers = HalfCenters(halves, len(starts), 64)
+        centers = Fp16Centers(fp16_rows, len(starts), 64)
         run_state = torch.zeros(SIZE, dtype=torch.int32, device=rows.device)
-        centers.pack(halves, torch.from_numpy(starts).to(rows.device), run_state)
-    y, b = (x.high.cpu().numpy().astype(np.float64) for x in (halves, centers))
-    start = centers.start.cpu().numpy().astype(np.float64).sum(axis=1) * numbers[UNIT.value]
-    scores, radius = start + y @ b.T, numbers[RADIUS.value]
-    within = scores[(halves.norm + halves.rest).cpu().numpy() <= radius]
+        centers.pack(fp16_rows, torch.from_numpy(starts).to(rows.device), run_state)
+    y, b = (x.high.cpu().numpy().astype(np.float64) for x in (fp16_rows, centers))
+    half_norm = centers.half_norm.cpu().numpy().astype(np.float64).sum(axis=1) * numbers[UNIT.value]
+    scores, radius = half_norm + y @ b.T, numbers[RADIUS.value]
+    within = scores[(fp16_rows.norm + fp16_rows.residual).cpu().numpy() <= radius]
     assert len(within) > 0
     assert (centers.square[: len(starts)] >= 0).sum() > 0
     assert within.min() >= 4.0 > LEAST_SCORE

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime import plans, recording, series
 from lloydia.backends.cuda.runtime.launching import Launch
@@ -169,14 +169,14 @@ def test_what_shares_memory():
 
 def test_a_key_holds_no_memory_but_where_it_begins(device):
     rows = Placed(torch.ones(40, 20), None, "cuda")
-    memory = tuple(part.clone() for part in HalfRows(rows).memory)
-    first = HalfRows(rows, memory)
-    keys = [Layout.of("halves", rows.X, halves).key for halves in (HalfRows(rows), first)]
+    memory = tuple(part.clone() for part in Fp16Rows(rows).memory)
+    first = Fp16Rows(rows, memory)
+    keys = [Layout.of("fp16_rows", rows.X, fp16_rows).key for fp16_rows in (Fp16Rows(rows), first)]
     assert keys[0] != keys[1]
     for part in (part for key in keys for part in key):
         assert not any(isinstance(x, torch.Tensor) for x in (part if type(part) is tuple else ()))
     off = (memory[0], torch.zeros(41)[1:], memory[2])
-    assert Layout.of("halves", rows.X, HalfRows(rows, off)).key != keys[1]
+    assert Layout.of("fp16_rows", rows.X, Fp16Rows(rows, off)).key != keys[1]
 
 
 @pytest.mark.parametrize("interpreted", [False, True])

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.matmul.pruning import largest_moves, pruned_rows
 from lloydia.backends.cuda.matmul.pruning import run as pruning
 from lloydia.backends.cuda.matmul.pruning.largest_moves import queue_largest_moves
 from lloydia.backends.cuda.matmul.pruning.run import Pruning
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
@@ -76,7 +76,7 @@ def counts_of(monkeypatch):
 def assert_enclosed(run):
     """Assert that bounds hold after an assignment; return them, and what they are of."""
     X, C = (on_host(part).astype(np.longdouble) for part in (run.rows.X, run.current))
-    scale = np.longdouble(float(run.rows.halves.numbers[0, 0]))
+    scale = np.longdouble(float(run.rows.fp16_rows.numbers[0, 0]))
     far = np.sqrt((((X[:, None] - C) * scale) ** 2).sum(axis=2))
     label = on_host(run.labels)
     own = far[np.arange(len(X)), label]
@@ -273,8 +273,8 @@ def test_the_fastest_centres():
     k, d, n_slots, count, device = 60, 12, 5, largest_moves.N_LARGEST, place("cuda")
     rng = np.random.default_rng(3)
     rows = Placed(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
-    halves = HalfRows(rows)
-    scale = float(halves.numbers[0, 0])
+    fp16_rows = Fp16Rows(rows)
+    scale = float(fp16_rows.numbers[0, 0])
     for equal in (0, 50, 60):
         squares = rng.exponential(size=k) ** 4
         squares[:equal] = squares[0]
@@ -286,7 +286,9 @@ def test_the_fastest_centres():
         run_state[state.ITERATION.value] = 7
         movements = torch.full((k + 1,), -1.0, device=device)
         names = torch.full((count,), -7, dtype=torch.int32, device=device)
-        queue_largest_moves(there.view(torch.int64), d, halves.numbers, movements, names, run_state)
+        queue_largest_moves(
+            there.view(torch.int64), d, fp16_rows.numbers, movements, names, run_state
+        )
         found, chosen = movements.cpu().numpy().astype(float), names.cpu().numpy()
         n_chosen = int((chosen >= 0).sum())
         assert (chosen[n_chosen:] == -1).all()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.matmul import half_centers
+from lloydia.backends.cuda.matmul import fp16_centers
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
@@ -188,7 +188,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
 def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, packings, monkeypatch):
     kept = []
     if case == "many":
-        monkeypatch.setattr(half_centers, "MOST_AHEAD", K - 1)
+        monkeypatch.setattr(fp16_centers, "MOST_AHEAD", K - 1)
     for rows in torch.from_numpy(blobs(3 * FEW, D, "float32")).split(FEW):
         start = rows[:K].numpy().copy()
         options = {"max_iter": 3} if case in ("all", "many") else {"max_iter": 5, "shift": 30.0}
@@ -199,5 +199,5 @@ def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, pac
         found = fit(kept[-1], start, **options)
         assert found == fit(Reference(rows.numpy(), None), start, **options)
     count = driver.repeated
-    assert count["centers_kernel"] == count["starts_kernel"] == packings
+    assert count["centers_kernel"] == count["half_norms_kernel"] == packings
     assert count["finish_kernel"] >= 3

@@ -10,8 +10,8 @@ from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul import scan as tensor_scan
 from lloydia.backends.cuda.matmul.recheck_all import is_small
 from lloydia.backends.cuda.matmul.scan import TensorScan
-from lloydia.backends.cuda.rows.half_frame import RADIUS
-from lloydia.backends.cuda.rows.half_rows import LARGEST_REST
+from lloydia.backends.cuda.rows.fp16_frame import RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import LARGEST_RESIDUAL
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
@@ -198,12 +198,12 @@ def test_all_rows_within_the_radius_count_for_the_bounds():
     X, C = tight()
     check(X, C)
     rows = Placed(X, None, "cuda")
-    halves = TensorScan(rows, len(C)).halves
-    norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
-    numbers = halves.numbers[0].cpu().numpy()
-    inside = norm + rest <= numbers[RADIUS.value]
+    fp16_rows = TensorScan(rows, len(C)).fp16_rows
+    norm, residual = fp16_rows.norm.cpu().numpy(), fp16_rows.residual.cpu().numpy()
+    numbers = fp16_rows.numbers[0].cpu().numpy()
+    inside = norm + residual <= numbers[RADIUS.value]
     assert numbers[RADIUS.value] == 1.0
-    assert numbers[LARGEST_REST.value] >= rest[inside].max() > 0
+    assert numbers[LARGEST_RESIDUAL.value] >= residual[inside].max() > 0
 
 
 def test_heavy_tails_leave_few_rows_in_doubt():

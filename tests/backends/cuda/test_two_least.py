@@ -16,7 +16,7 @@ ROWS = 64
 
 @triton.jit
 def kernel(
-    table, size, columns, nine, others, least, rival, column,
+    table, size, columns, nine, others, least, second_score, column,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, TILES: tl.constexpr,
 ):  # fmt: skip
     PARTS: tl.constexpr = COLUMNS // SLOTS
@@ -33,7 +33,7 @@ def kernel(
         )
     s, r, j = two_least.end(slots, first, second, tile)
     tl.store(least + row, s)
-    tl.store(rival + row, r)
+    tl.store(second_score + row, r)
     tl.store(column + row, j)
     slot1, slot2, slot3, cell1, cell2, cell3, bound, farther = two_least.crossed(
         more, a, b, c, name, next_name
@@ -59,15 +59,15 @@ def test_nothing_is_missed(slots, parts, tiles, values):
         torch.empty(shape, dtype=torch.int32, device=device)
         for shape in ((ROWS, 4), (ROWS, 9), (ROWS,))
     )
-    least, rival = (torch.empty(ROWS, device=device) for _ in range(2))
+    least, second_score = (torch.empty(ROWS, device=device) for _ in range(2))
     others = torch.empty((2, ROWS), device=device)
     kernel[(1,)](
-        torch.from_numpy(S).to(device), size, columns, nine, others, least, rival, column,
+        torch.from_numpy(S).to(device), size, columns, nine, others, least, second_score, column,
         ROWS=ROWS, COLUMNS=slots * parts, SLOTS=slots, TILES=tiles,
     )  # fmt: skip
     ordered = np.sort(S, axis=1)
     np.testing.assert_array_equal(least.cpu().numpy(), ordered[:, 0])
-    np.testing.assert_array_equal(rival.cpu().numpy(), ordered[:, 1])
+    np.testing.assert_array_equal(second_score.cpu().numpy(), ordered[:, 1])
     alone = ordered[:, 0] < ordered[:, 1]
     np.testing.assert_array_equal(column.cpu().numpy(), np.where(alone, S.argmin(axis=1), -1))
     for named, bounds in zip((columns, nine), others.cpu().numpy()):

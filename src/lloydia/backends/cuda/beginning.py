@@ -16,7 +16,7 @@ from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, replicas
 from lloydia.backends.cuda.rows.found_grid import limbs_before
-from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.own_device import anywhere
@@ -142,7 +142,7 @@ class Beginning(Gridded):
     def _guesses(self) -> bool:
         """Return whether the next run begins with storing the rows, for a grid that is guessed."""
         unknown = self._extent is None and self.bounds is None and self.weights is None
-        first = not self.low and unknown and self.halves is None
+        first = not self.low and unknown and self.fp16_rows is None
         return first and limbs_before(self.X) is not None
 
     def _refuse(self) -> None:
@@ -181,7 +181,7 @@ class Beginning(Gridded):
 
     def _build_tensor(self, centers: NDArray | torch.Tensor, settles: bool) -> None:
         """Make a run over more features."""
-        if self.halves is None:
+        if self.fp16_rows is None:
             # The device stores them while the host goes on.
             self.halve(later=isinstance(centers, torch.Tensor))
         self.run = TensorRun(self, centers, self.lag, settles)
@@ -227,8 +227,8 @@ class Beginning(Gridded):
         self.set_grid(self.magnitudes())
         if self._fixed_point_grid is not None:
             self._fixed_point_grid = self._fixed_point_grid.renewed(self, self.grid)
-        if self.halves is not None:
-            self.halves.renew(self)
+        if self.fp16_rows is not None:
+            self.fp16_rows.renew(self)
         if variance is not None and variance.n_limbs == self.grid.n_limbs:
             # Where recordings look for it.
             variance.renew(self.fixed_point_grid)
@@ -249,7 +249,7 @@ class Beginning(Gridded):
     def needed(self, k: int) -> int:
         """Return the bytes that a run of k clusters takes, beside the rows."""
         d = self.n_features
-        width = padded(d) if self.halves is None else 0
+        width = padded(d) if self.fp16_rows is None else 0
         spare = 12 * SPARE if self.low else 0
         return self.n_samples * row_bytes(d, width) + self.of_clusters(k) + spare
 

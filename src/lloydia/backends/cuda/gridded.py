@@ -109,8 +109,8 @@ class Gridded(Picks):
     def guess(self) -> bool:
         """Return whether a guess is taken for the grid, which it is where there is one."""
         if self._fixed_point_grid is None and (expected := self.expected):
-            assert self.halves is not None
-            self._fixed_point_grid, self.unchecked = self.halves.fixed_point_grid(expected), True
+            assert self.fp16_rows is not None
+            self._fixed_point_grid, self.unchecked = self.fp16_rows.fixed_point_grid(expected), True
         return self.unchecked
 
     @property

@@ -15,7 +15,7 @@ from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
 from lloydia.backends.cuda.rows.distances import own_distances
-from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
 from lloydia.backends.cuda.rows.placed import MOST_ROWS
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
@@ -145,7 +145,7 @@ class Batch:
     def _scanning(self) -> Layout:
         """Return what the launches of an assignment depend on."""
         return Layout.of(
-            "scan of all", self.rows.X, self.rows.halves, self.run,
+            "scan of all", self.rows.X, self.rows.fp16_rows, self.run,
             scratch=lambda: self.scan.memory,
         )  # fmt: skip
 

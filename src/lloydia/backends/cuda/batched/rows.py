@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.rows.extent import new_bounds, read_bounds
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.exact import sums as exact
@@ -48,11 +48,11 @@ class BatchRows:
     X : torch.Tensor of shape (members, n, d)
         Row-major, on the device.
     bounds : torch.Tensor, optional
-        As for :class:`HalfRows`.
+        As for :class:`Fp16Rows`.
 
     Attributes
     ----------
-    halves : HalfRows
+    fp16_rows : Fp16Rows
     measured : Measured
         Once it is known.
     """
@@ -64,7 +64,7 @@ class BatchRows:
         self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.members, self.n_samples, self.n_features = X.shape
-        self.halves = HalfRows(self, bounds=bounds)
+        self.fp16_rows = Fp16Rows(self, bounds=bounds)
 
     @cached_property
     def fixed_point_grid(self) -> FixedPointGrid:

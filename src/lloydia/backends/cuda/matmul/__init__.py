@@ -1,7 +1,7 @@
 """Runs over more than 8 features: scores on matrix units, and exact distances where they tie.
 
 * :mod:`run` is the state of a run, in its :mod:`memory`, from a :mod:`starting` point.
-* :mod:`half_centers` stores centres in half precision.  :mod:`scan` scores rows, in its
+* :mod:`fp16_centers` stores centres in half precision.  :mod:`scan` scores rows, in its
   :mod:`scan_buffers`: by
   :mod:`two_least`; of at most 64 features and 256 centres by :mod:`resident_scan` with
   :mod:`grid_least`, on Hopper by :mod:`hopper_scan`; of many features by :mod:`wide_scan`.

@@ -20,13 +20,13 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import (
+from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
-    START_WIDTH,
+    HALF_NORM_WIDTH,
     WIDEST_KEPT,
     error_of_sums,
+    fp16_scores,
     group_of,
-    half_scores,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_AMBIGUOUS,
@@ -38,12 +38,12 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.matmul.two_least import add_named_tile, begin_named, crossed, crossing
-from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT, HalfRows
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
@@ -85,8 +85,8 @@ def record_at(candidates, n, position):
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def candidates_kernel(
-    y_ptr, n, width, b_ptr, start_ptr, n_tiles, numbers, norm_ptr, rest_ptr,
-    terms, summed, canonical,
+    y_ptr, n, width, b_ptr, half_norm_ptr, n_tiles, numbers, norm_ptr, residual_ptr,
+    coefficients, summed, canonical,
     ambiguous, unresolved, candidates, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
@@ -102,7 +102,7 @@ def candidates_kernel(
     stride = width if WIDE else CHUNK
     size = tl.program_id(2).to(tl.int64) * n_tiles * COLUMNS
     b_ptr += size * stride
-    start_ptr += size * START_WIDTH
+    half_norm_ptr += size * HALF_NORM_WIDTH
     numbers += tl.program_id(2) * NUMBERS
     ambiguous += first_row(n)
     unresolved += first_row(n)
@@ -110,9 +110,9 @@ def candidates_kernel(
     shift = tl.load(numbers + SHIFT).to(tl.float32)
     radius = tl.load(numbers + RADIUS).to(tl.float32)
     f = tl.arange(0, CHUNK)
-    part = tl.arange(0, START_WIDTH)
+    part = tl.arange(0, HALF_NORM_WIDTH)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed
@@ -128,9 +128,9 @@ def candidates_kernel(
         slots, first, second, third, tile, next_tile = begin_named(ROWS, PARTS, SLOTS)
         for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
             j = (t * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)
-            scores = half_scores(
+            scores = fp16_scores(
                 y, y_block, mask, b_ptr + j[None, :] * stride + f[:, None],
-                start_ptr + j[None, :] * START_WIDTH + part[:, None], units, width,
+                half_norm_ptr + j[None, :] * HALF_NORM_WIDTH + part[:, None], units, width,
                 COLUMNS, WIDE, CHUNK, GROUP, STAGES,
             )  # fmt: skip
             slots, first, second, third, tile, next_tile = add_named_tile(
@@ -142,9 +142,18 @@ def candidates_kernel(
         slot = (slot1, slot2, slot3)
         cell = (cell1, cell2, cell3)
         norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
-        rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+        residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
         top = limit_of(
-            found, mask, score, norm, rest, terms + size, shift, radius, summed, canonical
+            found,
+            mask,
+            score,
+            norm,
+            residual,
+            coefficients + size,
+            shift,
+            radius,
+            summed,
+            canonical,
         )
         known = others > top
         # Rows may be fewer than threads: all have loaded what one overwrites.
@@ -168,8 +177,8 @@ def candidates_kernel(
 
 
 def nominate(
-    halves: HalfRows,
-    centers: HalfCenters,
+    fp16_rows: Fp16Rows,
+    centers: Fp16Centers,
     ambiguous: torch.Tensor,
     unresolved: torch.Tensor,
     candidates: torch.Tensor,
@@ -179,17 +188,17 @@ def nominate(
 
     They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
     """
-    wide, rows = halves.width > WIDEST_KEPT, halves.rows
+    wide, rows = fp16_rows.width > WIDEST_KEPT, fp16_rows.rows
     cut = Tiling.choose(wide)
     columns = min(centers.tile, cut.most_columns)
     programs = programs_each(cut.programs * processors(rows.device), rows.members)
     launch(
         candidates_kernel, (programs, 1, rows.members),
-        halves.high, rows.n_samples, halves.width,
-        centers.high, centers.start, centers.size // columns,
-        halves.numbers, halves.norm, halves.rest,
-        centers.terms, error_of_sums(halves.width), canonical_error(rows.n_features),
-        ambiguous, unresolved, candidates, run_state,
-        WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
+        fp16_rows.high, rows.n_samples, fp16_rows.width,
+        centers.high, centers.half_norm, centers.size // columns,
+        fp16_rows.numbers, fp16_rows.norm, fp16_rows.residual,
+        centers.bound_coefficients, error_of_sums(fp16_rows.width),
+        canonical_error(rows.n_features), ambiguous, unresolved, candidates, run_state,
+        WIDE=wide, CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
         ROWS=cut.rows, COLUMNS=columns, SLOTS=SLOTS, STAGES=cut.stages, num_warps=cut.warps,
     )  # fmt: skip

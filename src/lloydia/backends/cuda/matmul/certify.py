@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import error_of_sums
+from lloydia.backends.cuda.device_functions.fp16_scores import error_of_sums
 from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
     first_row,
@@ -18,8 +18,8 @@ from lloydia.backends.cuda.matmul.grid_least import slots_of, unpacked
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
-from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.rows.half_rows import SHIFT
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import SHIFT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.exact.half_certificate import canonical_error
 
@@ -31,8 +31,8 @@ CERTIFIED_ROWS = 512
 
 @triton.jit(do_not_specialize=["n", "size", "slots"])
 def certify_kernel(
-    norm_ptr, rest_ptr, packed_ptr, least_ptr, rival_ptr, found, terms, n, size, slots, numbers,
-    summed, canonical, labels, changed_rows, changed_old, ambiguous, candidates, run_state,
+    norm_ptr, residual_ptr, packed_ptr, best_ptr, second_ptr, found, coefficients, n, size, slots,
+    numbers, summed, canonical, labels, changed_rows, changed_old, ambiguous, candidates, run_state,
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
@@ -56,24 +56,26 @@ def certify_kernel(
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
-    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+    residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
     if packed_ptr is None:
         new = tl.load(found + rows, mask=mask, other=0)
-        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
-        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
+        best_score = tl.load(best_ptr + rows, mask=mask, other=0.0)
+        second_score = tl.load(second_ptr + rows, mask=mask, other=0.0)
     else:
-        new, least, rival = unpacked(tl.load(packed_ptr + rows, mask=mask, other=0), slots, size)
+        new, best_score, second_score = unpacked(
+            tl.load(packed_ptr + rows, mask=mask, other=0), slots, size
+        )
     top = limit_of(
-        new, counts, least, norm, rest, terms + member * size,
+        new, counts, best_score, norm, residual, coefficients + member * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
-    certified = rival > top
+    certified = second_score > top
     if candidates is not None:
         candidates += first * COUNT
     divide(
-        rows, old, new, least, counts, certified, labels, changed_rows + first, changed_old + first,
-        ambiguous + first, candidates, run_state, COUNT,
+        rows, old, new, best_score, counts, certified, labels, changed_rows + first,
+        changed_old + first, ambiguous + first, candidates, run_state, COUNT,
     )  # fmt: skip
 
 
@@ -85,13 +87,13 @@ def certify(
     run_state: torch.Tensor,
 ) -> None:
     """Queue it: labels of rows, and the ambiguous ones, with what the first stage has found."""
-    halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
+    fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
         certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.members),
-        halves.norm, halves.rest,
-        scan.packed_scores if scan.resident else None, scan.least, scan.rival, scan.found,
-        centers.terms, n, centers.size, slots_of(centers.size), halves.numbers,
-        error_of_sums(halves.width), canonical_error(scan.rows.n_features),
+        fp16_rows.norm, fp16_rows.residual,
+        scan.packed_scores if scan.resident else None, scan.best_score, scan.second_score,
+        scan.found, centers.bound_coefficients, n, centers.size, slots_of(centers.size),
+        fp16_rows.numbers, error_of_sums(fp16_rows.width), canonical_error(scan.rows.n_features),
         labels, changed_rows, changed_old, scan.ambiguous,
         None if scan.small else scan.candidates, run_state, ROWS=CERTIFIED_ROWS, num_warps=4,
     )  # fmt: skip

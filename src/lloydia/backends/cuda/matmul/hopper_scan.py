@@ -24,7 +24,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
 from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
     first_row,
@@ -32,6 +32,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.grid_least import (
     RAISED,
     THREADS,
@@ -41,9 +42,8 @@ from lloydia.backends.cuda.matmul.grid_least import (
     slots_of,
     with_name,
 )
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-from lloydia.backends.cuda.rows.half_frame import NUMBERS
-from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
+from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["hopper_kernel", "hopper_scan"]
@@ -60,7 +60,7 @@ RESIDENT = {64: 8, 128: 5}
 GROUPS, GROUP_STAGES, GROUP_REGISTERS = 3, 4, 168
 # The memory of a multiprocessor, and what of it each program takes beside its own, in bytes.
 MEMORY, OWN = 228 << 10, 1 << 10
-START = gl.constexpr(START_WIDTH.value)
+START = gl.constexpr(HALF_NORM_WIDTH.value)
 # Of a warpgroup's scores a thread holds two neighbouring columns of every eight, of two rows, 8
 # apart: of four numbers a row, those of BOTH_ROWS.  ONE_ROW has two of one row in a thread instead.
 BOTH_ROWS = gl.constexpr(
@@ -193,7 +193,7 @@ def scan_blocks(
 
 @gluon.jit(do_not_specialize=["n", "raised"])
 def hopper_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, found, run_state, raised,
+    y_ptr, n, high_ptr, half_norm_ptr, numbers, found, run_state, raised,
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
@@ -210,7 +210,7 @@ def hopper_kernel(
     centers = gl.allocate_shared_memory(gl.float16, [COLUMNS, WIDTH], wide)
     starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], narrow)
     copy_table(high_ptr + member * COLUMNS * WIDTH, centers, of_wide)
-    copy_table(start_ptr + member * COLUMNS * START, starts, of_narrow)
+    copy_table(half_norm_ptr + member * COLUMNS * START, starts, of_narrow)
     async_copy.commit_group()
     start_unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
     end = gl.where(stopped, 0, n)
@@ -270,20 +270,20 @@ class Tiling:
 
 
 def hopper_scan(
-    halves: HalfRows,
-    centers: HalfCenters,
+    fp16_rows: Fp16Rows,
+    centers: Fp16Centers,
     found: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
     """Queue it: see :func:`resident_scan.resident_scan`; with padding, centres are a power of 2."""
-    rows, width, columns = halves.rows, halves.width, centers.size
+    rows, width, columns = fp16_rows.rows, fp16_rows.width, centers.size
     assert rows.n_samples >= ROWS.value  # The last block is a whole one.
     cut = Tiling.of(width, columns)
     programs = programs_each(cut.resident * processors(rows.device), rows.members)
     needed = ceil_div(rows.n_samples, cut.groups * ROWS.value)
     launch(
         hopper_kernel, (min(needed, programs), 1, rows.members),
-        halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
+        fp16_rows.high, rows.n_samples, centers.high, centers.half_norm, fp16_rows.numbers,
         found, run_state, RAISED,
         WIDTH=width, COLUMNS=columns, SLOTS=slots_of(columns), STAGES=cut.stages,
         GROUPS=cut.groups, REGISTERS=cut.registers, num_warps=WARPS, maxnreg=cut.registers,

@@ -18,43 +18,45 @@ LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit
-def limit(least, norm, rest, norms, rests, fixed, shift, radius, summed, canonical):
+def limit(best_score, norm, residual, norms, residuals, fixed, shift, radius, summed, canonical):
     """As :func:`lloydia.exact.half_certificate.limit`, in float32, rounded up.
 
-    Of the centre and the usual one together: `norms` are ``B_1 + B``, `rests` ``g_1 + g``, `fixed`
-    all that depends on no row (:func:`rows.packing.terms_of`).
+    Of the centre and the usual one together: `norms` are ``B_1 + B``, `residuals` ``g_1 + g``,
+    `fixed` all that depends on no row (:func:`rows.packing.coefficients_of`).
     """
-    fixed += (summed + LAST_STEP) * norm * norms + rest * (rest + rests)
+    fixed += (summed + LAST_STEP) * norm * norms + residual * (residual + residuals)
     square = norm * norm
     # The subtraction of shift is rounded relative to its operands, and so is the square.
-    square = tl.maximum(square + 2.0 * (least - shift + fixed), 0.0) + (square + least + shift) * (
-        8 * ROUNDING
-    )
-    most = 2.0 * rest + rests
-    delta = most + tl.sqrt(most * most + square + 2.0 * (fixed + rest * norms))
-    away = delta + rest + rests
+    square = tl.maximum(square + 2.0 * (best_score - shift + fixed), 0.0) + (
+        square + best_score + shift
+    ) * (8 * ROUNDING)
+    most = 2.0 * residual + residuals
+    delta = most + tl.sqrt(most * most + square + 2.0 * (fixed + residual * norms))
+    away = delta + residual + residuals
     rounded = canonical * away * away + 2.0**-60
-    above = (fixed + rests * delta + rest * tl.minimum(norms, 2.0 * delta) + 2.0 * rounded) * GROW
-    known = ((norm + rest) * GROW <= radius) & (least >= 0.0)
-    known = known & ((least - shift + above) * GROW <= radius * radius)
-    return tl.where(known, (least + above) * GROW_SUM, float("inf"))
+    above = (
+        fixed + residuals * delta + residual * tl.minimum(norms, 2.0 * delta) + 2.0 * rounded
+    ) * GROW
+    known = ((norm + residual) * GROW <= radius) & (best_score >= 0.0)
+    known = known & ((best_score - shift + above) * GROW <= radius * radius)
+    return tl.where(known, (best_score + above) * GROW_SUM, float("inf"))
 
 
 @triton.jit
 def limit_of(
-    found, wanted, score, norm, rest, terms_ptr, shift, radius, summed, canonical
+    found, wanted, score, norm, residual, coefficients_ptr, shift, radius, summed, canonical
 ):  # fmt: skip
     """Return the limits of some rows, given a score of each and whose it is (or -1).
 
-    The terms (:func:`rows.packing.terms_of`) of their centres are loaded for those in `wanted`
-    only, whose limits are meant.
+    The terms (:func:`rows.packing.coefficients_of`) of their centres are loaded for those in
+    `wanted` only, whose limits are meant.
     """
-    terms = tl.load(terms_ptr + tl.maximum(found, 0), mask=wanted, other=0)
-    both = (terms >> 32).to(tl.int32)
-    norms, rests = (both & -65536).to(tl.float32, bitcast=True), both << 16
-    fixed = terms.to(tl.int32).to(tl.float32, bitcast=True)
+    coefficients = tl.load(coefficients_ptr + tl.maximum(found, 0), mask=wanted, other=0)
+    both = (coefficients >> 32).to(tl.int32)
+    norms, residuals = (both & -65536).to(tl.float32, bitcast=True), both << 16
+    fixed = coefficients.to(tl.int32).to(tl.float32, bitcast=True)
     top = limit(
-        score, norm, rest, norms, rests.to(tl.float32, bitcast=True), fixed,
+        score, norm, residual, norms, residuals.to(tl.float32, bitcast=True), fixed,
         shift, radius, summed, canonical,
     )  # fmt: skip
     return tl.where(found >= 0, top, float("inf"))

@@ -9,7 +9,7 @@ import torch
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
-from lloydia.backends.cuda.matmul.scan import HalvedRows, TensorScan
+from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
@@ -31,7 +31,7 @@ def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtyp
     )  # fmt: skip
 
 
-class TensorRows(SummedRows, HalvedRows, RunRows, Protocol):
+class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
     """Rows that a run iterates over; what is known of them may be a guess until the host looks.
 
     Attributes

@@ -25,7 +25,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.row_lists import change
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
@@ -164,7 +164,7 @@ def recheck_all_kernel(
 
 def recheck_all(
     rows: Rows,
-    centers: HalfCenters,
+    centers: Fp16Centers,
     ambiguous: torch.Tensor,
     labels: torch.Tensor,
     changed_rows: torch.Tensor,

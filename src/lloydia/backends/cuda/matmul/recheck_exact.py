@@ -40,7 +40,7 @@ def shares_of(n_blocks, n_tiles):
 @triton.jit(do_not_specialize=["n", "k", "d", "member_stride", "center_stride", "feature_stride"])
 def recheck_exact_kernel(
     X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
-    least_ptr, label_ptr, tickets,
+    best_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, run_state, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     wait_for_previous_kernel()
@@ -55,7 +55,7 @@ def recheck_exact_kernel(
     changed_rows += first_row(n)
     changed_old += first_row(n)
     tickets += member * tl.num_programs(0)
-    least_ptr += member * tl.num_programs(0) * ROWS
+    best_ptr += member * tl.num_programs(0) * ROWS
     label_ptr += member * tl.num_programs(0) * ROWS
     n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
     shares = shares_of(n_blocks, n_tiles)
@@ -93,7 +93,7 @@ def recheck_exact_kernel(
             least = tl.minimum(nearest, least)
         last = True
         if shares > 1:
-            tl.store(least_ptr + item * ROWS + row, least)
+            tl.store(best_ptr + item * ROWS + row, least)
             tl.store(label_ptr + item * ROWS + row, label)
             tl.debug_barrier()
             last = tl.atomic_add(tickets + item // shares, 1) == shares - 1
@@ -101,7 +101,7 @@ def recheck_exact_kernel(
             if shares > 1:
                 for share in range(shares):
                     at = (item // shares * shares + share) * ROWS + row
-                    D = tl.load(least_ptr + at, volatile=True)
+                    D = tl.load(best_ptr + at, volatile=True)
                     j = tl.load(label_ptr + at, volatile=True)
                     nearer = (D < least) | ((D == least) & (j < label))
                     least = tl.where(nearer, D, least)

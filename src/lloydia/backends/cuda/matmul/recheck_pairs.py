@@ -27,7 +27,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.recheck_all import canonical_nearest, columns_for
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.protocols import Rows
@@ -93,9 +93,9 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
     D = quick_distances(X, rows, centers, tl.where(there, j, 0), there, d, BLOCK)
     D, label = least_of(D, j, there)
     least = tl.min(D, 1)
-    rival = tl.min(tl.where(j == label[:, None], float("inf"), D), 1)
+    second_D = tl.min(tl.where(j == label[:, None], float("inf"), D), 1)
     roundings = (tl.cdiv(d, BLOCK) + BLOCK + 4).to(tl.float32)
-    close = (label < LAST) & ~(rival > least * (1.0 + roundings * ROUNDING) + LOST)
+    close = (label < LAST) & ~(second_D > least * (1.0 + roundings * ROUNDING) + LOST)
     if tl.sum(close.to(tl.int32), 0) > 0:
         there = there & close[:, None]
         exact = pair_distances(flat(x_at), flat(c_at), flat(there), d, LEVELS)
@@ -187,7 +187,7 @@ def recheck_pairs(
     changed_rows: torch.Tensor,
     changed_old: torch.Tensor,
     run_state: torch.Tensor,
-    last: tuple[HalfCenters, torch.Tensor] | None = None,
+    last: tuple[Fp16Centers, torch.Tensor] | None = None,
 ) -> None:
     """Queue it for the rows in `ambiguous` and those that have records.
 

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
 from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
     first_row,
@@ -20,10 +20,10 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
-from lloydia.backends.cuda.rows.half_frame import NUMBERS
-from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
+from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["PADDED", "is_resident", "resident_scan"]
@@ -54,22 +54,22 @@ def has_hopper(device: torch.device) -> bool:
 
 @triton.jit
 def tiles_of(
-    high_ptr, start_ptr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr
+    high_ptr, half_norm_ptr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr
 ):  # fmt: skip
     """Return the centres and the starts of all tiles."""
-    f, part = tl.arange(0, WIDTH)[:, None], tl.arange(0, START_WIDTH)[:, None]
+    f, part = tl.arange(0, WIDTH)[:, None], tl.arange(0, HALF_NORM_WIDTH)[:, None]
     centers = ()
     starts = ()
     for t in tl.static_range(TILES):
         j = t * COLUMNS + tl.arange(0, COLUMNS)[None, :]
         centers = centers + (tl.load(high_ptr + j * WIDTH + f),)
-        starts = starts + (tl.load(start_ptr + j * START_WIDTH + part),)
+        starts = starts + (tl.load(half_norm_ptr + j * HALF_NORM_WIDTH + part),)
     return centers, starts
 
 
 @triton.jit(do_not_specialize=["n", "raised"])
 def resident_kernel(
-    y_ptr, n, high_ptr, start_ptr, numbers, found, run_state, raised,
+    y_ptr, n, high_ptr, half_norm_ptr, numbers, found, run_state, raised,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -84,11 +84,11 @@ def resident_kernel(
     y_ptr += begin * WIDTH
     found += begin
     high_ptr += member * TILES * COLUMNS * WIDTH
-    start_ptr += member * TILES * COLUMNS * START_WIDTH
-    part = tl.arange(0, START_WIDTH)
+    half_norm_ptr += member * TILES * COLUMNS * HALF_NORM_WIDTH
+    part = tl.arange(0, HALF_NORM_WIDTH)
     units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
-    centers, starts = tiles_of(high_ptr, start_ptr, WIDTH, COLUMNS, TILES)
+    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    centers, starts = tiles_of(high_ptr, half_norm_ptr, WIDTH, COLUMNS, TILES)
     f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
     n = tl.where(stopped, 0, n)
     for skip in tl.range(tl.program_id(0) * ROWS, n, step, num_stages=STAGES):
@@ -103,27 +103,27 @@ def resident_kernel(
 
 
 def resident_scan(
-    halves: HalfRows,
-    centers: HalfCenters,
+    fp16_rows: Fp16Rows,
+    centers: Fp16Centers,
     found: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
     """Queue it."""
-    rows, size = halves.rows, centers.size
+    rows, size = fp16_rows.rows, centers.size
     whole = size & (size - 1) == 0
     if whole and rows.n_samples >= ROWS and has_hopper(rows.device) and options.is_on("gluon"):
         # Not before: other versions may not have all that it imports.
         from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 
-        hopper_scan(halves, centers, found, run_state)
+        hopper_scan(fp16_rows, centers, found, run_state)
         return
     columns = size if whole else PADDED
     resident = next(programs for most, programs in RESIDENT.items() if size <= most)
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
         resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
-        halves.high, rows.n_samples, centers.high, centers.start, halves.numbers,
+        fp16_rows.high, rows.n_samples, centers.high, centers.half_norm, fp16_rows.numbers,
         found, run_state, RAISED,
-        WIDTH=halves.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
+        WIDTH=fp16_rows.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,
         SLOTS=slots_of(size), STAGES=STAGES, num_warps=WARPS, maxnreg=512 // resident // 8 * 8,
     )  # fmt: skip

@@ -58,7 +58,7 @@ def total_and_before(counts):
 
 @triton.jit
 def divide(
-    rows, old, new, least, mask, certified, labels, changed_rows, changed_old, ambiguous,
+    rows, old, new, best_score, mask, certified, labels, changed_rows, changed_old, ambiguous,
     candidates, run_state, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Relabel the rows that are certified, as :func:`relabel`, and list the others in `ambiguous`.
@@ -67,7 +67,7 @@ def divide(
     at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
 
     With `candidates`, of which there are COUNT an ambiguous row, the first two become the label
-    that is not certified and the bits of its score, `least`.
+    that is not certified and the bits of its score, `best_score`.
     """
     tl.static_assert(N_AMBIGUOUS == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)
@@ -87,4 +87,6 @@ def divide(
         tl.store(ambiguous + at, rows, mask=doubtful)
         if candidates is not None:
             tl.store(candidates + at * COUNT, new, mask=doubtful)
-            tl.store(candidates + at * COUNT + 1, least.to(tl.int32, bitcast=True), mask=doubtful)
+            tl.store(
+                candidates + at * COUNT + 1, best_score.to(tl.int32, bitcast=True), mask=doubtful
+            )

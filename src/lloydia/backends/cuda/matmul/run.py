@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
-from lloydia.backends.cuda.matmul.half_centers import packs_ahead
+from lloydia.backends.cuda.matmul.fp16_centers import packs_ahead
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import FEW, Pruning, may_pay
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
@@ -190,8 +190,8 @@ class TensorRun(TensorMemory):
         rows = self.rows
         self.limit = rows.limit()
         # All in the memory of one plan: the end of an iteration may write what a scan reads.
-        assert rows.halves is not None
-        self.ahead = packs_ahead(self.shape[1], rows.halves.width)
+        assert rows.fp16_rows is not None
+        self.ahead = packs_ahead(self.shape[1], rows.fp16_rows.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
         layout = self._iterating()
         if start is not None:
@@ -241,7 +241,7 @@ class TensorRun(TensorMemory):
         """Return what the launches of an assignment depend on."""
         rows = self.rows
         return Layout.of(
-            "scan", rows.X, rows.halves, self,
+            "scan", rows.X, rows.fp16_rows, self,
             scratch=lambda: self.scan.memory, zeros=self.piece.address("scan"),
         )  # fmt: skip
 
@@ -256,7 +256,7 @@ class TensorRun(TensorMemory):
             (every, clean), (more, others) = self.scan.memory, self.moving.memory(self.rows)
             return [*every, *more], [*clean, *others]
 
-        return self._adding("iteration", self.rows.halves, scratch=scratch)
+        return self._adding("iteration", self.rows.fp16_rows, scratch=scratch)
 
     def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
         """Return what the launches of work that adds rows up depend on."""
@@ -286,7 +286,7 @@ class TensorRun(TensorMemory):
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self.move()
-        packing = self.scan.centers.arguments(self.rows.halves) if self.ahead else NOT_PACKED
+        packing = self.scan.centers.arguments(self.rows.fp16_rows) if self.ahead else NOT_PACKED
         queue_finish(self.sums, self.rows.fixed_point_grid, self, 1, packing, self.limit)
 
     def _start(self) -> None:

@@ -8,12 +8,12 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import (
+from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
-    START_WIDTH,
+    HALF_NORM_WIDTH,
     WIDEST_KEPT,
+    fp16_scores,
     group_of,
-    half_scores,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_UNRESOLVED,
@@ -24,7 +24,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.certify import certify
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.recheck_all import is_few, is_small, recheck_all
 from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
@@ -33,8 +33,8 @@ from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
 from lloydia.backends.cuda.protocols import Rows, WholeRows
-from lloydia.backends.cuda.rows.half_frame import NUMBERS
-from lloydia.backends.cuda.rows.half_rows import UNIT, HalfRows
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
+from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 
@@ -43,22 +43,22 @@ __all__ = ["TensorScan", "tiled_least"]
 
 @triton.jit
 def tiled_least(
-    y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
+    y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Return each row's two least scores, and the column of the least; rows as half_scores has."""
+    """Return each row's two least scores, and the column of the least; rows as fp16_scores has."""
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
-    column, part, f = tl.arange(0, COLUMNS), tl.arange(0, START_WIDTH), tl.arange(0, CHUNK)
+    column, part, f = tl.arange(0, COLUMNS), tl.arange(0, HALF_NORM_WIDTH), tl.arange(0, CHUNK)
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
     at_feature = column[None, :] * stride + f[:, None]
-    at_start = column[None, :] * START_WIDTH + part[:, None]
+    at_half_norm = column[None, :] * HALF_NORM_WIDTH + part[:, None]
     for t in tl.range(0, n_tiles, num_stages=1 if WIDE else STAGES):
         j = tl.zeros((), tl.int64) + t * COLUMNS
-        scores = half_scores(
+        scores = fp16_scores(
             y, y_block, mask, high_ptr + j * stride + at_feature,
-            start_ptr + j * START_WIDTH + at_start, units, width,
+            half_norm_ptr + j * HALF_NORM_WIDTH + at_half_norm, units, width,
             COLUMNS, WIDE, CHUNK, GROUP, STAGES,
         )  # fmt: skip
         slots, first, second, tile = add_tile(slots, first, second, tile, scores, t, PARTS)
@@ -67,8 +67,8 @@ def tiled_least(
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, width, high_ptr, start_ptr, n_tiles, numbers, least_ptr, rival_ptr, found, run_state,
-    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
+    y_ptr, n, width, high_ptr, half_norm_ptr, n_tiles, numbers, best_ptr, second_ptr, found,
+    run_state, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write each row's two least scores, and the column of the least.
@@ -84,28 +84,28 @@ def scan_kernel(
     mask = rows < n
     at = first_row(n) + rows
     high_ptr += member * n_tiles * COLUMNS * stride
-    start_ptr += member * n_tiles * COLUMNS * START_WIDTH
-    f, part = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH)
+    half_norm_ptr += member * n_tiles * COLUMNS * HALF_NORM_WIDTH
+    f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
         y = 0
     else:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
-    least, rival, label = tiled_least(
-        y, y_block, mask, high_ptr, start_ptr, units, width, tl.where(stopped, 0, n_tiles),
+    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    best_score, second_score, label = tiled_least(
+        y, y_block, mask, high_ptr, half_norm_ptr, units, width, tl.where(stopped, 0, n_tiles),
         WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
     )  # fmt: skip
-    tl.store(least_ptr + at, least, mask=mask)
-    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(best_ptr + at, best_score, mask=mask)
+    tl.store(second_ptr + at, second_score, mask=mask)
     tl.store(found + at, label, mask=mask)
 
 
-class HalvedRows(WholeRows, Protocol):
+class RowsWithFp16(WholeRows, Protocol):
     """Rows, and their half-precision copy once there is one."""
 
-    halves: HalfRows | None
+    fp16_rows: Fp16Rows | None
 
 
 class TensorScan:
@@ -113,7 +113,7 @@ class TensorScan:
 
     Parameters
     ----------
-    rows : HalvedRows
+    rows : RowsWithFp16
     k : int
 
     Attributes
@@ -135,17 +135,17 @@ class TensorScan:
     candidates: torch.Tensor
     recheck_exact: RecheckExact
 
-    def __init__(self, rows: HalvedRows, k: int) -> None:
-        if rows.halves is None:
-            rows.halves = HalfRows(rows)
+    def __init__(self, rows: RowsWithFp16, k: int) -> None:
+        if rows.fp16_rows is None:
+            rows.fp16_rows = Fp16Rows(rows)
         # The rows may know of this, or of what it is part of: that of the halves is no reference.
-        self.rows, self.halves = rows.halves.rows, rows.halves
-        self.tiling = Tiling.choose(self.halves.width)
-        self.resident = is_resident(self.halves.width, k)
+        self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
+        self.tiling = Tiling.choose(self.fp16_rows.width)
+        self.resident = is_resident(self.fp16_rows.width, k)
         self.small = is_small(rows.n_features, k, rows.wide)
         self.few = self.small or is_few(rows.n_features, k)
         columns = PADDED if self.resident else self.tiling.columns
-        self.centers = HalfCenters(self.halves, k, columns)
+        self.centers = Fp16Centers(self.fp16_rows, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
         self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.ambiguous = torch.empty((2, n), device=device, dtype=torch.int32)
@@ -156,11 +156,11 @@ class TensorScan:
             self.recheck_exact = RecheckExact(device, rows.members)
 
     @property
-    def least(self) -> torch.Tensor:
+    def best_score(self) -> torch.Tensor:
         return self.scores[0]
 
     @property
-    def rival(self) -> torch.Tensor:
+    def second_score(self) -> torch.Tensor:
         return self.scores[1]
 
     @property
@@ -195,7 +195,7 @@ class TensorScan:
 
     def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of `centers`, which all that follows takes them from."""
-        self.centers.pack(self.halves, centers, run_state)
+        self.centers.pack(self.fp16_rows, centers, run_state)
 
     def assign(
         self,
@@ -234,7 +234,8 @@ class TensorScan:
     def nominate(self, run_state: torch.Tensor) -> None:
         """Queue the candidates of the ambiguous rows."""
         nominate(
-            self.halves, self.centers, self.ambiguous, self.unresolved, self.candidates, run_state,
+            self.fp16_rows, self.centers, self.ambiguous, self.unresolved, self.candidates,
+            run_state,
         )  # fmt: skip
 
     def decide(
@@ -265,26 +266,26 @@ class TensorScan:
 
     def score(self, run_state: torch.Tensor) -> None:
         """Queue the first stage."""
-        halves, packed, cut, n = self.halves, self.centers, self.tiling, self.rows.n_samples
+        fp16_rows, packed, cut, n = self.fp16_rows, self.centers, self.tiling, self.rows.n_samples
         if self.resident:
-            resident_scan(halves, packed, self.packed_scores, run_state)
+            resident_scan(fp16_rows, packed, self.packed_scores, run_state)
             return
-        wide = halves.width > WIDEST_KEPT
-        if wide and not group_of(halves.width):
+        wide = fp16_rows.width > WIDEST_KEPT
+        if wide and not group_of(fp16_rows.width):
             launch(
                 wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
-                halves.high, n, halves.width, packed.high, packed.single,
-                packed.size // cut.columns, self.least, self.rival, self.found, run_state,
-                CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
+                fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm_f32,
+                packed.size // cut.columns, self.best_score, self.second_score, self.found,
+                run_state, CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
                 STAGES=cut.stages, num_warps=cut.warps,
             )  # fmt: skip
             return
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
-            halves.high, n, halves.width,
-            packed.high, packed.start, packed.size // cut.columns, halves.numbers,
-            self.least, self.rival, self.found, run_state,
-            WIDE=wide, CHUNK=CHUNK if wide else halves.width, GROUP=group_of(halves.width),
+            fp16_rows.high, n, fp16_rows.width,
+            packed.high, packed.half_norm, packed.size // cut.columns, fp16_rows.numbers,
+            self.best_score, self.second_score, self.found, run_state,
+            WIDE=wide, CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import torch
 
-from lloydia.backends.cuda.device_functions.half_scores import WIDEST_KEPT, group_of
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_KEPT, group_of
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 
 __all__ = ["ScanBuffers", "Tiling"]
 
@@ -42,8 +42,8 @@ class ScanBuffers(Protocol):
     ambiguous: torch.Tensor
     candidates: torch.Tensor
     found: torch.Tensor
-    halves: HalfRows
-    centers: HalfCenters
+    fp16_rows: Fp16Rows
+    centers: Fp16Centers
     tiling: Tiling
     small: bool
     resident: bool
@@ -51,8 +51,8 @@ class ScanBuffers(Protocol):
     @property
     def rows(self) -> WholeRows: ...
     @property
-    def least(self) -> torch.Tensor: ...
+    def best_score(self) -> torch.Tensor: ...
     @property
-    def rival(self) -> torch.Tensor: ...
+    def second_score(self) -> torch.Tensor: ...
     @property
     def packed_scores(self) -> torch.Tensor: ...

@@ -165,12 +165,12 @@ def end(slots, first, second, tile):
     slot = tl.sum(tl.where(in_slot, ONE + tl.arange(0, SLOTS)[None, :], 0), 1)
     name = tile * PARTS + tl.arange(0, PARTS)[None, :, None]
     cell = tl.sum(tl.sum(tl.where(in_cell, ONE + name, 0), 2), 1)
-    rival = tl.min(tl.min(tl.where(in_cell, second, first), 2), 1)
-    rival = tl.minimum(rival, tl.min(tl.where(in_slot, LAST, slots), 1))
+    second_score = tl.min(tl.min(tl.where(in_cell, second, first), 2), 1)
+    second_score = tl.minimum(second_score, tl.min(tl.where(in_slot, LAST, slots), 1))
     alone = (slot < 2 * ONE) & (cell < 2 * ONE)
-    rival = tl.where(alone, rival, least)
+    second_score = tl.where(alone, second_score, least)
     column = tl.where(alone, (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1)), -1)
-    return least.to(tl.float32, bitcast=True), rival.to(tl.float32, bitcast=True), column
+    return least.to(tl.float32, bitcast=True), second_score.to(tl.float32, bitcast=True), column
 
 
 @triton.jit

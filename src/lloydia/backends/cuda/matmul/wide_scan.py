@@ -52,7 +52,7 @@ def wide_least(
 
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def wide_kernel(
-    y_ptr, n, width, high_ptr, single_ptr, n_tiles, least_ptr, rival_ptr, found, run_state,
+    y_ptr, n, width, high_ptr, half_norm_f32_ptr, n_tiles, best_ptr, second_ptr, found, run_state,
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -67,13 +67,23 @@ def wide_kernel(
     column = tl.arange(0, COLUMNS)
     y_at = y_ptr + at[:, None] * width + f[None, :]
     high_ptr += member * n_tiles * COLUMNS * width
-    single_ptr += member * n_tiles * COLUMNS
+    half_norm_f32_ptr += member * n_tiles * COLUMNS
     b_at = high_ptr + column[None, :] * width + f[:, None]
     # Not a return: no branch around the loop.
     n_tiles = tl.where(stopped, 0, n_tiles)
-    least, rival, label = wide_least(
-        y_at, mask, b_at, single_ptr + column, width, n_tiles, CHUNK, ROWS, COLUMNS, SLOTS, STAGES
+    best_score, second_score, label = wide_least(
+        y_at,
+        mask,
+        b_at,
+        half_norm_f32_ptr + column,
+        width,
+        n_tiles,
+        CHUNK,
+        ROWS,
+        COLUMNS,
+        SLOTS,
+        STAGES,
     )
-    tl.store(least_ptr + at, least, mask=mask)
-    tl.store(rival_ptr + at, rival, mask=mask)
+    tl.store(best_ptr + at, best_score, mask=mask)
+    tl.store(second_ptr + at, second_score, mask=mask)
     tl.store(found + at, label, mask=mask)

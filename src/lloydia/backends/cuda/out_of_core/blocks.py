@@ -24,7 +24,7 @@ from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
 from lloydia.backends.cuda.out_of_core.narrow import narrowest
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.engine import UNLIMITED
@@ -47,7 +47,7 @@ class Shared:
 
     Attributes
     ----------
-    halves : tuple of tensors, or None
+    fp16_rows : tuple of tensors, or None
         Memory for the half-precision copy of a block: for the first, which no other exceeds.
     run : LowRun or TensorRun
         The sums, the centres, and what is needed of a block while it is here.
@@ -62,7 +62,7 @@ class Shared:
     run: LowRun | TensorRun
     fixed_point_grid: FixedPointGrid
     lanes: list[TensorRun]
-    halves: tuple[torch.Tensor, ...] | None = None
+    fp16_rows: tuple[torch.Tensor, ...] | None = None
     known = False
 
     def __init__(self, device: torch.device) -> None:
@@ -101,7 +101,7 @@ class Shared:
             run.fixed_point_grid = block.fixed_point_grid
         else:
             run.scan = copy(run.scan)
-            run.scan.rows, run.scan.halves = block, block.halves
+            run.scan.rows, run.scan.fp16_rows = block, block.fp16_rows
         return run
 
     def end_pass(self) -> NDArray[np.int64]:
@@ -159,9 +159,9 @@ class Block(CUDAPart):
         if self.low:
             self.frame()
         else:
-            self.halves = HalfRows(self, shared.halves)
-            self.scratch = self.halves.memory
-            shared.halves = shared.halves or self.scratch
+            self.fp16_rows = Fp16Rows(self, shared.fp16_rows)
+            self.scratch = self.fp16_rows.memory
+            shared.fp16_rows = shared.fp16_rows or self.scratch
         self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
         self.recordings: dict[Hashable, Recording] = {}
         self.attach(None)
@@ -172,14 +172,14 @@ class Block(CUDAPart):
         return self.n_samples * self.n_features * self.narrow.itemsize
 
     @property
-    def n_bytes_halved(self) -> int:
+    def n_bytes_fp16(self) -> int:
         """What their half-precision copy takes; there is none of few features."""
-        return 0 if self.halves is None else sum(part.nbytes for part in self.halves.memory)
+        return 0 if self.fp16_rows is None else sum(part.nbytes for part in self.fp16_rows.memory)
 
-    def keep_halves(self, keep: bool) -> None:
+    def keep_fp16_rows(self, keep: bool) -> None:
         """Have the half-precision copy stay when it is made next, or let it go."""
-        if self.halves is not None and self.halved and not keep:
-            self.halves.memory = self.scratch
+        if self.fp16_rows is not None and self.halved and not keep:
+            self.fp16_rows.memory = self.scratch
             self.halved = False
         self.halving = keep
         # They hold the memory of rows, which may not stay.
@@ -238,7 +238,7 @@ class Block(CUDAPart):
     def _assign(self, moves: bool) -> None:
         """Queue an assignment, perhaps the moves from sum to sum, and what is counted."""
         self.n_distances += self.n_samples * self.k
-        run, absent = self.run, None if self.halved else self.halves
+        run, absent = self.run, None if self.halved else self.fp16_rows
         if isinstance(run, LowRun):
             if moves:
                 run.queue(-1, assigns=False, inertia=False)

@@ -55,7 +55,7 @@ class Plan:
 
     def sent(self, division: Division) -> tuple[int, int]:
         """Return the blocks that are sent in full, and their bytes."""
-        kept = division.rows | division.halves
+        kept = division.rows | division.fp16_rows
         sent = [size for p, size in enumerate(self.sizes) if p not in kept]
         return len(sent), sum(sent)
 
@@ -68,13 +68,13 @@ class Plan:
             f"way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
             f"stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
         )
-        if not self.iterations.halves:
+        if not self.iterations.fp16_rows:
             return text
         count, size = self.sent(self.iterations)
         rest = f", {count:,} ({spell(size)}) are sent" if count else ""
         return (
             f"{text}; from the second iteration of a run on {len(self.iterations.rows):,} stay, "
-            f"{len(self.iterations.halves):,} stay in half precision (of these, the rows that "
+            f"{len(self.iterations.fp16_rows):,} stay in half precision (of these, the rows that "
             f"change or are ambiguous are sent){rest}"
         )
 
@@ -140,11 +140,11 @@ class OutOfCore(Passes):
 
         They serve where few rows can be had from the host, and the rows take more.
         """
-        halves = [block.n_bytes_halved for block in self.parts]
+        fp16_rows = [block.n_bytes_fp16 for block in self.parts]
         rows = [block.n_bytes for block in self.parts]
-        if not halving or not isinstance(self.host, Array) or sum(halves) >= sum(rows):
-            halves = []
-        return self.room.divide(rows, halves, clusters)
+        if not halving or not isinstance(self.host, Array) or sum(fp16_rows) >= sum(rows):
+            fp16_rows = []
+        return self.room.divide(rows, fp16_rows, clusters)
 
     def _divide(self, halving: bool, k: int) -> Division:
         """Have rows and half-precision copies stay, from when they come, beside k clusters.
@@ -165,7 +165,7 @@ class OutOfCore(Passes):
         there = len(self.sender.kept)
         self.sender.keep(found.rows)
         for p, block in enumerate(self.parts):
-            block.keep_halves(p in found.halves)
+            block.keep_fp16_rows(p in found.fp16_rows)
         if len(self.sender.kept) < there and self.device.type == "cuda":
             # What comes has other sizes: cut from what was let go, it would leave gaps.
             torch.cuda.empty_cache()
@@ -185,7 +185,7 @@ class OutOfCore(Passes):
             return
         centers = arguments[0]
         found = self._divide(method == "start", len(centers))
-        self.shared.begin(self.parts[0], centers, 2 if found.halves else 1)
+        self.shared.begin(self.parts[0], centers, 2 if found.fp16_rows else 1)
         if method == "classify":
             for part in self.parts:
                 part.start(centers, "lloyd")

@@ -72,7 +72,7 @@ class Listed:
         self.block, self.lane = block, lane
         block.n_distances += block.n_samples * block.k
         self.scan = copy(lane.scan)
-        self.scan.rows, self.scan.halves = block, block.halves
+        self.scan.rows, self.scan.fp16_rows = block, block.fp16_rows
         block.record(("certify", id(lane)), self._certify)
         self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.ambiguous]))
 

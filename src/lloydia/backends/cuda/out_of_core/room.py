@@ -8,7 +8,7 @@ from math import isqrt
 
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.low_dim.run import SPARE
-from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import WEIGHT, row_bytes
 from lloydia.data.chunks.memory import spell
 from lloydia.spelling import option
@@ -44,14 +44,14 @@ class Division:
 
     Attributes
     ----------
-    rows, halves : set of int
+    rows, fp16_rows : set of int
         Whose rows stay, and of which only the half-precision copy does.
     left : int
         Bytes; below 0: too little for what has to be there.
     """
 
     rows: set[int]
-    halves: set[int]
+    fp16_rows: set[int]
     left: int
 
 
@@ -121,7 +121,7 @@ class Room:
         """Bytes for rows that stay, and for clusters."""
         return self.free - self.state - self.flow - self.unused
 
-    def divide(self, rows: Sequence[int], halves: Sequence[int], clusters: int) -> Division:
+    def divide(self, rows: Sequence[int], fp16_rows: Sequence[int], clusters: int) -> Division:
         """Decide which blocks stay beside clusters that take so many bytes.
 
         Half-precision copies of all blocks come first: of a block that has one, little is sent in
@@ -129,19 +129,19 @@ class Room:
 
         Parameters
         ----------
-        rows, halves : sequence of int
-            The bytes of each block, and of its copy; no `halves` where copies are of no use.
+        rows, fp16_rows : sequence of int
+            The bytes of each block, and of its copy; no `fp16_rows` where copies are of no use.
         """
         left = self.left - clusters
         found = Division(set(), set(), left)
-        later = sum(halves)
+        later = sum(fp16_rows)
         for p, size in enumerate(rows):
-            half = halves[p] if halves else 0
+            half = fp16_rows[p] if fp16_rows else 0
             later -= half
             if size <= left - later:
                 found.rows.add(p)
                 left -= size
             elif 0 < half <= left:
-                found.halves.add(p)
+                found.fp16_rows.add(p)
                 left -= half
         return replace(found, left=left)

@@ -4,7 +4,7 @@
 * :mod:`extent` (the largest and the smallest magnitude of each feature), :mod:`fixed_point_grid`
   (the powers of two that exact sums are multiples of) and :mod:`found_grid` (the same, found on the
   device).
-* :mod:`half_rows` are the rows in half precision, in a frame that :mod:`half_frame` chooses, with
+* :mod:`fp16_rows` are the rows in half precision, in a frame that :mod:`fp16_frame` chooses, with
   bounds by :mod:`packing`; :mod:`frame` is the frame of float32 scores.
 * :mod:`distances`, :mod:`totals` and :mod:`low_cost` (inertia), :mod:`distinct` (which labels
   occur), :mod:`ending` (what a run ends with).

@@ -1,54 +1,54 @@
-"""How centres are put in half precision: for :mod:`matmul.half_centers` and :mod:`update.means`."""
+"""How centres are put in half precision: for :mod:`matmul.fp16_centers` and :mod:`update.means`."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH
-from lloydia.backends.cuda.rows.half_frame import RADIUS
-from lloydia.backends.cuda.rows.half_rows import (
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
+from lloydia.backends.cuda.rows.fp16_frame import RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import (
     GROW,
-    LARGEST_REST,
+    LARGEST_RESIDUAL,
     LOST,
     SHIFT,
     UNIT,
     bound,
-    to_half,
+    to_fp16,
 )
 from lloydia.exact import half_certificate
 
 __all__ = [
     "WORDS",
-    "add_halves",
     "begin_scores",
+    "half_norm_of",
     "in_fixed_point",
     "of_frame",
-    "start_of",
     "store_bounds",
-    "store_starts",
-    "usual_of",
+    "store_fp16",
+    "store_half_norms",
+    "typical_of",
 ]
 
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 # Where centres begin to be far, and the score that stands for them: see there.
 FAR = tl.constexpr(half_certificate.FAR_CENTER)
-FAR_START = tl.constexpr(half_certificate.FAR_SCORE)
+FAR_HALF_NORM = tl.constexpr(half_certificate.FAR_SCORE)
 # Words of 64 bits that a start takes, the first of which has its three numbers.
-WORDS = tl.constexpr(START_WIDTH.value // 4)
+WORDS = tl.constexpr(HALF_NORM_WIDTH.value // 4)
 # Bounds are added up as integers, in any order the same, in a unit of one in so many.  None exceeds
 # 2**15, as R is at most 2**13: sums of 2**28 fit, and what is cut off is less than scores are off.
 ONE = tl.constexpr(2.0**20)
 
 
 @triton.jit
-def add_halves(c, m, scale, inside, high_at, reach, squares, errors):
+def store_fp16(c, m, scale, inside, high_at, reach, squares, errors):
     """Store some features of centres, and add their squares to three sums, which are returned.
 
     Of where the centres are in the frame, of what is stored, and of what rounding left out.
     """
     c = tl.where(inside, (c.to(tl.float64) - m[None, :]) * scale, 0.0)
-    high = to_half(c)
+    high = to_fp16(c)
     # Negated: a score is its start and products that are added.
     tl.store(high_at, -high)
     h = high.to(tl.float64)
@@ -60,7 +60,7 @@ def add_halves(c, m, scale, inside, high_at, reach, squares, errors):
 
 @triton.jit
 def store_bounds(
-    at, there, reach, squares, errors, radius, high_ptr, width, square_ptr, norm_ptr, rest_ptr,
+    at, there, reach, squares, errors, radius, high_ptr, width, square_ptr, norm_ptr, residual_ptr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Store upper bounds of norms and rests; return which centres are near, and their bounds.
@@ -79,11 +79,11 @@ def store_bounds(
     norm = tl.where(near, bound(squares), 0.0)
     # The difference to the origin was rounded relative to itself.
     lost = LOST * (tl.sqrt(squares) + 1.0)
-    rest = tl.where(near, ((tl.sqrt(errors) + lost) * GROW).to(tl.float32), 0.0)
+    residual = tl.where(near, ((tl.sqrt(errors) + lost) * GROW).to(tl.float32), 0.0)
     tl.store(square_ptr + at, tl.where(near, squares, -1.0))
     tl.store(norm_ptr + at, norm)
-    tl.store(rest_ptr + at, rest)
-    return near, norm, rest
+    tl.store(residual_ptr + at, residual)
+    return near, norm, residual
 
 
 @triton.jit
@@ -93,25 +93,25 @@ def in_fixed_point(x):
 
 
 @triton.jit
-def usual_of(total, count):
+def typical_of(total, count):
     """Return the mean of bounds, given their sum and how many there are."""
     return (total.to(tl.float64) / (tl.maximum(count, 1).to(tl.float64) * ONE)).to(tl.float32)
 
 
 @triton.jit
-def terms_of(norm, rest, usual_norm, usual_rest, lowered, shift):
+def coefficients_of(norm, residual, typical_norm, typical_residual, score_bias, shift):
     """Return what limits take of a centre and the usual one, in a word: upper bounds.
 
     The lower half is, in float32, all that depends on no row; of the upper half, each in as many
     bits as bfloat16 has, ``B_1 + B`` is the first and ``g_1 + g`` the last.
     """
-    norms, rests = (norm + usual_norm) * GROW, (rest + usual_rest) * GROW
-    squares = norm * norm + usual_norm * usual_norm
-    fixed = lowered + LAST_STEP * (0.5 * squares + 2.0 * shift)
+    norms, residuals = (norm + typical_norm) * GROW, (residual + typical_residual) * GROW
+    squares = norm * norm + typical_norm * typical_norm
+    fixed = score_bias + LAST_STEP * (0.5 * squares + 2.0 * shift)
     # No more than eight roundings of positive numbers.
-    fixed = (fixed + 0.5 * (rest * rest + usual_rest * usual_rest)) * GROW
+    fixed = (fixed + 0.5 * (residual * residual + typical_residual * typical_residual)) * GROW
     both = (norms.to(tl.int32, bitcast=True) + 0xFFFF) & -0x10000
-    both |= (rests.to(tl.int32, bitcast=True) + 0xFFFF) >> 16
+    both |= (residuals.to(tl.int32, bitcast=True) + 0xFFFF) >> 16
     word = fixed.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     return (both.to(tl.int64) << 32) | word
 
@@ -119,53 +119,65 @@ def terms_of(norm, rest, usual_norm, usual_rest, lowered, shift):
 @triton.jit
 def of_frame(numbers):
     """Return what starts take of the numbers of a frame: R, the largest r, the shift, the unit."""
-    largest_rest = tl.load(numbers + LARGEST_REST)
+    largest_residual = tl.load(numbers + LARGEST_RESIDUAL)
     return (
         tl.load(numbers + RADIUS),
-        largest_rest,
+        largest_residual,
         tl.load(numbers + SHIFT),
         tl.load(numbers + UNIT),
     )
 
 
 @triton.jit
-def start_of(square, norm, rest, usual_norm, usual_rest, frame, summed):
-    """Return by how much scores are lowered, their starts, and :func:`terms_of` limits.
+def half_norm_of(square, norm, residual, typical_norm, typical_residual, frame, summed):
+    """Return by how much scores are lowered, their starts, and :func:`coefficients_of` limits.
 
     The first as :func:`lloydia.exact.half_certificate.lowered` has it.
     """
-    radius, largest_rest, shift, _ = frame
-    B, g, usual_B, usual_g = (
+    radius, largest_residual, shift, _ = frame
+    B, g, typical_B, typical_g = (
         norm.to(tl.float64),
-        rest.to(tl.float64),
-        usual_norm.to(tl.float64),
-        usual_rest.to(tl.float64),
+        residual.to(tl.float64),
+        typical_norm.to(tl.float64),
+        typical_residual.to(tl.float64),
     )
-    more = tl.maximum(B - usual_B, 0.0)
-    more_rest = tl.maximum(g - usual_g, 0.0)
-    excess = more * (largest_rest + radius * (LAST_STEP + summed))
-    excess += more_rest * (radius + B + largest_rest + g + usual_g)
-    excess += 0.5 * LAST_STEP * more * (B + usual_B)
-    lowered = 2.0 * GROW * excess
-    start = tl.where(square >= 0.0, 0.5 * square - lowered, FAR_START * radius * radius)
-    lowered = (lowered * GROW).to(tl.float32)
-    terms = terms_of(norm, rest, usual_norm, usual_rest, lowered, shift.to(tl.float32))
+    more = tl.maximum(B - typical_B, 0.0)
+    more_residual = tl.maximum(g - typical_g, 0.0)
+    excess = more * (largest_residual + radius * (LAST_STEP + summed))
+    excess += more_residual * (radius + B + largest_residual + g + typical_g)
+    excess += 0.5 * LAST_STEP * more * (B + typical_B)
+    score_bias = 2.0 * GROW * excess
+    half_norm = tl.where(square >= 0.0, 0.5 * square - score_bias, FAR_HALF_NORM * radius * radius)
+    score_bias = (score_bias * GROW).to(tl.float32)
+    coefficients = coefficients_of(
+        norm, residual, typical_norm, typical_residual, score_bias, shift.to(tl.float32)
+    )
     # Of what is no near centre none are asked for: its score is beyond all limits.
-    return lowered, start + shift, tl.where(square >= 0.0, terms, 0)
+    return score_bias, half_norm + shift, tl.where(square >= 0.0, coefficients, 0)
 
 
 @triton.jit
-def store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr):
-    """Store what :func:`start_of` returns; return starts as three float16 numbers, in a word."""
-    tl.store(lowered_ptr + j, lowered, mask=mask)
-    tl.store(terms_ptr + j, terms, mask=mask)
-    tl.store(single_ptr + j, start.to(tl.float32), mask=mask)
+def store_half_norms(
+    j,
+    mask,
+    score_bias,
+    half_norm,
+    coefficients,
+    frame,
+    bias_ptr,
+    half_norm_f32_ptr,
+    coefficients_ptr,
+):
+    """Store what :func:`half_norm_of` returns; return each half norm as three float16 in a word."""
+    tl.store(bias_ptr + j, score_bias, mask=mask)
+    tl.store(coefficients_ptr + j, coefficients, mask=mask)
+    tl.store(half_norm_f32_ptr + j, half_norm.to(tl.float32), mask=mask)
     _, _, _, unit = frame
     # A power of two.
-    left = start * (1.0 / unit)
+    left = half_norm * (1.0 / unit)
     word = tl.zeros(left.shape, tl.int64)
     for part in tl.static_range(3):
-        half = to_half(left)
+        half = to_fp16(left)
         word |= (half.to(tl.int16, bitcast=True).to(tl.int64) & 0xFFFF) << (16 * part)
         left -= half.to(tl.float64)
     return word
@@ -173,8 +185,8 @@ def store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr,
 
 @triton.jit
 def begin_scores(
-    k, frame, square_ptr, norm_ptr, rest_ptr, usual, summed, lowered_ptr, start_ptr, single_ptr,
-    terms_ptr, ALL: tl.constexpr,
+    k, frame, square_ptr, norm_ptr, residual_ptr, typical, summed, bias_ptr, half_norm_ptr,
+    half_norm_f32_ptr, coefficients_ptr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Store what is left of packing, when all programs have stored their centres: at most ALL.
 
@@ -184,12 +196,24 @@ def begin_scores(
     mask = j < k
     square = tl.load(square_ptr + j, mask=mask, other=-1.0, volatile=True)
     norm = tl.load(norm_ptr + j, mask=mask, other=0.0, volatile=True)
-    rest = tl.load(rest_ptr + j, mask=mask, other=0.0, volatile=True)
+    residual = tl.load(residual_ptr + j, mask=mask, other=0.0, volatile=True)
     count = tl.sum((square >= 0.0).to(tl.int64), 0)
-    usual_norm = usual_of(tl.sum(in_fixed_point(norm), 0), count)
-    usual_rest = usual_of(tl.sum(in_fixed_point(rest), 0), count)
-    tl.store(usual, usual_norm)
-    tl.store(usual + 1, usual_rest)
-    lowered, start, terms = start_of(square, norm, rest, usual_norm, usual_rest, frame, summed)
-    word = store_starts(j, mask, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr)
-    tl.store(start_ptr + j * WORDS, word, mask=mask)
+    typical_norm = typical_of(tl.sum(in_fixed_point(norm), 0), count)
+    typical_residual = typical_of(tl.sum(in_fixed_point(residual), 0), count)
+    tl.store(typical, typical_norm)
+    tl.store(typical + 1, typical_residual)
+    score_bias, half_norm, coefficients = half_norm_of(
+        square, norm, residual, typical_norm, typical_residual, frame, summed
+    )
+    word = store_half_norms(
+        j,
+        mask,
+        score_bias,
+        half_norm,
+        coefficients,
+        frame,
+        bias_ptr,
+        half_norm_f32_ptr,
+        coefficients_ptr,
+    )
+    tl.store(half_norm_ptr + j * WORDS, word, mask=mask)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.rows.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.found_grid import limbs_before
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.frame import frame_of
-from lloydia.backends.cuda.rows.half_rows import HalfRows
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
@@ -85,7 +85,7 @@ class Placed:
         self.n_samples, self.n_features = X.shape
         self.forget_extent()
         # Its half-precision copy, once there is one.
-        self.halves: HalfRows | None = None
+        self.fp16_rows: Fp16Rows | None = None
 
     def forget_extent(self) -> None:
         """Forget what is known of the rows: they are others."""
@@ -110,7 +110,7 @@ class Placed:
         is a guess of it.
         """
         self.measured = new_bounds(self.X) if self.bounds is None else None
-        self.halves = HalfRows(self, bounds=self.measured)
+        self.fp16_rows = Fp16Rows(self, bounds=self.measured)
         if self.measured is None or later:
             return
         if self.weights is not None or limbs_before(self.X) is None:

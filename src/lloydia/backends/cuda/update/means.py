@@ -35,8 +35,8 @@ from lloydia.backends.cuda.device_functions.significands import significand
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.distances import add_in_order
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.half_frame import RADIUS
-from lloydia.backends.cuda.rows.packing import add_halves, begin_scores, of_frame, store_bounds
+from lloydia.backends.cuda.rows.fp16_frame import RADIUS
+from lloydia.backends.cuda.rows.packing import begin_scores, of_frame, store_bounds, store_fp16
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = [
@@ -124,7 +124,7 @@ def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, 
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
     current, history, iteration, n_slots, report, run_state, settles, limit,
-    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
     LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
@@ -200,13 +200,13 @@ def finish(
             if PACKS:
                 tl.store(columns + f[None, :] * pitch + j[:, None], new, mask=mask)
                 high_at = high_ptr + j[:, None] * width + f[None, :]
-                reach, squares, errors = add_halves(
+                reach, squares, errors = store_fp16(
                     new, m, scale, mask, high_at, reach, squares, errors
                 )
         if PACKS:
             store_bounds(
                 j, one, reach, squares, errors, radius, high_ptr, width,
-                square_ptr, norm_ptr, rest_ptr, COLUMNS,
+                square_ptr, norm_ptr, residual_ptr, COLUMNS,
             )  # fmt: skip
         tl.store(slot_report + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(slot_report + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
@@ -223,14 +223,14 @@ def finish(
 @triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
 def finish_kernel(
     sums, bits, exponents, k, d, current, history, n_slots, report, run_state, settles, limit,
-    origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
-    usual, summed, lowered_ptr, start_ptr, single_ptr, terms_ptr,
+    origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
+    typical, summed, bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr,
     LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` as a kernel of its own, for each member of a batch.
 
     With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
-    scan finds all that :meth:`~lloydia.backends.cuda.matmul.half_centers.HalfCenters.pack` writes.
+    scan finds all that :meth:`~lloydia.backends.cuda.matmul.fp16_centers.Fp16Centers.pack` writes.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -245,13 +245,13 @@ def finish_kernel(
             sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
             current + member * k * d, history + member * k * d, iteration, n_slots,
             report + member * (HEAD + k), run_state, settles, limit,
-            origin, numbers, high_ptr, square_ptr, norm_ptr, rest_ptr, columns, width, pitch,
+            origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
             LEVELS,
         )  # fmt: skip
         if origin is not None and last:
             begin_scores(
-                k, frame, square_ptr, norm_ptr, rest_ptr, usual, summed,
-                lowered_ptr, start_ptr, single_ptr, terms_ptr, ALL,
+                k, frame, square_ptr, norm_ptr, residual_ptr, typical, summed,
+                bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr, ALL,
             )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def queue_finish(
     members : int
         Of a batch.
     packing : tuple, optional
-        Of one data set whose centres are packed: what `HalfCenters.arguments` returns.
+        Of one data set whose centres are packed: what `Fp16Centers.arguments` returns.
     limit : float64 tensor of shape (1,), optional
         Of one data set: it stops where the squares of its movements have at most this sum.
     """

@@ -6,9 +6,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import (
+from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
-    START_WIDTH,
+    HALF_NORM_WIDTH,
     WIDEST_KEPT,
     error_of_sums,
 )
@@ -25,8 +25,8 @@ from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan import tiled_least
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.matmul.wide_scan import wide_least
-from lloydia.backends.cuda.rows.half_frame import RADIUS
-from lloydia.backends.cuda.rows.half_rows import SHIFT, UNIT
+from lloydia.backends.cuda.rows.fp16_frame import RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
@@ -38,8 +38,8 @@ SCORING, CERTIFYING, CERTIFIED_ROWS = 2, 4, 512
 
 @triton.jit(do_not_specialize=["n_tiles"])
 def scan_active_kernel(
-    y_ptr, width, high_ptr, start_ptr, single_ptr, n_tiles, numbers, active_rows,
-    least_ptr, rival_ptr, found, run_state,
+    y_ptr, width, high_ptr, half_norm_ptr, half_norm_f32_ptr, n_tiles, numbers, active_rows,
+    best_ptr, second_ptr, found, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -50,9 +50,9 @@ def scan_active_kernel(
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
     n_active = tl.where(stopped != 0, 0, n_active)
     stride = width if WIDE else CHUNK
-    f, part, column = tl.arange(0, CHUNK), tl.arange(0, START_WIDTH), tl.arange(0, COLUMNS)
+    f, part, column = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH), tl.arange(0, COLUMNS)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, START_WIDTH))
+    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
     for block in range(tl.program_id(0), tl.cdiv(n_active, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_active
@@ -60,25 +60,25 @@ def scan_active_kernel(
         y_block = y_ptr + at[:, None] * stride + f[None, :]
         if WIDE:
             b_at = high_ptr + column[None, :] * stride + f[:, None]
-            least, rival, label = wide_least(
-                y_block, mask, b_at, single_ptr + column, width, n_tiles,
+            best_score, second_score, label = wide_least(
+                y_block, mask, b_at, half_norm_f32_ptr + column, width, n_tiles,
                 CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
         else:
             y = tl.load(y_block, mask=mask[:, None], other=0.0)
-            least, rival, label = tiled_least(
-                y, y_block, mask, high_ptr, start_ptr, units, width, n_tiles,
+            best_score, second_score, label = tiled_least(
+                y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
                 WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
-        tl.store(least_ptr + at, least, mask=mask)
-        tl.store(rival_ptr + at, rival, mask=mask)
+        tl.store(best_ptr + at, best_score, mask=mask)
+        tl.store(second_ptr + at, second_score, mask=mask)
         tl.store(found + at, label, mask=mask)
 
 
 @triton.jit(do_not_specialize=["n"])
 def certify_active_kernel(
-    least_ptr, rival_ptr, found, norm_ptr, rest_ptr, center_norm, center_rest, center_lowered,
-    usual, terms, n, numbers, summed, canonical, short, labels, changed_rows, changed_old,
+    best_ptr, second_ptr, found, norm_ptr, residual_ptr, center_norm, center_residual, center_bias,
+    typical, coefficients, n, numbers, summed, canonical, short, labels, changed_rows, changed_old,
     ambiguous, candidates, bounds, active_rows, run_state, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Give rows that are certified their labels and bounds; list the others, which have none."""
@@ -90,45 +90,50 @@ def certify_active_kernel(
         tl.load(numbers + SHIFT).to(tl.float32),
         tl.load(numbers + RADIUS).to(tl.float32),
     )
-    usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
+    typical_norm, typical_residual = tl.load(typical), tl.load(typical + 1)
     for block in range(tl.program_id(0), tl.cdiv(n_active, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_active
         rows = tl.load(active_rows + position, mask=mask, other=0)
         old = tl.load(labels + rows, mask=mask, other=0)
         new = tl.load(found + rows, mask=mask, other=0)
-        least = tl.load(least_ptr + rows, mask=mask, other=0.0)
+        best_score = tl.load(best_ptr + rows, mask=mask, other=0.0)
         norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
-        rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
-        top = limit_of(new, mask, least, norm, rest, terms, shift, radius, summed, canonical)
-        rival = tl.load(rival_ptr + rows, mask=mask, other=0.0)
-        certified = rival > top
+        residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
+        top = limit_of(
+            new, mask, best_score, norm, residual, coefficients, shift, radius, summed, canonical
+        )
+        second_score = tl.load(second_ptr + rows, mask=mask, other=0.0)
+        certified = second_score > top
         own = tl.maximum(new, 0)
         upper = above(
-            least, norm, rest, tl.load(center_norm + own, mask=mask, other=0.0),
-            tl.load(center_rest + own, mask=mask, other=0.0),
-            tl.load(center_lowered + own, mask=mask, other=0.0), shift, summed,
+            best_score, norm, residual, tl.load(center_norm + own, mask=mask, other=0.0),
+            tl.load(center_residual + own, mask=mask, other=0.0),
+            tl.load(center_bias + own, mask=mask, other=0.0), shift, summed,
         )  # fmt: skip
-        lower = below(rival, norm, short, rest, shift, usual_norm, usual_rest, summed)
+        lower = below(
+            second_score, norm, short, residual, shift, typical_norm, typical_residual, summed
+        )
         tl.store(bounds + rows, tl.where(certified, upper, float("inf")), mask=mask)
         tl.store(bounds + n + rows, lower, mask=mask)
         divide(
-            rows, old, new, least, mask, certified, labels, changed_rows, changed_old, ambiguous,
-            candidates, run_state, COUNT,
+            rows, old, new, best_score, mask, certified, labels, changed_rows, changed_old,
+            ambiguous, candidates, run_state, COUNT,
         )  # fmt: skip
 
 
 def scan_active(scan: ScanBuffers, active_rows: torch.Tensor, run_state: torch.Tensor) -> None:
     """Queue the scores of the rows in `active_rows`, as many as ``run_state[N_ACTIVE]`` says."""
-    halves, packed, cut = scan.halves, scan.centers, scan.tiling
-    wide, n = halves.width > WIDEST_KEPT, scan.rows.n_samples
+    fp16_rows, packed, cut = scan.fp16_rows, scan.centers, scan.tiling
+    wide, n = fp16_rows.width > WIDEST_KEPT, scan.rows.n_samples
     launch(
         scan_active_kernel,
-        (min(ceil_div(n, cut.rows), SCORING * processors(active_rows.device)), 1, 1), halves.high,
-        halves.width, packed.high, packed.start, packed.single, packed.size // cut.columns,
-        halves.numbers, active_rows, scan.least, scan.rival, scan.found, run_state, WIDE=wide,
-        CHUNK=CHUNK if wide else halves.width, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
-        STAGES=cut.stages, num_warps=cut.warps, maxnreg=cut.registers,
+        (min(ceil_div(n, cut.rows), SCORING * processors(active_rows.device)), 1, 1),
+        fp16_rows.high, fp16_rows.width, packed.high, packed.half_norm, packed.half_norm_f32,
+        packed.size // cut.columns, fp16_rows.numbers, active_rows, scan.best_score,
+        scan.second_score, scan.found, run_state, WIDE=wide,
+        CHUNK=CHUNK if wide else fp16_rows.width, ROWS=cut.rows, COLUMNS=cut.columns,
+        SLOTS=cut.slots, STAGES=cut.stages, num_warps=cut.warps, maxnreg=cut.registers,
     )  # fmt: skip
 
 
@@ -137,13 +142,14 @@ def certify_active(
     changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
 ) -> None:  # fmt: skip
     """Queue the verdict on them: labels and new bounds, or a place among the ambiguous rows."""
-    halves, centers, n = scan.halves, scan.centers, scan.rows.n_samples
+    fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
         certify_active_kernel,
         (min(ceil_div(n, CERTIFIED_ROWS), CERTIFYING * processors(active_rows.device)), 1, 1),
-        scan.least, scan.rival, scan.found, halves.norm, halves.rest, centers.norm, centers.rest,
-        centers.lowered, centers.usual, centers.terms, n, halves.numbers,
-        error_of_sums(halves.width), canonical_error(scan.rows.n_features),
-        shortfall(halves.width), labels, changed_rows, changed_old, scan.ambiguous, scan.candidates,
-        bounds, active_rows, run_state, ROWS=CERTIFIED_ROWS, num_warps=4,
+        scan.best_score, scan.second_score, scan.found, fp16_rows.norm, fp16_rows.residual,
+        centers.norm, centers.residual, centers.score_bias, centers.typical,
+        centers.bound_coefficients, n, fp16_rows.numbers, error_of_sums(fp16_rows.width),
+        canonical_error(scan.rows.n_features), shortfall(fp16_rows.width), labels, changed_rows,
+        changed_old, scan.ambiguous, scan.candidates, bounds, active_rows, run_state,
+        ROWS=CERTIFIED_ROWS, num_warps=4,
     )  # fmt: skip

@@ -28,34 +28,36 @@ UNDERFLOW = tl.constexpr(2.0**-537)
 def shortfall(width: int) -> float:
     """Return by which part the stored bound of a norm may exceed the norm, at most.
 
-    See :func:`lloydia.backends.cuda.rows.half_rows.rows_kernel`, and a third more.
+    See :func:`lloydia.backends.cuda.rows.fp16_rows.rows_kernel`, and a third more.
     """
     return (width + 64) * 2.0**-23 + 2.0**-19
 
 
 @triton.jit
-def above(score, norm, rest, own_norm, own_rest, own_lowered, shift, summed):
+def above(score, norm, residual, own_norm, own_residual, own_bias, shift, summed):
     """As :func:`lloydia.exact.half_certificate.distance_above`, in float32, rounded up."""
-    start = 0.5 * own_norm * own_norm + shift
-    error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * start
+    half_norm = 0.5 * own_norm * own_norm + shift
+    error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * half_norm
     square = norm * norm
-    rounded = (square + score + shift + own_lowered) * (8 * UNIT)
-    square = tl.maximum(square + 2.0 * (score - shift + own_lowered + error), 0.0) + rounded
-    return (tl.sqrt(square) + rest + own_rest) * (1.0 + ROOT)
+    rounded = (square + score + shift + own_bias) * (8 * UNIT)
+    square = tl.maximum(square + 2.0 * (score - shift + own_bias + error), 0.0) + rounded
+    return (tl.sqrt(square) + residual + own_residual) * (1.0 + ROOT)
 
 
 @triton.jit
-def below(score, norm, short, rest, shift, usual_norm, usual_rest, summed):
+def below(score, norm, short, residual, shift, typical_norm, typical_residual, summed):
     """As :func:`lloydia.exact.half_certificate.distance_below`, in float32, rounded down.
 
     `short` is the :func:`shortfall` of norms.
     """
-    start = 0.5 * usual_norm * usual_norm + shift
-    error = ((summed + LAST_STEP) * norm * usual_norm + LAST_STEP * start) * (1.0 + ROOT)
+    half_norm = 0.5 * typical_norm * typical_norm + shift
+    error = ((summed + LAST_STEP) * norm * typical_norm + LAST_STEP * half_norm) * (1.0 + ROOT)
     square = norm * norm
     rounded = (square + tl.abs(score) + shift) * (8 * UNIT)
     square = square * (1.0 - 2.0 * short) + 2.0 * (score - shift - error) - rounded
-    return tl.sqrt(tl.maximum(square, 0.0)) * (1.0 - ROOT) - (rest + usual_rest) * (1.0 + ROOT)
+    return tl.sqrt(tl.maximum(square, 0.0)) * (1.0 - ROOT) - (residual + typical_residual) * (
+        1.0 + ROOT
+    )
 
 
 @triton.jit

@@ -76,7 +76,7 @@ def queue_largest_moves(
         k is at most MOST_CENTERS.
     d : int
     numbers : float64 tensor
-        Of :class:`~lloydia.backends.cuda.rows.half_rows.HalfRows`.
+        Of :class:`~lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     movements : float32 tensor of shape (k + 1,)
     largest : int32 tensor of shape (N_LARGEST,)
     run_state : int32 tensor

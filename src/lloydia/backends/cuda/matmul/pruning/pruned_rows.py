@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import CHUNK, error_of_sums
+from lloydia.backends.cuda.device_functions.fp16_scores import CHUNK, error_of_sums
 from lloydia.backends.cuda.device_functions.run_state import (
     N_ACTIVE,
     N_PRUNED,
@@ -19,11 +19,11 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.matmul.half_centers import HalfCenters
+from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, shortfall, widened
 from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
 from lloydia.backends.cuda.matmul.row_lists import append
-from lloydia.backends.cuda.rows.half_rows import SHIFT, HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import SHIFT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["queue_prune"]
@@ -38,8 +38,8 @@ STAGES, CHUNK_STAGES = 3, 4
 
 @triton.jit
 def bring_up_to_date(
-    rows, mask, scores, column, norm_ptr, rest_ptr, shift, usual_norm, usual_rest, summed, short,
-    labels, movements, rest_move, upper_ptr, lower_ptr, active_rows, run_state,
+    rows, mask, scores, column, norm_ptr, residual_ptr, shift, typical_norm, typical_residual,
+    summed, short, labels, movements, rest_move, upper_ptr, lower_ptr, active_rows, run_state,
 ):  # fmt: skip
     """Do it for a block of rows, given the scores of `column`; return how many it prunes.
 
@@ -49,12 +49,12 @@ def bring_up_to_date(
     # A row's own centre may be one of them.
     score = tl.min(tl.where(column[None, :] == label[:, None], float("inf"), scores), 1)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
-    rest = tl.load(rest_ptr + rows, mask=mask, other=0.0)
+    residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
     upper = widened(tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(movements + label))
     lower = narrowed(tl.load(lower_ptr + rows, mask=mask, other=0.0), rest_move)
     some = score < float("inf")
     score = tl.where(some, score, 0.0)
-    near = below(score, norm, short, rest, shift, usual_norm, usual_rest, summed)
+    near = below(score, norm, short, residual, shift, typical_norm, typical_residual, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
     pruned = mask & keeps(upper, lower)
     # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
@@ -68,8 +68,8 @@ def bring_up_to_date(
 
 @triton.jit(do_not_specialize=["n", "k"])
 def prune_kernel(
-    y_ptr, n, width, high_ptr, single_ptr, k, numbers, norm_ptr, rest_ptr, usual, summed, short,
-    labels, movements, largest, bounds, active_rows, run_state,
+    y_ptr, n, width, high_ptr, half_norm_f32_ptr, k, numbers, norm_ptr, residual_ptr, typical,
+    summed, short, labels, movements, largest, bounds, active_rows, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -85,12 +85,12 @@ def prune_kernel(
     f = tl.arange(0, CHUNK)
     column = tl.load(largest + tl.arange(0, COUNT))
     at = tl.maximum(column, 0).to(tl.int64)
-    start = tl.load(single_ptr + at)
-    start = tl.where(column >= 0, start, float("inf"))
+    half_norm = tl.load(half_norm_f32_ptr + at)
+    half_norm = tl.where(column >= 0, half_norm, float("inf"))
     b_block = high_ptr + at[None, :] * width + f[:, None]
     b = tl.load(b_block)
     shift = tl.load(numbers + SHIFT).to(tl.float32)
-    usual_norm, usual_rest = tl.load(usual), tl.load(usual + 1)
+    typical_norm, typical_residual = tl.load(typical), tl.load(typical + 1)
     rest_move = tl.load(movements + k)
     n_chunks = width // CHUNK if WIDE else 1
     scores = tl.zeros((ROWS, COUNT), tl.float32)
@@ -108,8 +108,8 @@ def prune_kernel(
         scores = tl.dot(y, b, scores)
         if skip + CHUNK == width:
             n_pruned += bring_up_to_date(
-                rows, mask, scores + start[None, :], column, norm_ptr, rest_ptr,
-                shift, usual_norm, usual_rest, summed, short,
+                rows, mask, scores + half_norm[None, :], column, norm_ptr, residual_ptr,
+                shift, typical_norm, typical_residual, summed, short,
                 labels, movements, rest_move, bounds, bounds + n, active_rows, run_state,
             )  # fmt: skip
             scores = tl.zeros((ROWS, COUNT), tl.float32)
@@ -118,8 +118,8 @@ def prune_kernel(
 
 
 def queue_prune(
-    halves: HalfRows,
-    centers: HalfCenters,
+    fp16_rows: Fp16Rows,
+    centers: Fp16Centers,
     labels: torch.Tensor,
     movements: torch.Tensor,
     largest: torch.Tensor,
@@ -131,9 +131,9 @@ def queue_prune(
 
     Parameters
     ----------
-    halves : HalfRows
+    fp16_rows : Fp16Rows
         Of so few features that their scores are sums in one piece.
-    centers : HalfCenters
+    centers : Fp16Centers
         Those that the rows are to be assigned to, packed.
     labels : int32 tensor of shape (n,)
     movements, largest : tensors
@@ -144,13 +144,13 @@ def queue_prune(
         As many rows as ``run_state[N_ACTIVE]`` says then.
     run_state : int32 tensor
     """
-    width, n = halves.width, halves.rows.n_samples
+    width, n = fp16_rows.width, fp16_rows.rows.n_samples
     wide = width > NARROW
     programs = min(ceil_div(n, ROWS), PROGRAMS * processors(labels.device))
     launch(
         prune_kernel, (programs, 1, 1),
-        halves.high, n, width, centers.high, centers.single, centers.k, halves.numbers,
-        halves.norm, halves.rest, centers.usual, error_of_sums(width), shortfall(width),
+        fp16_rows.high, n, width, centers.high, centers.half_norm_f32, centers.k, fp16_rows.numbers,
+        fp16_rows.norm, fp16_rows.residual, centers.typical, error_of_sums(width), shortfall(width),
         labels, movements, largest, bounds, active_rows, run_state,
         WIDE=wide, CHUNK=CHUNK if wide else width, ROWS=ROWS, COUNT=N_LARGEST,
         STAGES=CHUNK_STAGES if wide else STAGES, num_warps=WARPS,

@@ -15,8 +15,8 @@ from typing import Protocol
 import torch
 
 from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.half_scores import START_WIDTH, group_of
-from lloydia.backends.cuda.matmul.half_centers import packs_ahead
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH, group_of
+from lloydia.backends.cuda.matmul.fp16_centers import packs_ahead
 from lloydia.backends.cuda.matmul.pruning.active_rows import certify_active, scan_active
 from lloydia.backends.cuda.matmul.pruning.largest_moves import (
     MOST_CENTERS,
@@ -27,7 +27,7 @@ from lloydia.backends.cuda.matmul.pruning.pruned_rows import queue_prune
 from lloydia.backends.cuda.matmul.recheck_all import is_small
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.protocols import IterationState
-from lloydia.backends.cuda.rows.half_rows import padded
+from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.update.moving import Moving, SummedRows
@@ -111,7 +111,7 @@ class Pruning:
     def of(cls, run: PrunedRun) -> Pruning | None:
         """Return that of a run from here on; None where there is no memory for it."""
         rows, (_, k, d) = run.rows, run.shape
-        center = 2 * padded(d) + 2 * START_WIDTH.value + 2 * d * run.current.itemsize
+        center = 2 * padded(d) + 2 * HALF_NORM_WIDTH.value + 2 * d * run.current.itemsize
         needed = BYTES * rows.n_samples + k * center
         if free_bytes(rows.device, needed) < needed:
             return None
@@ -139,14 +139,19 @@ class Pruning:
 
     def _iterate(self, run: PrunedRun) -> None:
         scan, run_state = run.scan, run.run_state
-        halves, centers = scan.halves, scan.centers
+        fp16_rows, centers = scan.fp16_rows, scan.centers
         lists = run.labels, run.changed_rows, run.changed_old
         scan.pack(run.current, run_state)
         queue_largest_moves(
-            run.report, run.rows.n_features, halves.numbers, self.movements, self.largest, run_state
+            run.report,
+            run.rows.n_features,
+            fp16_rows.numbers,
+            self.movements,
+            self.largest,
+            run_state,
         )
         queue_prune(
-            halves,
+            fp16_rows,
             centers,
             run.labels,
             self.movements,

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows
-from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.runtime.launching import place
 from table import blobs
 
 
 def frame(X: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return ``m s``, s and R; see :mod:`lloydia.backends.cuda.rows.half_frame`."""
+    """Return ``m s``, s and R; see :mod:`lloydia.backends.cuda.rows.fp16_frame`."""
     n, d = X.shape
     m = min(n, 128, max(64, 2048 // d))
     sample = X[:: n // m][:m].astype(np.float64)
@@ -82,6 +82,6 @@ def test_frames_are_those_of_numpy(kind, n, d, dtype):
 def test_rows_that_say_nothing_of_a_frame_have_one():
     X = torch.zeros((2, 40, 9), device=place("cuda"))
     X[1, 3] = 1e30
-    numbers = BatchRows(X).halves.numbers
+    numbers = BatchRows(X).fp16_rows.numbers
     assert bool(numbers.isfinite().all())
     assert numbers[0, :3].tolist() == [1.0, 4.53125, 1.0]

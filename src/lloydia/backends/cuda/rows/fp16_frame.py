@@ -90,8 +90,8 @@ def frame_kernel(
                 tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
-    usual = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
-    radius = tl.maximum(tl.minimum(REACH * usual, MOST_RADIUS), 1.0)
+    typical = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
+    radius = tl.maximum(tl.minimum(REACH * typical, MOST_RADIUS), 1.0)
     which = tl.arange(0, 8)
     found = tl.where(which == 0, scale, tl.where(which == RADIUS, radius, 0.0))
     tl.store(numbers + which, found, mask=which < NUMBERS)
@@ -110,7 +110,7 @@ def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = Non
         Room for s and R (all other numbers are 0), float64 of shape (members, NUMBERS), and for m
         and ``m s``, float64 of shape (members, d).
     bounds : torch.Tensor, optional
-        As for :class:`lloydia.backends.cuda.rows.half_rows.HalfRows`.
+        As for :class:`lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     """
     n, d, members = rows.n_samples, rows.n_features, rows.members
     m = min(n, MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))

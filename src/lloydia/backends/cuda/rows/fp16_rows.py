@@ -1,6 +1,6 @@
 """Rows in half precision, and how much that leaves out.
 
-A row is stored, in a frame (:mod:`half_frame`) where it is ``x'``, as ``y = fl16(x')`` beside upper
+A row is stored, in a frame (:mod:`fp16_frame`) where it is ``x'``, as ``y = fl16(x')`` beside upper
 bounds of ``|y|`` and ``|x' - y|``.
 """
 
@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import CHUNK, WIDEST_KEPT
+from lloydia.backends.cuda.device_functions.fp16_scores import CHUNK, WIDEST_KEPT
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import (
@@ -24,7 +24,7 @@ from lloydia.backends.cuda.rows.extent import (
 )
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, queue_grid
-from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
@@ -32,14 +32,14 @@ from lloydia.backends.cuda.runtime.plans import Layout, planned
 
 __all__ = [
     "GROW",
-    "LARGEST_REST",
+    "LARGEST_RESIDUAL",
     "LOST",
     "SHIFT",
     "UNIT",
-    "HalfRows",
+    "Fp16Rows",
     "bound",
     "padded",
-    "to_half",
+    "to_fp16",
 ]
 
 # Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
@@ -53,9 +53,9 @@ ROUNDING = tl.constexpr(2.0**-23)
 TILE, STAGES = 2048, 3
 DOUBLE_RESIDENT, RESIDENT = 3, 4
 # All that is of the rows.
-PARTS = "numbers", "origin", "offsets", "high", "norm", "rest"
+PARTS = "numbers", "origin", "offsets", "high", "norm", "residual"
 # What `numbers` has where, beside the scale and R.
-SHIFT, UNIT, FARTHEST, LARGEST_REST = (tl.constexpr(i) for i in (1, 3, 4, 5))
+SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
 
 def padded(n_features: int) -> int:
@@ -66,7 +66,7 @@ def padded(n_features: int) -> int:
 
 
 @triton.jit
-def to_half(x):
+def to_fp16(x):
     """Return x (float32 or float64) rounded to float16, the largest of them where it is beyond."""
     return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
 
@@ -86,7 +86,7 @@ def raise_seldom(at, value):
 
 @triton.jit(do_not_specialize=["n"])
 def rows_kernel(
-    X, n, d, width, offset, numbers, high_ptr, norm_ptr, rest_ptr, bounds,
+    X, n, d, width, offset, numbers, high_ptr, norm_ptr, residual_ptr, bounds,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Store rows, and upper bounds of their norms and of what rounding left out.
@@ -101,7 +101,7 @@ def rows_kernel(
     X += begin * d
     high_ptr += begin * width
     norm_ptr += begin
-    rest_ptr += begin
+    residual_ptr += begin
     offset += tl.program_id(2).to(tl.int64) * d
     numbers += tl.program_id(2) * NUMBERS
     if bounds is not None:
@@ -111,7 +111,7 @@ def rows_kernel(
     grow = 1.0 + (width + 32).to(tl.float32) * ROUNDING
     largest, smallest = no_magnitudes(ROWS, BLOCK, double)
     reach = tl.zeros((ROWS,), tl.float32)
-    most_rest = tl.zeros((ROWS,), tl.float32)
+    largest_residual = tl.zeros((ROWS,), tl.float32)
     f = tl.arange(0, BLOCK)
     m = tl.load(offset + f, mask=f < d, other=0.0).to(kind)
     for block in tl.range(
@@ -136,25 +136,25 @@ def rows_kernel(
                     largest, smallest = no_magnitudes(ROWS, BLOCK, double)
             # 0 where no feature is; what is where no row is goes nowhere.
             x = (x * scale - m[None, :]).to(tl.float32)
-            high = to_half(x)
+            high = to_fp16(x)
             tl.store(high_ptr + at * width + f[None, :], high, mask=mask[:, None])
             h = high.to(tl.float32)
             squares += tl.sum(h * h, 1)
             errors += tl.sum((x - h) * (x - h), 1)
         squares *= grow
         norm = bound(squares)
-        rest = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
+        residual = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
         # x' was rounded, too, relative to what it is.
-        rest += (norm + rest) * ROUNDING
+        residual += (norm + residual) * ROUNDING
         tl.store(norm_ptr + rows, norm, mask=mask)
-        tl.store(rest_ptr + rows, rest, mask=mask)
-        reaches = tl.where(mask, norm + rest, 0.0)
+        tl.store(residual_ptr + rows, residual, mask=mask)
+        reaches = tl.where(mask, norm + residual, 0.0)
         reach = tl.maximum(reach, reaches)
         # Of rows within what R is at most.
         ordinary = mask & (reaches.to(tl.float64) <= radius)
-        most_rest = tl.maximum(most_rest, tl.where(ordinary, rest, 0.0))
+        largest_residual = tl.maximum(largest_residual, tl.where(ordinary, residual, 0.0))
     raise_seldom(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
-    raise_seldom(numbers + LARGEST_REST, tl.max(most_rest, 0).to(tl.float64))
+    raise_seldom(numbers + LARGEST_RESIDUAL, tl.max(largest_residual, 0).to(tl.float64))
     if (bounds is not None) & (not WIDE):
         most, below = bounds_of_columns(largest, smallest)
         raise_bounds(bounds, most, below, tl.arange(0, BLOCK), d)
@@ -182,7 +182,7 @@ def reach_kernel(numbers):
 def parts_of(n: int, d: int, members: int, stores: bool) -> Cuts:
     """Return the parts of what n rows need, `members` together; with what is stored of them."""
     one, double = torch.float32, torch.float64
-    stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "rest": (one, (n,))}
+    stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "residual": (one, (n,))}
     return cuts_of(
         numbers=(double, (members, NUMBERS.value)), origin=(double, (members, d)),
         offsets=(double, (members, d)), grid=(torch.int64, (5 * (d + 1),)),
@@ -190,14 +190,14 @@ def parts_of(n: int, d: int, members: int, stores: bool) -> Cuts:
     )  # fmt: skip
 
 
-class HalfRows:
+class Fp16Rows:
     """Rows in half precision: of a data set, or of all members of a batch.
 
     Parameters
     ----------
     rows : WholeRows
     memory : tuple of three tensors, optional
-        `high`, `norm` and `rest` of others, of at least as many rows, which this overwrites.
+        `high`, `norm` and `residual` of others, of at least as many rows, which this overwrites.
     bounds : torch.Tensor, optional
         New ones (:func:`lloydia.backends.cuda.rows.extent.new_bounds`): the rows are measured, too.
 
@@ -211,7 +211,7 @@ class HalfRows:
         Features of a stored row, the last ones 0.
     high : torch.Tensor of shape (members * n, width), float16
         y.
-    norm, rest : torch.Tensor of shape (members * n,), float32
+    norm, residual : torch.Tensor of shape (members * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
     piece : Piece
         All this but what was given; also the `grid` of one data set that was measured, see
@@ -238,7 +238,7 @@ class HalfRows:
 
     def _layout(self, bounds: torch.Tensor | None) -> Layout:
         """Return what the storing depends on."""
-        layout = Layout.of("halves", self.rows.X, self, more=(bounds is None,))
+        layout = Layout.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
         return layout if bounds is None else layout._replace(parts=[bounds, *layout.parts])
 
     def _queue(self, bounds: torch.Tensor | None) -> None:
@@ -286,17 +286,17 @@ class HalfRows:
         return self.piece.norm
 
     @cached_property
-    def rest(self) -> torch.Tensor:
-        return self.piece.rest
+    def residual(self) -> torch.Tensor:
+        return self.piece.residual
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:
         """What is stored of each row."""
-        return self.high, self.norm, self.rest
+        return self.high, self.norm, self.residual
 
     @memory.setter
     def memory(self, memory: tuple[torch.Tensor, ...]) -> None:
-        self.high, self.norm, self.rest = memory
+        self.high, self.norm, self.residual = memory
         self.given = [*memory]
         self.alignments = tuple(part.data_ptr() % 16 for part in memory)
 
@@ -311,12 +311,12 @@ class HalfRows:
         launch(
             rows_kernel, (min(ceil_div(n, many), programs), 1, rows.members),
             rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
-            self.high, self.norm, self.rest, bounds,
+            self.high, self.norm, self.residual, bounds,
             BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,
         )  # fmt: skip
 
     def renew(self, rows: WholeRows) -> None:
         """Store the rows again, which have changed, in the same memory."""
-        fresh = HalfRows(rows)
+        fresh = Fp16Rows(rows)
         for name in PARTS:
             getattr(self, name).copy_(getattr(fresh, name))

@@ -1,4 +1,4 @@
-"""Centres in half precision, in the frame of the rows (:mod:`rows.half_rows`), and their starts.
+"""Centres in half precision, in the frame of the rows (:mod:`rows.fp16_rows`), and their starts.
 
 A centre is stored as ``-fl16(c')`` beside upper bounds of its norm and of what rounding left out.
 """
@@ -9,9 +9,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.half_scores import (
+from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
-    START_WIDTH,
+    HALF_NORM_WIDTH,
     WIDEST_KEPT,
     error_of_sums,
 )
@@ -20,21 +20,21 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.rows.half_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.packing import (
     WORDS,
-    add_halves,
+    half_norm_of,
     in_fixed_point,
     of_frame,
-    start_of,
     store_bounds,
-    store_starts,
-    usual_of,
+    store_fp16,
+    store_half_norms,
+    typical_of,
 )
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
 
-__all__ = ["HalfCenters", "packs_ahead"]
+__all__ = ["Fp16Centers", "packs_ahead"]
 
 # Programs that pack centres, each leaving the sums of its share.
 PACKERS = 256
@@ -47,8 +47,8 @@ MOST_AHEAD = 256
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
 def centers_kernel(
     centers, k, d, width, n_groups, origin, numbers,
-    high_ptr, square_ptr, norm_ptr, rest_ptr, columns, size, partial, usual, tickets, run_state,
-    BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+    high_ptr, square_ptr, norm_ptr, residual_ptr, columns, size, partial, typical, tickets,
+    run_state, BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Store centres, a group at a time, and upper bounds of their norms and rests.
 
@@ -64,16 +64,16 @@ def centers_kernel(
     high_ptr += member * size * width
     square_ptr += member * size
     norm_ptr += member * size
-    rest_ptr += member * size
+    residual_ptr += member * size
     columns += member * d * size
     partial += member * 3 * PROGRAMS
-    usual += member * 2
+    typical += member * 2
     tickets += member
     program = tl.program_id(0)
     scale = tl.load(numbers)
     radius = tl.load(numbers + RADIUS)
     norms = tl.zeros((GROUP,), tl.int64)
-    rests = tl.zeros((GROUP,), tl.int64)
+    residuals = tl.zeros((GROUP,), tl.int64)
     count = tl.zeros((GROUP,), tl.int64)
     for group in range(program, n_groups, tl.num_programs(0)):
         j = group * GROUP + tl.arange(0, GROUP)
@@ -88,18 +88,18 @@ def centers_kernel(
             tl.store(columns + f.to(tl.int64)[None, :] * size + at[:, None], c, mask=inside)
             m = tl.load(origin + f, mask=f < d, other=0.0)
             high_at = high_ptr + at[:, None] * width + f[None, :]
-            reach, squares, errors = add_halves(
+            reach, squares, errors = store_fp16(
                 c, m, scale, inside, high_at, reach, squares, errors
             )
-        near, norm, rest = store_bounds(
+        near, norm, residual = store_bounds(
             at, j < k, reach, squares, errors, radius, high_ptr, width,
-            square_ptr, norm_ptr, rest_ptr, BLOCK,
+            square_ptr, norm_ptr, residual_ptr, BLOCK,
         )  # fmt: skip
         norms += in_fixed_point(norm)
-        rests += in_fixed_point(rest)
+        residuals += in_fixed_point(residual)
         count += near.to(tl.int64)
     tl.store(partial + program, tl.sum(norms, 0))
-    tl.store(partial + PROGRAMS + program, tl.sum(rests, 0))
+    tl.store(partial + PROGRAMS + program, tl.sum(residuals, 0))
     tl.store(partial + 2 * PROGRAMS + program, tl.sum(count, 0))
     tl.debug_barrier()
     if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
@@ -108,14 +108,14 @@ def centers_kernel(
         many = tl.sum(tl.load(partial + 2 * PROGRAMS + every, volatile=True), 0)
         for which in tl.static_range(2):
             shares = tl.load(partial + which * PROGRAMS + every, volatile=True)
-            tl.store(usual + which, usual_of(tl.sum(shares, 0), many))
+            tl.store(typical + which, typical_of(tl.sum(shares, 0), many))
         tl.store(tickets, 0)
 
 
 @triton.jit(do_not_specialize=["size"])
-def starts_kernel(
-    square_ptr, norm_ptr, rest_ptr, usual, numbers, size, summed, lowered_ptr, start_ptr,
-    single_ptr, terms_ptr, run_state, GROUP: tl.constexpr,
+def half_norms_kernel(
+    square_ptr, norm_ptr, residual_ptr, typical, numbers, size, summed, bias_ptr, half_norm_ptr,
+    half_norm_f32_ptr, coefficients_ptr, run_state, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Store by how much scores are lowered, their starts, and the terms of limits.
 
@@ -124,19 +124,29 @@ def starts_kernel(
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
         return
-    usual += tl.program_id(2) * 2
+    typical += tl.program_id(2) * 2
     numbers += tl.program_id(2) * NUMBERS
     # Among the centres of all members.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
     frame = of_frame(numbers)
-    lowered, start, terms = start_of(
-        tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(rest_ptr + j),
-        tl.load(usual), tl.load(usual + 1), frame, summed,
+    score_bias, half_norm, coefficients = half_norm_of(
+        tl.load(square_ptr + j), tl.load(norm_ptr + j), tl.load(residual_ptr + j),
+        tl.load(typical), tl.load(typical + 1), frame, summed,
     )  # fmt: skip
     every = tl.full((GROUP,), True, tl.int1)
-    word = store_starts(j, every, lowered, start, terms, frame, lowered_ptr, single_ptr, terms_ptr)
+    word = store_half_norms(
+        j,
+        every,
+        score_bias,
+        half_norm,
+        coefficients,
+        frame,
+        bias_ptr,
+        half_norm_f32_ptr,
+        coefficients_ptr,
+    )
     column = tl.arange(0, WORDS)[None, :]
-    tl.store(start_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
+    tl.store(half_norm_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
 
 
 def packs_ahead(k: int, width: int) -> bool:
@@ -144,73 +154,77 @@ def packs_ahead(k: int, width: int) -> bool:
     return k <= MOST_AHEAD and width <= WIDEST_KEPT
 
 
-class HalfCenters:
+class Fp16Centers:
     """k centres in half precision, for tiles of `tile` columns; k a member of a batch.
 
     Attributes
     ----------
     high : torch.Tensor of shape (padded k, width), float16
         The negative of the centre, nearly.
-    start : torch.Tensor of shape (padded k, START_WIDTH), float16
+    half_norm : torch.Tensor of shape (padded k, HALF_NORM_WIDTH), float16
         ``|high|^2 / 2 + shift``, lowered, the sum of three numbers, times a unit.
     single : torch.Tensor of shape (padded k,), float32
         The same, rounded.
     square : torch.Tensor of shape (padded k,), float64
         ``|high|^2``; -1 for centres that are too far, and for none.
-    norm, rest, lowered : torch.Tensor of shape (padded k,), float32
+    norm, residual, score_bias : torch.Tensor of shape (padded k,), float32
         B_j, g_j and e_j; 0 for those.
-    terms : torch.Tensor of shape (padded k,), int64
-        What limits take of them: :func:`lloydia.backends.cuda.rows.packing.terms_of`; 0 for those.
+    bound_coefficients : torch.Tensor of shape (padded k,), int64
+        What limits take of them: :func:`lloydia.backends.cuda.rows.packing.coefficients_of`; 0 for
+        those.
     columns : torch.Tensor of shape (members, d, padded k)
         The centres themselves, a feature after the other.
-    usual : torch.Tensor of shape (members, 2), float32
+    typical : torch.Tensor of shape (members, 2), float32
         B and g: the means.
     """
 
-    def __init__(self, halves: HalfRows, k: int, tile: int) -> None:
-        device = halves.high.device
+    def __init__(self, fp16_rows: Fp16Rows, k: int, tile: int) -> None:
+        device = fp16_rows.high.device
         new = {"device": device, "dtype": torch.float16}
         single = {"device": device, "dtype": torch.float32}
         self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
-        self.members = halves.rows.members
+        self.members = fp16_rows.rows.members
         total = self.members * self.size
-        self.high = torch.empty((total, halves.width), **new)
-        self.start = torch.empty((total, START_WIDTH.value), **new)
+        self.high = torch.empty((total, fp16_rows.width), **new)
+        self.half_norm = torch.empty((total, HALF_NORM_WIDTH.value), **new)
         self.square = torch.empty(total, device=device, dtype=torch.float64)
-        self.norm, self.rest, self.lowered, self.single = torch.empty((4, total), **single)
-        self.terms = torch.empty(total, device=device, dtype=torch.int64)
-        self.columns = torch.empty(
-            (self.members, halves.rows.n_features, self.size),
-            device=device,
-            dtype=halves.rows.wide,
+        self.norm, self.residual, self.score_bias, self.half_norm_f32 = torch.empty(
+            (4, total), **single
         )
-        self.usual = torch.empty((self.members, 2), **single)
+        self.bound_coefficients = torch.empty(total, device=device, dtype=torch.int64)
+        self.columns = torch.empty(
+            (self.members, fp16_rows.rows.n_features, self.size),
+            device=device,
+            dtype=fp16_rows.rows.wide,
+        )
+        self.typical = torch.empty((self.members, 2), **single)
         # Programs without centres leave theirs 0.
         self.partial = torch.zeros((self.members, 3, PACKERS), device=device, dtype=torch.int64)
         self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
 
-    def pack(self, halves: HalfRows, centers: torch.Tensor, run_state: torch.Tensor) -> None:
+    def pack(self, fp16_rows: Fp16Rows, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
         launch(
             centers_kernel, (min(PACKERS, n_groups), 1, self.members),
-            centers, self.k, halves.rows.n_features, halves.width, n_groups,
-            halves.origin, halves.numbers,
-            self.high, self.square, self.norm, self.rest, self.columns, self.size,
-            self.partial, self.usual, self.tickets, run_state,
-            BLOCK=min(halves.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
+            centers, self.k, fp16_rows.rows.n_features, fp16_rows.width, n_groups,
+            fp16_rows.origin, fp16_rows.numbers,
+            self.high, self.square, self.norm, self.residual, self.columns, self.size,
+            self.partial, self.typical, self.tickets, run_state,
+            BLOCK=min(fp16_rows.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip
         launch(
-            starts_kernel, (self.size // STARTED, 1, self.members),
-            self.square, self.norm, self.rest, self.usual, halves.numbers, self.size,
-            error_of_sums(halves.width), self.lowered, self.start.view(torch.int64), self.single,
-            self.terms, run_state, GROUP=STARTED, **EXACT,
+            half_norms_kernel, (self.size // STARTED, 1, self.members),
+            self.square, self.norm, self.residual, self.typical, fp16_rows.numbers, self.size,
+            error_of_sums(fp16_rows.width), self.score_bias, self.half_norm.view(torch.int64),
+            self.half_norm_f32, self.bound_coefficients, run_state, GROUP=STARTED, **EXACT,
         )  # fmt: skip
 
-    def arguments(self, halves: HalfRows) -> tuple:
+    def arguments(self, fp16_rows: Fp16Rows) -> tuple:
         """Return what :func:`~update.means.finish_kernel` packs centres by."""
         return (
-            halves.origin, halves.numbers, self.high, self.square, self.norm, self.rest,
-            self.columns, halves.width, self.size, self.usual, error_of_sums(halves.width),
-            self.lowered, self.start.view(torch.int64), self.single, self.terms,
+            fp16_rows.origin, fp16_rows.numbers, self.high, self.square, self.norm, self.residual,
+            self.columns, fp16_rows.width, self.size, self.typical, error_of_sums(fp16_rows.width),
+            self.score_bias, self.half_norm.view(torch.int64), self.half_norm_f32,
+            self.bound_coefficients,
         )  # fmt: skip

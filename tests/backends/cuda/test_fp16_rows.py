@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.rows.extent import magnitudes, new_bounds, queue_bounds
-from lloydia.backends.cuda.rows.half_rows import HalfRows
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import Placed
 from nasty import FLAVOURS, rows_of
 from table import blobs
@@ -22,10 +22,10 @@ def rows_like(kind: str, dtype: str) -> np.ndarray:
 def test_norms_and_rests_are_upper_bounds_and_close(kind, dtype):
     X = rows_like(kind, dtype)
     with np.errstate(all="ignore"):
-        halves = HalfRows(Placed(X, None, "cuda"))
-    numbers, offset = halves.numbers.cpu().numpy()[0], halves.offsets.cpu().numpy()[0]
-    y = halves.high.cpu().numpy().astype(np.float64)[:, :20]
-    norm, rest = halves.norm.cpu().numpy(), halves.rest.cpu().numpy()
+        fp16_rows = Fp16Rows(Placed(X, None, "cuda"))
+    numbers, offset = fp16_rows.numbers.cpu().numpy()[0], fp16_rows.offsets.cpu().numpy()[0]
+    y = fp16_rows.high.cpu().numpy().astype(np.float64)[:, :20]
+    norm, residual = fp16_rows.norm.cpu().numpy(), fp16_rows.residual.cpu().numpy()
     with np.errstate(all="ignore"):
         moved = X.astype(np.longdouble) * numbers[0] - offset
     true_norm = np.sqrt(np.square(y).sum(axis=1))
@@ -33,9 +33,9 @@ def test_norms_and_rests_are_upper_bounds_and_close(kind, dtype):
     assert (norm >= true_norm).all()
     assert (norm <= 1.0001 * true_norm).all()
     # What float32 cannot hold is infinite.
-    assert (rest >= left_out).all()
+    assert (residual >= left_out).all()
     held = left_out < 1e15
-    assert (rest[held] <= 1.0001 * left_out[held] + 2.0**-22 * norm[held] + 1e-12).all()
+    assert (residual[held] <= 1.0001 * left_out[held] + 2.0**-22 * norm[held] + 1e-12).all()
 
 
 @pytest.mark.parametrize("kind", ["blobs", *FLAVOURS])
@@ -45,7 +45,7 @@ def test_rows_are_measured_as_they_are_stored(kind, dtype):
     with np.errstate(all="ignore"):
         rows = Placed(rows_like(kind, wide).astype(dtype), None, "cuda")
         bounds = new_bounds(rows.X)
-        HalfRows(rows, bounds=bounds)
+        Fp16Rows(rows, bounds=bounds)
     double = rows.X.dtype == torch.float64
     stored = magnitudes(bounds.cpu().numpy(), double)
     alone = magnitudes(queue_bounds(rows.X).cpu().numpy(), double)

@@ -10,11 +10,11 @@ from lloydia.exact.half_certificate import summation
 __all__ = [
     "CHUNK",
     "GROUP",
-    "START_WIDTH",
+    "HALF_NORM_WIDTH",
     "WIDEST_KEPT",
     "error_of_sums",
+    "fp16_scores",
     "group_of",
-    "half_scores",
 ]
 
 # Features that are worked on at a time, and of the widest rows that programs keep: all are, then.
@@ -23,7 +23,7 @@ CHUNK, WIDEST_KEPT = 64, 256
 # takes as many registers again, and loses less.
 UNGROUPED, GROUP = 2048, 512
 # The least depth of a matrix unit's product.
-START_WIDTH = tl.constexpr(16)
+HALF_NORM_WIDTH = tl.constexpr(16)
 
 
 def group_of(width: int) -> int:
@@ -48,8 +48,8 @@ def add_chunks(
 
 
 @triton.jit
-def half_scores(
-    y, y_block, mask, b_block, start_block, units, width,
+def fp16_scores(
+    y, y_block, mask, b_block, half_norm_block, units, width,
     COLUMNS: tl.constexpr, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -69,4 +69,4 @@ def half_scores(
             scores = add_chunks(scores, y_block, mask, b_block, 0, width, CHUNK, STAGES)
     else:
         scores = tl.dot(y, tl.load(b_block))
-    return tl.dot(units, tl.load(start_block), scores)
+    return tl.dot(units, tl.load(half_norm_block), scores)
