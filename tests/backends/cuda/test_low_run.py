@@ -232,7 +232,7 @@ def test_the_last_run_is_given_back_before_the_next(monkeypatch):
         engine.iterate(False).result()
     # All that is left of the first run is the spread.
     assert left[0] is None
-    assert left[1] < 1000 < engine.run.piece.nbytes
+    assert left[1] < 1000 < engine.run.arena.nbytes
 
 
 def test_iterations_are_passed_over_on_the_own_device(monkeypatch):

@@ -10,8 +10,8 @@ import torch
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime import plans, recording, series
+from lloydia.backends.cuda.runtime.arena import ALIGNED
 from lloydia.backends.cuda.runtime.launching import Launch
-from lloydia.backends.cuda.runtime.pieces import ALIGNED
 from lloydia.backends.cuda.runtime.plans import CLEAN, Layout, Plan, overlap
 from lloydia.backends.cuda.runtime.series import series_of
 
@@ -146,8 +146,8 @@ def test_only_so_many_are_kept(monkeypatch):
 
 
 class Owner:
-    def __init__(self, key, *pieces):
-        self.key, self.pieces = key, pieces
+    def __init__(self, key, *buffers):
+        self.key, self.buffers = key, buffers
 
 
 def test_a_layout_has_all_that_its_owners_have():

@@ -156,7 +156,7 @@ class Gridded(Picks):
             if spread is None or self.low:
                 spread = Spread(self, self._grid_of_variance(), tol)
             layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
-            layout = layout._replace(parts=[self.X, *spread.pieces])
+            layout = layout._replace(parts=[self.X, *spread.buffers])
             planned(partial(spread.queue, self), self.device, layout)
             spread.done()
             if self._variance is None:

@@ -82,7 +82,7 @@ class BatchRun:
         return self.k, self.n_slots, self.settles
 
     @property
-    def pieces(self) -> list[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """The memory, but for the sums."""
         lists = self.labels, self.changed_rows, self.changed_old
         return [self.current, self.history, *lists, self.report, self.run_state]

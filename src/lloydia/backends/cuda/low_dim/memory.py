@@ -24,7 +24,7 @@ class LowMemory:
 
     Attributes
     ----------
-    piece : uint8 (shape.places[-1],)
+    arena : uint8 (shape.places[-1],)
         All of it.
     zeros : int64 (shape.n_zeros,)
         All that starts at zero: what is told, then the sums.
@@ -66,11 +66,11 @@ class LowMemory:
     def _take(self) -> None:
         """Take the memory; the zeros are to be written."""
         size = self.shape.places[-1]
-        self.piece = torch.empty(size, dtype=torch.uint8, device=self.rows.device)
+        self.arena = torch.empty(size, dtype=torch.uint8, device=self.rows.device)
 
     @cached_property
     def zeros(self) -> torch.Tensor:
-        return self.piece[: 8 * self.shape.n_zeros].view(torch.int64)
+        return self.arena[: 8 * self.shape.n_zeros].view(torch.int64)
 
     def _part(self, i: int) -> torch.Tensor:
         edges = self.shape.edges
@@ -78,7 +78,7 @@ class LowMemory:
 
     def _room(self, i: int, dtype: torch.dtype) -> torch.Tensor:
         edges = self.shape.places
-        return self.piece[edges[i] : edges[i + 1]].view(dtype)
+        return self.arena[edges[i] : edges[i + 1]].view(dtype)
 
     @property
     def told(self) -> torch.Tensor:

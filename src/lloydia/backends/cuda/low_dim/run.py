@@ -155,7 +155,7 @@ class LowRun(LowTold):
             self.launched, self.begins, self.settles, self.begun is self.current,
             self.rows.most_bits, host is None,
         )  # fmt: skip
-        parts = [X, self.piece, self.current, self.begun, self.labels]
+        parts = [X, self.arena, self.current, self.begun, self.labels]
         if self._measures():
             parts = [desk_of(self.rows.device), *parts]
         if fixed_point_grid is not None:
@@ -169,7 +169,7 @@ class LowRun(LowTold):
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
         if self.spread is not None:
             key += "spread", self.spread.key
-            parts = [*self.spread.pieces, *parts]
+            parts = [*self.spread.buffers, *parts]
         return Layout(key, parts if host is None else [*parts, host])
 
     def _queue(self, host: torch.Tensor | None) -> None:

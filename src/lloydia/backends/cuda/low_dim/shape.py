@@ -18,6 +18,7 @@ from lloydia.backends.cuda.low_dim.stored import LISTED
 from lloydia.backends.cuda.low_dim.sums import BESIDE, WORDS, is_summed, table_of
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
 from lloydia.backends.cuda.rows.low_cost import COST
+from lloydia.backends.cuda.runtime.arena import aligned
 from lloydia.backends.cuda.runtime.launching import (
     INTERPRETED,
     ceil_div,
@@ -25,7 +26,6 @@ from lloydia.backends.cuda.runtime.launching import (
     processors,
     shared_memory,
 )
-from lloydia.backends.cuda.runtime.pieces import aligned
 from lloydia.backends.cuda.update.spread import room_for
 
 __all__ = ["LIMBS", "LowShape", "shape_of"]

@@ -92,7 +92,7 @@ class LowTold(LowMemory):
 
     def _fetch(self) -> AsyncCopy:
         """Queue the copy of what is told."""
-        return AsyncCopy(self.piece, 0, 8 * self.shape.edges[-1])
+        return AsyncCopy(self.arena, 0, 8 * self.shape.edges[-1])
 
     def _adopt(self, copy: AsyncCopy, last: int) -> None:
         """Take what launches up to an iteration have told."""

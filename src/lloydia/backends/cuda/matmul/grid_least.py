@@ -18,7 +18,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.matmul.two_least import least_of_three, pieces
+from lloydia.backends.cuda.matmul.two_least import least_of_three, split_columns
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = [
@@ -66,7 +66,7 @@ def numbers_of(tiles):
     for t in tl.static_range(len(tiles)):
         # A thread holds two neighbouring columns of every eight.
         bits = tl.reshape(tiles[t].to(tl.uint32, bitcast=True), (ROWS, EIGHTS, 8))
-        eights = pieces(bits, EIGHTS)
+        eights = split_columns(bits, EIGHTS)
         for i in tl.static_range(EIGHTS):
             even, odd = tl.split(tl.reshape(eights[i], (ROWS, 4, 2)))
             found = found + (even, odd)
@@ -117,17 +117,19 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
     """
     values = numbers_of(tiles)
     COUNT: tl.constexpr = len(values)
-    CELLS: tl.constexpr = (COUNT + SLOTS - 1) // SLOTS
+    BLOCKS: tl.constexpr = (COUNT + SLOTS - 1) // SLOTS
     slots = ()
     for i in tl.static_range(SLOTS):
         slots = slots + (least_of_some(values, i, COUNT, SLOTS) * raised + i,)
-    cells = ()
-    for i in tl.static_range(CELLS):
-        cells = cells + (least_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,)
-    slot, cell = least_of_some(slots, 0, SLOTS, 1), least_of_some(cells, 0, CELLS, 1)
+    column_blocks = ()
+    for i in tl.static_range(BLOCKS):
+        column_blocks = column_blocks + (
+            least_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,
+        )
+    slot, cell = least_of_some(slots, 0, SLOTS, 1), least_of_some(column_blocks, 0, BLOCKS, 1)
     # Of another slot than the least, or another cell, less one.  The least cell is at most 15 below
     # the least slot, by their names: so what is above it is at least slot + above + 1 - 15.
-    above = tl.minimum(nearest_of(slots, slot), nearest_of(cells, cell))
+    above = tl.minimum(nearest_of(slots, slot), nearest_of(column_blocks, cell))
     return slot, cell, above + slot - (SHARE - 2)
 
 

@@ -11,8 +11,8 @@ from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
 from lloydia.backends.cuda.protocols import RunRows
+from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import CLEAN
 from lloydia.backends.cuda.update.moving import Moving, SummedRows
 
@@ -20,11 +20,11 @@ __all__ = ["TensorMemory", "TensorRows"]
 
 
 @lru_cache
-def parts_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Cuts:
+def layout_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Offsets:
     """Return the parts of what a run over n rows needs of a :class:`TensorMemory`."""
     n_slots, k, d = shape
     whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
-    return cuts_of(
+    return offsets_of_parts(
         report=(long, (n_slots, HEAD.value + k)), run_state=(whole, (SIZE,)), scan=clean,
         update=clean, sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape),
         rows=(whole, (n,)), old=(whole, (n,)),
@@ -83,12 +83,12 @@ class TensorMemory:
     shape : tuple of int
         n_slots, k, d.
     n_limbs : int
-        For which the piece has room.
+        For which the arena has room.
     settles : int
         1: iterations end at one with empty clusters; or 0.
     ahead : bool
         Whether iterations end with the packing of the next one's centres.
-    piece : Piece
+    arena : Arena
         Up to the history it begins with zeros.
     """
 
@@ -102,11 +102,11 @@ class TensorMemory:
     def _take(self) -> None:
         """Take the memory; nothing of it is written."""
         rows, n = self.rows, self.rows.n_samples
-        cuts = parts_of(n, self.shape, self.n_limbs, rows.wide)
+        offsets = layout_of(n, self.shape, self.n_limbs, rows.wide)
         # These outlive a run.
         self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
-        self.piece = Piece(rows.device, cuts)
+        self.arena = Arena(rows.device, offsets)
 
     @property
     def key(self) -> tuple:
@@ -114,30 +114,30 @@ class TensorMemory:
         return self.shape, self.n_limbs, self.settles, self.ahead, self.limit is None
 
     @property
-    def pieces(self) -> list[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """All memory that recordings need, but for what follows."""
         limit = [] if self.limit is None else [self.limit]
-        return [self.current, self.labels, self.piece.whole, *limit]
+        return [self.current, self.labels, self.arena.whole, *limit]
 
     @cached_property
     def changed_rows(self) -> torch.Tensor:
-        return self.piece.rows
+        return self.arena.rows
 
     @cached_property
     def changed_old(self) -> torch.Tensor:
-        return self.piece.old
+        return self.arena.old
 
     @cached_property
     def history(self) -> torch.Tensor:
-        return self.piece.history
+        return self.arena.history
 
     @cached_property
     def report(self) -> torch.Tensor:
-        return self.piece.report
+        return self.arena.report
 
     @cached_property
     def run_state(self) -> torch.Tensor:
-        return self.piece.run_state
+        return self.arena.run_state
 
     @cached_property
     def scan(self) -> TensorScan:
@@ -154,7 +154,7 @@ class TensorMemory:
         """The sums of the clusters: int64 (1, n_limbs, k, d + 1); waits for the grid."""
         n_limbs = self.rows.fixed_point_grid.grid.n_limbs
         if self.n_limbs == n_limbs:
-            return self.piece.sums
+            return self.arena.sums
         _, k, d = self.shape
         return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
 

@@ -113,7 +113,7 @@ class TensorRun(TensorMemory):
     def _queue_start(self, start: Start | None) -> None:
         """Queue a start, if there is one."""
         if start is not None:
-            zeros = self.piece.whole[: self.piece.begin("history")].view(torch.int64)
+            zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
             queue_start(
                 start.centers, self.current, self.history, start.bounds, self.labels, zeros,
                 self.rows.most_bits,
@@ -125,7 +125,7 @@ class TensorRun(TensorMemory):
         about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
         # Whether there is a limit makes no difference to it.
-        parts = [self.current, self.labels, self.piece.whole]
+        parts = [self.current, self.labels, self.arena.whole]
         return Layout(key, [*parts, *(x for x in start if x is not None)])
 
     def begin_again(self, centers: NDArray) -> None:
@@ -242,7 +242,7 @@ class TensorRun(TensorMemory):
         rows = self.rows
         return Layout.of(
             "scan", rows.X, rows.fp16_rows, self,
-            scratch=lambda: self.scan.memory, zeros=self.piece.address("scan"),
+            scratch=lambda: self.scan.memory, zeros=self.arena.address("scan"),
         )  # fmt: skip
 
     def _updating(self) -> Layout:
@@ -263,9 +263,9 @@ class TensorRun(TensorMemory):
         rows, fixed_point_grid = self.rows, self.rows.fixed_point_grid
         layout = Layout.of(
             work, rows.X, fixed_point_grid, self, *owners,
-            scratch=scratch, zeros=self.piece.address("update"),
+            scratch=scratch, zeros=self.arena.address("update"),
         )  # fmt: skip
-        # The piece has no room for more limbs, or fewer: both are in the key.
+        # The arena has no room for more limbs, or fewer: both are in the key.
         apart = fixed_point_grid.grid.n_limbs != self.n_limbs
         return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
 

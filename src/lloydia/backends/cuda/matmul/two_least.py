@@ -28,7 +28,7 @@ __all__ = [
     "crossing",
     "end",
     "least_of_three",
-    "pieces",
+    "split_columns",
 ]
 
 LAST = tl.constexpr(2147483647)
@@ -70,7 +70,7 @@ def halves_of(table):
 
 
 @triton.jit
-def pieces(table, COUNT: tl.constexpr):
+def split_columns(table, COUNT: tl.constexpr):
     """Return the pieces of a table along its second dimension, a power of two."""
     parts = (table,)
     # Part i holds those that begin with bits of i.
@@ -90,7 +90,7 @@ def cell_of(part):
     ROWS: tl.constexpr = part.shape[0]
     EIGHTS: tl.constexpr = part.shape[1] // 8
     # A thread holds two neighbouring columns of every eight.
-    eights = pieces(tl.reshape(part, (ROWS, EIGHTS, 8)), EIGHTS)
+    eights = split_columns(tl.reshape(part, (ROWS, EIGHTS, 8)), EIGHTS)
     even, odd = tl.split(tl.reshape(eights[0], (ROWS, 4, 2)))
     least = tl.minimum(even, odd)
     for i in tl.static_range(1, EIGHTS):
@@ -111,40 +111,42 @@ def added(slots, parts, PARTS: tl.constexpr):
 
 
 @triton.jit
-def side_by_side(cells, PARTS: tl.constexpr):
+def side_by_side(column_blocks, PARTS: tl.constexpr):
     """Return the cells of the parts of a tile as a table: rows, parts, cells."""
-    ROWS: tl.constexpr = cells[0].shape[0]
+    ROWS: tl.constexpr = column_blocks[0].shape[0]
     tl.static_assert((PARTS == 1) | (PARTS == 2) | (PARTS == 4))
     if PARTS == 1:
-        table = tl.reshape(cells[0], (ROWS, 1, 4))
+        table = tl.reshape(column_blocks[0], (ROWS, 1, 4))
     elif PARTS == 2:
-        table = tl.permute(tl.join(cells[0], cells[1]), (0, 2, 1))
+        table = tl.permute(tl.join(column_blocks[0], column_blocks[1]), (0, 2, 1))
     else:
-        both = tl.join(tl.join(cells[0], cells[1]), tl.join(cells[2], cells[3]))
+        both = tl.join(
+            tl.join(column_blocks[0], column_blocks[1]), tl.join(column_blocks[2], column_blocks[3])
+        )
         table = tl.reshape(tl.permute(both, (0, 3, 2, 1)), (ROWS, 4, 4))
     return table
 
 
 @triton.jit
-def cells_of(slots, scores, PARTS: tl.constexpr):
+def column_blocks_of(slots, scores, PARTS: tl.constexpr):
     """Return the slots with a tile's scores added, and the least score of each of its cells."""
     ROWS: tl.constexpr = scores.shape[0]
     SLOTS: tl.constexpr = slots.shape[1]
     keys = tl.reshape(scores.to(tl.int32, bitcast=True), (ROWS, PARTS, SLOTS))
-    by_part = pieces(keys, PARTS)
+    by_part = split_columns(keys, PARTS)
     parts = ()
-    cells = ()
+    column_blocks = ()
     for i in tl.static_range(PARTS):
         part = tl.reshape(by_part[i], (ROWS, SLOTS))
         parts = parts + (part,)
-        cells = cells + (cell_of(part),)
-    return added(slots, parts, PARTS), side_by_side(cells, PARTS)
+        column_blocks = column_blocks + (cell_of(part),)
+    return added(slots, parts, PARTS), side_by_side(column_blocks, PARTS)
 
 
 @triton.jit
 def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
     """Add the scores of tile t."""
-    slots, cell = cells_of(slots, scores, PARTS)
+    slots, cell = column_blocks_of(slots, scores, PARTS)
     tile = tl.where(cell < first, t, tile)
     second = tl.minimum(second, tl.maximum(first, cell))
     return slots, tl.minimum(first, cell), second, tile
@@ -183,7 +185,7 @@ def begin_named(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 @triton.jit
 def add_named_tile(slots, first, second, third, tile, next_tile, scores, t, PARTS: tl.constexpr):
     """Add the scores of tile t."""
-    slots, cell = cells_of(slots, scores, PARTS)
+    slots, cell = column_blocks_of(slots, scores, PARTS)
     next_tile = tl.where(cell < first, tile, tl.where(cell < second, t, next_tile))
     tile = tl.where(cell < first, t, tile)
     third = tl.minimum(third, tl.maximum(second, cell))

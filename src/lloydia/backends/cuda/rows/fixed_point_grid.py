@@ -18,8 +18,8 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.exact_numbers import product_error, whole
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.protocols import DataSetRows
+from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.exact import sums as exact
 
 __all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
@@ -36,7 +36,7 @@ class FixedPointGrid:
 
     Attributes
     ----------
-    memory : int64 tensor of shape (5 members (d + 1),), or Piece whose `grid` is one
+    memory : int64 tensor of shape (5 members (d + 1),), or Arena whose `grid` is one
         What becomes `numbers`.
     numbers : int64 tensor of shape (5 members (d + 1),)
         The columns, the frame of float32 scores, where there are any: their origin and their scale
@@ -46,12 +46,12 @@ class FixedPointGrid:
     """
 
     grid: exact.Grid
-    memory: torch.Tensor | Piece
+    memory: torch.Tensor | Arena
     weights: torch.Tensor | None
 
     @cached_property
     def numbers(self) -> torch.Tensor:
-        return self.memory.grid if isinstance(self.memory, Piece) else self.memory
+        return self.memory.grid if isinstance(self.memory, Arena) else self.memory
 
     @cached_property
     def columns(self) -> torch.Tensor:
@@ -66,13 +66,13 @@ class FixedPointGrid:
     @property
     def key(self) -> tuple:
         """What launches depend on of it, but for its memory."""
-        grid, cut = self.grid, isinstance(self.memory, Piece)
+        grid, cut = self.grid, isinstance(self.memory, Arena)
         return grid.bits, grid.n_limbs, grid.recover, self.weights is None, cut
 
     @property
-    def pieces(self) -> list[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """All memory of it."""
-        memory = self.memory.whole if isinstance(self.memory, Piece) else self.memory
+        memory = self.memory.whole if isinstance(self.memory, Arena) else self.memory
         return [memory] if self.weights is None else [memory, self.weights]
 
     @classmethod

@@ -20,8 +20,8 @@ from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.totals import exponent_of
+from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import launch
-from lloydia.backends.cuda.runtime.pieces import Piece
 from lloydia.exact import sums as exact
 
 __all__ = ["HEADROOM", "grid_found_on_device", "limbs_before", "queue_grid", "remember_limbs"]
@@ -49,7 +49,7 @@ def limbs_before(X: torch.Tensor) -> int | None:
 
 
 def grid_found_on_device(
-    X: torch.Tensor, memory: torch.Tensor | Piece, n_limbs: int
+    X: torch.Tensor, memory: torch.Tensor | Arena, n_limbs: int
 ) -> FixedPointGrid:
     """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
     return FixedPointGrid(grid_of(X.shape[0], n_limbs), memory, None)

@@ -26,8 +26,8 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, queue_grid
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.pieces import Cuts, Piece, cuts_of
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 
 __all__ = [
@@ -179,11 +179,11 @@ def reach_kernel(numbers):
 
 
 @lru_cache
-def parts_of(n: int, d: int, members: int, stores: bool) -> Cuts:
+def layout_of(n: int, d: int, members: int, stores: bool) -> Offsets:
     """Return the parts of what n rows need, `members` together; with what is stored of them."""
     one, double = torch.float32, torch.float64
     stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "residual": (one, (n,))}
-    return cuts_of(
+    return offsets_of_parts(
         numbers=(double, (members, NUMBERS.value)), origin=(double, (members, d)),
         offsets=(double, (members, d)), grid=(torch.int64, (5 * (d + 1),)),
         **(stored if stores else {}),
@@ -213,7 +213,7 @@ class Fp16Rows:
         y.
     norm, residual : torch.Tensor of shape (members * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
-    piece : Piece
+    arena : Arena
         All this but what was given; also the `grid` of one data set that was measured, see
         :mod:`found_grid`.
     """
@@ -227,9 +227,9 @@ class Fp16Rows:
         n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
         # These are part of them.
         self.rows, self.width = proxy(rows), padded(d)
-        self.piece = Piece(rows.device, parts_of(n, d, members, memory is None))
+        self.arena = Arena(rows.device, layout_of(n, d, members, memory is None))
         self.measured = bounds is not None and members == 1
-        # Memory that is not of the piece, and where it begins, which kernels are compiled for.
+        # Memory that is not of the arena, and where it begins, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
@@ -249,11 +249,11 @@ class Fp16Rows:
         launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
         if self.measured:
             assert bounds is not None
-            queue_grid(rows, bounds, self.piece.grid)
+            queue_grid(rows, bounds, self.arena.grid)
 
     def fixed_point_grid(self, n_limbs: int) -> FixedPointGrid:
         """Return the grid of rows that were measured as they were stored, of so many limbs."""
-        return grid_found_on_device(self.rows.X, self.piece, n_limbs)
+        return grid_found_on_device(self.rows.X, self.arena, n_limbs)
 
     @property
     def key(self) -> tuple:
@@ -261,33 +261,33 @@ class Fp16Rows:
         return self.measured, self.alignments
 
     @property
-    def pieces(self) -> list[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """All memory of it, the same way each time."""
-        return [self.piece.whole, *self.given]
+        return [self.arena.whole, *self.given]
 
     @property
     def numbers(self) -> torch.Tensor:
-        return self.piece.numbers
+        return self.arena.numbers
 
     @property
     def origin(self) -> torch.Tensor:
-        return self.piece.origin
+        return self.arena.origin
 
     @property
     def offsets(self) -> torch.Tensor:
-        return self.piece.offsets
+        return self.arena.offsets
 
     @cached_property
     def high(self) -> torch.Tensor:
-        return self.piece.high
+        return self.arena.high
 
     @cached_property
     def norm(self) -> torch.Tensor:
-        return self.piece.norm
+        return self.arena.norm
 
     @cached_property
     def residual(self) -> torch.Tensor:
-        return self.piece.residual
+        return self.arena.residual
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:

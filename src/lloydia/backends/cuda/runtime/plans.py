@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from lloydia.backends.cuda import options
+from lloydia.backends.cuda.runtime.arena import aligned
 from lloydia.backends.cuda.runtime.launching import Launch, noted, stream_of
-from lloydia.backends.cuda.runtime.pieces import aligned
 from lloydia.backends.cuda.runtime.series import (
     HIDDEN,
     Apart,
@@ -60,8 +60,8 @@ class Owner(Protocol):
         """What they depend on of it, beside where its memory is; see :class:`Layout`."""
 
     @property
-    def pieces(self) -> Sequence[torch.Tensor]:
-        """The memory, the same way each time: tensors, or the pieces that they are cut of."""
+    def buffers(self) -> Sequence[torch.Tensor]:
+        """The memory, the same way each time: tensors, or the arenas that they are cut from."""
 
 
 class Layout(NamedTuple):
@@ -96,7 +96,7 @@ class Layout(NamedTuple):
         key, parts = [work, X.shape, X.dtype, X.data_ptr() % 16, more], [X]
         for owner in owners:
             key.append(owner.key)
-            parts += owner.pieces
+            parts += owner.buffers
         return cls(tuple(key), parts, **rest)
 
     def after(self, other: Layout) -> Layout:

@@ -165,12 +165,12 @@ class Spread:
         return *self.fixed_point_grid.key, self.bounds is None, self.tol, self.divisor
 
     @property
-    def pieces(self) -> list[torch.Tensor]:
+    def buffers(self) -> list[torch.Tensor]:
         """All memory that it is found in."""
         # Few features need no room for the D of each row.
         if not self.queued and self.D is None and self.d > MOST_FEATURES:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
-        given = [] if self.fixed_point_grid is None else self.fixed_point_grid.pieces
+        given = [] if self.fixed_point_grid is None else self.fixed_point_grid.buffers
         more = self.D, self.bounds, self.weights
         return [self.memory, *given, *(x for x in more if x is not None)]
 
