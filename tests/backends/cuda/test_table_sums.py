@@ -17,9 +17,9 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums
-from lloydia.backends.cuda.update.later_limbs import moving_later
-from lloydia.backends.cuda.update.shared_table import moving
-from lloydia.backends.cuda.update.table_banks import exchanged, places_of
+from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
+from lloydia.backends.cuda.update.limb_overflow import overflow_ptx
+from lloydia.backends.cuda.update.shared_table import update_ptx
 from lloydia.backends.cuda.update.table_layout import Table, Tiling
 from lloydia.backends.cuda.update.table_sums import (
     has_table,
@@ -79,16 +79,16 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, aligned, tmp_pat
     # Nothing goes from thread to thread: tables take what there is.
     assert int(shared) == 0
     ptx, sass = rest.split("SASS")
-    itemsize, held = (8, 2) if kind == "fp64" else (4, 1)
+    itemsize, table_limbs = (8, 2) if kind == "fp64" else (4, 1)
     vectors = aligned and d % 16 == 0
     cut = Tiling.choose(itemsize, vectors)
     # The numbers of a thread are moved together; in each limb, of each tile.
     words = re.findall(r"(atom|red)\.shared\.add\.u32 (?:before|\[[^]]+\+)", ptx)
     # First what clusters gain, then what others lose.
     together = (["atom"] * cut.numbers + ["red"] * cut.numbers) * 2
-    assert words == together * held * cut.ahead
-    apart = re.findall(r"red\.shared\.add\.u32 \[[^]]+\+(\d+)\]", ptx)
-    assert {*map(int, apart)} == {4 * Table.of(k, itemsize, vectors).size}
+    assert words == together * table_limbs * cut.prefetch_depth
+    stride = re.findall(r"red\.shared\.add\.u32 \[[^]]+\+(\d+)\]", ptx)
+    assert {*map(int, stride)} == {4 * Table.of(k, itemsize, vectors).size}
     # No register is spilled between the first addition that is waited for and the last.
     codes = re.findall(r"(ATOMS\.ADD R\d|STL|LDL)", sass)
     atomic = [i for i, code in enumerate(codes) if code.startswith("ATOMS")]
@@ -97,7 +97,7 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, aligned, tmp_pat
     # What is left of each goes to memory.
     assert (
         len(re.findall(r"@there red\.relaxed\.gpu", ptx))
-        == cut.numbers * (limbs - held) * cut.ahead
+        == cut.numbers * (limbs - table_limbs) * cut.prefetch_depth
     )
 
 
@@ -105,7 +105,7 @@ def test_lower_words_are_waited_for_together(kind, k, d, limbs, aligned, tmp_pat
 def test_what_moves_sums_of_two_words(each):
     """The PTX that no interpreter runs: sums modulo 2**64, whatever is added and taken."""
     size = 100
-    rng, ptx = np.random.default_rng(each), moving(each, size)
+    rng, ptx = np.random.default_rng(each), update_ptx(each, size)
     shared, expected = {}, dict.fromkeys(range(0, 40, 4), 0)
     nobody = 36
     for _ in range(300):
@@ -130,7 +130,7 @@ def test_what_moves_sums_of_two_words(each):
 @pytest.mark.parametrize("limbs", [1, 3])
 def test_what_moves_later_limbs(each, limbs):
     """The PTX that no interpreter runs: each limb goes where it belongs, from -1 comes nothing."""
-    rng, ptx = np.random.default_rng(each), moving_later(limbs, each)
+    rng, ptx = np.random.default_rng(each), overflow_ptx(limbs, each)
     bits, m, k, sums_at = 42, 5, 6, 8 * 10**9
     # Rows that are not there join cluster k, of which there is no sum.
     limb_size = (k + 1) * m
@@ -333,7 +333,7 @@ def layout_kernel(
 ):  # fmt: skip
     row, column = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     at = row * COLUMNS + column
-    tl.store(y + at, exchanged(tl.load(x + at), row, EACH))
+    tl.store(y + at, bank_swizzled(tl.load(x + at), row, EACH))
     added, place = places_of(row, COLUMNS, EACH, COPIES)
     tl.store(columns + at, added)
     tl.store(places + at, place)
@@ -423,5 +423,5 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
         assert (engine.run.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
     by_table = not weighted and d == 12
-    assert engine.run.moving.by_table(engine) == by_table
-    assert ("entries" not in vars(engine.run.moving)) == by_table
+    assert engine.run.cluster_sums.by_table(engine) == by_table
+    assert ("sorted_updates" not in vars(engine.run.cluster_sums)) == by_table

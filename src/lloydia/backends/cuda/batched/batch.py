@@ -25,8 +25,8 @@ from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.plans import Layout
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.runtime.upload import to_device
+from lloydia.backends.cuda.update.cluster_sums import ClusterSums
 from lloydia.backends.cuda.update.means import queue_finish
-from lloydia.backends.cuda.update.moving import Moving
 from lloydia.backends.engine import UNLIMITED
 
 __all__ = ["LAG", "Batch", "batches"]
@@ -94,9 +94,9 @@ class Batch:
         return TensorScan(self.rows, self.k)
 
     @cached_property
-    def moving(self) -> Moving:
+    def cluster_sums(self) -> ClusterSums:
         """What moves rows that changed."""
-        return Moving(self.rows, self.k)
+        return ClusterSums(self.rows, self.k)
 
     def launch(self) -> None:
         """Queue on the device all that a member asked for."""
@@ -157,7 +157,7 @@ class Batch:
             X,
             fixed_point_grid,
             self.run,
-            scratch=lambda: self.moving.memory(self.rows),
+            scratch=lambda: self.cluster_sums.memory(self.rows),
         )
         return layout._replace(parts=[self.run.sums, *layout.parts])
 
@@ -165,7 +165,7 @@ class Batch:
         """Queue what follows it: sums and centres."""
         rows, run = self.rows, self.run
         lists = run.labels, run.changed_rows, run.changed_old
-        self.moving.queue(rows, *lists, run.run_state, run.sums)
+        self.cluster_sums.queue(rows, *lists, run.run_state, run.sums)
         queue_finish(run.sums, rows.fixed_point_grid, run, rows.members)
 
     def status(self, iteration: int) -> BatchStatus:

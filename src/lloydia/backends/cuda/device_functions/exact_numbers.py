@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["SHIFT", "divide", "ldexp", "power_of_two", "product_error", "two_sum", "whole"]
+__all__ = ["SHIFT", "divide", "ldexp", "power_of_two", "product_error", "rint", "two_sum"]
 
 # The last bit of a sum with this is worth 1.
 SHIFT = tl.constexpr(6755399441055744.0)
@@ -16,7 +16,7 @@ DEKKER = tl.constexpr(134217729.0)
 
 
 @triton.jit
-def whole(y):
+def rint(y):
     """Return rint(y) for ``|y| <= 2**51``."""
     return (y + SHIFT) - SHIFT
 

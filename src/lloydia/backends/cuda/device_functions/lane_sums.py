@@ -14,12 +14,12 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, product_error
 
 __all__ = [
+    "add_first_limb",
     "add_limbs",
     "add_products",
-    "add_whole",
     "at_limb",
     "flush",
-    "flush_together",
+    "flush_reduced",
     "flush_weights",
     "shifts_of",
     "zeros",
@@ -91,7 +91,7 @@ def add_products(
 
 
 @triton.jit
-def add_whole(sums, x, shifts, LIMBS: tl.constexpr):
+def add_first_limb(sums, x, shifts, LIMBS: tl.constexpr):
     """Add numbers of which limb 0 leaves nothing, as :func:`add_limbs` does."""
     out = (sums[0] + (x.to(tl.float64) + shifts[0]).to(tl.int64, bitcast=True),)
     for limb in tl.static_range(1, LIMBS):
@@ -141,7 +141,7 @@ def flush_weights(
 
 
 @triton.jit
-def flush_together(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
+def flush_reduced(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
     """Add a tuple of sums to memory, those of all lanes as one; parameters are those of `flush`."""
     for limb in tl.static_range(LIMBS):
         own = sums[limb] - added.to(tl.int64) * shifts[limb].to(tl.int64, bitcast=True)

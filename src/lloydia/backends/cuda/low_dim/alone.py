@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import THREADS
-from lloydia.backends.cuda.device_functions.exact_numbers import whole
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.low_dim.canonical import canonical
 from lloydia.backends.cuda.low_dim.kept import approximate_few, frame_centers
@@ -66,7 +66,7 @@ def move_by_few(x, mask, old, new, columns, sums, bits, limb_size, d: tl.constex
         value = tl.full((LANES,), 1.0, tl.float64) if f == d else x[f].to(tl.float64)
         p = value * scale
         for limb in tl.static_range(FEW_LIMBS):
-            v = whole(p * inverse)
+            v = rint(p * inverse)
             integer = v.to(tl.int64)
             there = integer != 0
             at = limb * limb_size + f

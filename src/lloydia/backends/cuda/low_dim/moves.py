@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import THREADS
-from lloydia.backends.cuda.device_functions.exact_numbers import product_error, whole
+from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
 from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.low_dim.sums import STEP, beyond, flush, most_steps, scales_of, sum_rows
 
@@ -28,7 +28,7 @@ def add_limbs(first, to, off, mask, taken, p, quantum, inverse, bits, n_limbs, l
     """
     step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     for limb in tl.range(first, n_limbs, loop_unroll_factor=1):
-        v = whole(p * inverse)
+        v = rint(p * inverse)
         integer = v.to(tl.int64)
         some = mask & (integer != 0)
         tl.atomic_add(to + limb * limb_size, integer, mask=some, sem="relaxed")
@@ -63,7 +63,7 @@ def move(
         p = a * w if WEIGHTED else a
         left = p
         for _ in tl.static_range(HELD):
-            left = (left - whole(left * inverse) * quantum) * step
+            left = (left - rint(left * inverse) * quantum) * step
         add_limbs(
             HELD, to + f, off + f, mask, taken, left, quantum, inverse, bits, n_limbs, limb_size,
         )  # fmt: skip

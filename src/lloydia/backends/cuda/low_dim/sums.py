@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import THREADS
-from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, whole
+from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, rint
 from lloydia.backends.cuda.update.shared_table import add_all, read, reserve, write
 
 __all__ = [
@@ -226,7 +226,7 @@ def flush(
     # Reading all of two limbs together takes registers that the rows want.
     TOGETHER: tl.constexpr = COPIES if HELD == 1 else 1
     w = lower_bits(bits).to(tl.int64)
-    unit = whole(tl.load(fixed_point_grid + d) * tl.load(fixed_point_grid + 2 * m + d)).to(tl.int64)
+    unit = rint(tl.load(fixed_point_grid + d) * tl.load(fixed_point_grid + 2 * m + d)).to(tl.int64)
     tl.debug_barrier()
     for first in range(0, k * m, LANES):
         cell = first + tl.arange(0, LANES)

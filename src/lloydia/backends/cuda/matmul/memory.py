@@ -14,7 +14,7 @@ from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.plans import CLEAN
-from lloydia.backends.cuda.update.moving import Moving, SummedRows
+from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["TensorMemory", "TensorRows"]
 
@@ -64,7 +64,7 @@ class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
 
 
 class TensorMemory:
-    """Tensors, most of which are parts of one; plans have those of the scan and of the entries.
+    """Tensors, most of which are parts of one; plans have those of the scan and of the update.
 
     Attributes
     ----------
@@ -145,9 +145,9 @@ class TensorMemory:
         return TensorScan(self.rows, self.shape[1])
 
     @cached_property
-    def moving(self) -> Moving:
+    def cluster_sums(self) -> ClusterSums:
         """What moves rows that changed."""
-        return Moving(self.rows, self.shape[1])
+        return ClusterSums(self.rows, self.shape[1])
 
     @cached_property
     def sums(self) -> torch.Tensor:

@@ -247,13 +247,13 @@ class TensorRun(TensorMemory):
 
     def _updating(self) -> Layout:
         """Return what the launches of an update depend on; waits for the grid."""
-        return self._adding("update", scratch=lambda: self.moving.memory(self.rows))
+        return self._adding("update", scratch=lambda: self.cluster_sums.memory(self.rows))
 
     def _iterating(self) -> Layout:
         """Return what the launches of an iteration depend on; waits for the grid."""
 
         def scratch() -> Scratch:
-            (every, clean), (more, others) = self.scan.memory, self.moving.memory(self.rows)
+            (every, clean), (more, others) = self.scan.memory, self.cluster_sums.memory(self.rows)
             return [*every, *more], [*clean, *others]
 
         return self._adding("iteration", self.rows.fp16_rows, scratch=scratch)
@@ -281,7 +281,7 @@ class TensorRun(TensorMemory):
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
         lists = self.changed_rows, self.changed_old
-        self.moving.queue(self.rows, self.labels, *lists, self.run_state, self.sums)
+        self.cluster_sums.queue(self.rows, self.labels, *lists, self.run_state, self.sums)
 
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""

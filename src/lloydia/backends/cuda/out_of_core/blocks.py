@@ -87,7 +87,7 @@ class Shared:
             run.scanning = run.updating = Unrecorded()
             # Lanes, and copies of the run, have these in common.
             for lane in self.lanes:
-                lane.current, lane.sums, lane.moving = run.current, run.sums, run.moving
+                lane.current, lane.sums, lane.cluster_sums = run.current, run.sums, run.cluster_sums
                 lane.scan = TensorScan(first, len(centers))
 
     def run_of(self, block: Block) -> LowRun | TensorRun:

@@ -31,7 +31,7 @@ from lloydia.backends.cuda.out_of_core.counted import queue_tally
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.out_of_core.sending import Sender
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.update.moves import queue_moves
+from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 
 __all__ = ["Listed", "Picked", "step_listed"]
 
@@ -120,8 +120,10 @@ class Listed:
         fixed_point_grid = block.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
-        lane.moving.entries.sort(*lists)
-        queue_moves(X, fixed_point_grid, lane.moving.entries, lane.run_state, lane.sums)
+        lane.cluster_sums.sorted_updates.sort(*lists)
+        queue_sorted_sums(
+            X, fixed_point_grid, lane.cluster_sums.sorted_updates, lane.run_state, lane.sums
+        )
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:

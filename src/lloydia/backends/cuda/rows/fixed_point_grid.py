@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import product_error, whole
+from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
 from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
 from lloydia.backends.cuda.protocols import DataSetRows
 from lloydia.backends.cuda.runtime.arena import Arena
@@ -107,7 +107,7 @@ def add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column):
     limb = 0
     left = 1
     while (limb < n_limbs) & (left != 0):
-        v = whole(p * inverse)
+        v = rint(p * inverse)
         total = tl.sum(v.to(tl.int64), 0)
         tl.atomic_add(sums + limb * m + f, total, mask=column & (total != 0), sem="relaxed")
         p = (p - v * quantum) * step

@@ -16,19 +16,19 @@ __all__ = [
     "add",
     "add_all",
     "entry",
-    "move_long",
-    "moving",
     "operands",
     "own_table",
     "read",
     "read_long",
     "reserve",
+    "update_long",
+    "update_ptx",
     "write",
 ]
 
 
-def moving(each: int, size: int) -> str:
-    """Return the PTX of :func:`move_long` for so many integers of a thread, and that `size`.
+def update_ptx(each: int, size: int) -> str:
+    """Return the PTX of :func:`update_long` for so many integers of a thread, and that `size`.
 
     All lower words are added to before any carry is asked for, so that they are waited for
     together: a carry may come late, since no upper word is read before the end.  Where some number
@@ -122,14 +122,14 @@ def add(table, at, values, mask):
 
 
 @triton.constexpr_function
-def all_asm(count, apart, takes):
+def all_asm(count, stride, takes):
     """Return the PTX of :func:`add_all` for so many values.
 
     What is added has no condition, so compilers may mix it with what is around it; what is taken
     has one for all values.
     """
     first = 4 if takes else 2
-    each = [(4 * apart * i, f"${first + i}") for i in range(count)]
+    each = [(4 * stride * i, f"${first + i}") for i in range(count)]
     lines = [f"red.shared.add.u32 [$1+{at}], {value};" for at, value in each]
     if takes:
         lines += ["setp.eq.s32 none, $3, 0;", "@none bra DONE;"]
@@ -146,8 +146,8 @@ def all_operands(count, takes):
 
 
 @triton.jit
-def add_all(table, to, off, values, takes, APART: tl.constexpr):
-    """Add each thread's values to entries that are APART from each other, from `to` on.
+def add_all(table, to, off, values, takes, STRIDE: tl.constexpr):
+    """Add each thread's values to entries that are STRIDE from each other, from `to` on.
 
     Where it `takes` them, they are taken from the entries from `off` on as well; elsewhere `off`
     may be anything, as where `takes` is None.
@@ -158,32 +158,32 @@ def add_all(table, to, off, values, takes, APART: tl.constexpr):
         if takes is not None:
             places = places + (table + 4 * off, takes.to(tl.int32))
         tl.inline_asm_elementwise(
-            all_asm(count, APART, takes is not None), all_operands(count, takes is not None),
+            all_asm(count, STRIDE, takes is not None), all_operands(count, takes is not None),
             places + values, dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:
         for i in tl.static_range(count):
-            tl.atomic_add(table + to + i * APART, values[i])
+            tl.atomic_add(table + to + i * STRIDE, values[i])
             if takes is not None:
-                tl.atomic_add(table + off + i * APART, -values[i], mask=takes)
+                tl.atomic_add(table + off + i * STRIDE, -values[i], mask=takes)
 
 
 @triton.jit
-def move_long(
+def update_long(
     base, to, off, values, takes,
-    SIZE: tl.constexpr, NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
+    SIZE: tl.constexpr, NUMBERS: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add integers of 64 bits to sums of as many, and take them from others.
 
     Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.
     Places are counted from `base`: the table, or an :func:`entry` for each integer.  A sum's lower
     word is the entry at its place, its upper word is SIZE entries later.  NUMBERS of a thread's are
-    moved together, by what :func:`moving` gives, and :func:`operands` for 5 operands.
+    moved together, by what :func:`update_ptx` gives, and :func:`operands` for 5 operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:
         tl.inline_asm_elementwise(
-            MOVING, OPERANDS,
+            UPDATE_PTX, OPERANDS,
             [base + 4 * to, base + 4 * off, lower, upper, takes],
             dtype=tl.int32, is_pure=False, pack=NUMBERS,
         )  # fmt: skip
@@ -194,7 +194,7 @@ def move_long(
 
 @triton.jit
 def add_long(table, at, size, values):
-    """Add integers as :func:`move_long` does, where kernels are interpreted."""
+    """Add integers as :func:`update_long` does, where kernels are interpreted."""
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     before = tl.atomic_add(table + at, lower)
     over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
@@ -203,7 +203,7 @@ def add_long(table, at, size, values):
 
 @triton.jit
 def read_long(table, at, size):
-    """Return what :func:`move_long` has added up."""
+    """Return what :func:`update_long` has added up."""
     lower = read(table, at).to(tl.uint32, bitcast=True).to(tl.int64)
     return lower + (read(table, at + size).to(tl.int64) << 32)
 

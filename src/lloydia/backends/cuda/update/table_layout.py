@@ -34,7 +34,7 @@ class Tiling(NamedTuple):
         Programs a multiprocessor, and registers of a thread that leave room for as many.
     numbers : int
         Of a tile, that come to a thread, which moves them together.
-    ahead : int
+    prefetch_depth : int
         Tiles that are on their way.
     """
 
@@ -42,7 +42,7 @@ class Tiling(NamedTuple):
     resident: int
     registers: int
     numbers: int
-    ahead: int
+    prefetch_depth: int
 
     @staticmethod
     def choose(itemsize: int, vectors: bool) -> Tiling:
@@ -54,8 +54,8 @@ class Tiling(NamedTuple):
         """
         numbers = 2 if itemsize == 8 else 4
         if vectors:
-            return Tiling(1024, 1, 64, numbers=numbers, ahead=2)
-        return Tiling(256, 3, 80, numbers=numbers, ahead=3 if itemsize == 8 else 2)
+            return Tiling(1024, 1, 64, numbers=numbers, prefetch_depth=2)
+        return Tiling(256, 3, 80, numbers=numbers, prefetch_depth=3 if itemsize == 8 else 2)
 
 
 class Table(NamedTuple):
@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
     Attributes
     ----------
-    held : int
+    table_limbs : int
         Limbs: those that are mostly not 0.
     columns : int
         Of a row: those of a program.
@@ -79,7 +79,7 @@ class Table(NamedTuple):
         That there is room for, the spare one among them.
     """
 
-    held: int
+    table_limbs: int
     columns: int
     each: int
     copies: int
@@ -92,12 +92,12 @@ class Table(NamedTuple):
         `vectors` is whether Triton knows that rows begin at multiples of 16 bytes: a thread then
         loads several numbers at a time, else one.
         """
-        held, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
+        table_limbs, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
         if not vectors:
             each = 1
         copies = BANKS // columns
         while copies:
-            table = Table(held, columns, each, copies, ceil_div(k + 1, STEP) * STEP)
+            table = Table(table_limbs, columns, each, copies, ceil_div(k + 1, STEP) * STEP)
             most = WORDS // table.words_each
             if k < most:
                 return table._replace(clusters=min(most, table.clusters))
@@ -107,7 +107,7 @@ class Table(NamedTuple):
     @property
     def words_each(self) -> int:
         """Words of a cluster: two a sum, and one that counts rows."""
-        return 2 * self.held * self.columns * self.copies + 1
+        return 2 * self.table_limbs * self.columns * self.copies + 1
 
     @property
     def words(self) -> int:

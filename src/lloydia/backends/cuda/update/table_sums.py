@@ -27,20 +27,20 @@ from lloydia.backends.cuda.device_functions.run_state import (
 )
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
-from lloydia.backends.cuda.update.later_limbs import move_later, moving_later, operands_later
+from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
+from lloydia.backends.cuda.update.limb_overflow import add_overflow, overflow_operands, overflow_ptx
 from lloydia.backends.cuda.update.shared_table import (
     add,
     entry,
-    move_long,
-    moving,
     operands,
     own_table,
     read,
     read_long,
     reserve,
+    update_long,
+    update_ptx,
     write,
 )
-from lloydia.backends.cuda.update.table_banks import exchanged, places_of
 from lloydia.backends.cuda.update.table_layout import WORDS, Table, Tiling
 
 __all__ = ["has_table", "queue_table", "table_memory"]
@@ -53,9 +53,9 @@ TABLE_FEATURES = 256
 
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether rows, without weights, are added up by tables of k clusters."""
-    few = X.shape[-1] <= TABLE_FEATURES and weights is None
-    few = few and options.is_on("shared_memory_tables")
-    return few and Table.of(k, X.element_size(), has_vectors(X)) is not None
+    small = X.shape[-1] <= TABLE_FEATURES and weights is None
+    small = small and options.is_on("shared_memory_tables")
+    return small and Table.of(k, X.element_size(), has_vectors(X)) is not None
 
 
 def has_vectors(X: torch.Tensor) -> bool:
@@ -105,47 +105,48 @@ def load_tile(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.co
 @triton.jit
 def move(
     p, to, off, f, shifts, bits, places, k, sums, m, limb_size,
-    APART: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr, LIMBS: tl.constexpr,
-    NUMBERS: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr, LATER: tl.constexpr,
-    LATER_OPERANDS: tl.constexpr,
+    STRIDE: tl.constexpr, SIZE: tl.constexpr, TABLE_LIMBS: tl.constexpr, LIMBS: tl.constexpr,
+    NUMBERS: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
+    OVERFLOW_PTX: tl.constexpr, OVERFLOW_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Add numbers to sums of the clusters that rows join, and take them from those they leave.
 
     Numbers p, and their columns f, are of shape (rows, columns).  The table has SIZE sums of a
-    limb, APART for each cluster, and `places` are the entries of cluster 0 that numbers would be
+    limb, STRIDE for each cluster, and `places` are the entries of cluster 0 that numbers would be
     added to; `sums` are those in global memory, of limb 0, m for each cluster.
     """
     # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
     left = tl.where(off < 0, k, off)[:, None]
     to, off = to[:, None], off[:, None]
-    for limb in tl.static_range(HELD):
+    for limb in tl.static_range(TABLE_LIMBS):
         # See :mod:`lloydia.backends.cuda.device_functions.lane_sums`.
         shifted = p + shifts[limb]
         v = shifted.to(tl.int64, bitcast=True) - shifts[limb].to(tl.int64, bitcast=True)
         p = p - (shifted - shifts[limb])
         at = 2 * limb * SIZE
-        move_long(
-            places, to * APART + at, left * APART + at, v, off, SIZE, NUMBERS, MOVING, OPERANDS
+        update_long(
+            places, to * STRIDE + at, left * STRIDE + at, v, off, SIZE, NUMBERS, UPDATE_PTX,
+            OPERANDS
         )  # fmt: skip
-    if HELD < LIMBS:
-        move_later(
-            p, to, off, f, shifts[HELD - 1], bits, sums + HELD * limb_size, m, limb_size,
-            LIMBS - HELD, NUMBERS, LATER, LATER_OPERANDS,
+    if TABLE_LIMBS < LIMBS:
+        add_overflow(
+            p, to, off, f, shifts[TABLE_LIMBS - 1], bits, sums + TABLE_LIMBS * limb_size, m,
+            limb_size, LIMBS - TABLE_LIMBS, NUMBERS, OVERFLOW_PTX, OVERFLOW_OPERANDS,
         )  # fmt: skip
 
 
 @triton.jit
 def count(
     table, counts, labels, changed_rows, changed_old, n_changed, program, programs,
-    TOGETHER: tl.constexpr,
+    ROWS_PER_STEP: tl.constexpr,
 ):  # fmt: skip
     """Count the rows that clusters gain and lose: of a share among programs of all columns.
 
     A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
     """
-    lane = tl.arange(0, TOGETHER)
-    one = tl.full((TOGETHER,), 1, tl.int32)
-    for first in range(program * TOGETHER, n_changed, programs * TOGETHER):
+    lane = tl.arange(0, ROWS_PER_STEP)
+    one = tl.full((ROWS_PER_STEP,), 1, tl.int32)
+    for first in range(program * ROWS_PER_STEP, n_changed, programs * ROWS_PER_STEP):
         at = first + lane
         there = at < n_changed
         row = tl.load(changed_rows + at, mask=there, other=0)
@@ -158,7 +159,7 @@ def count(
 @triton.jit
 def flush(
     table, sums, k, d, first, bits, limb_size,
-    COLUMNS: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr, HELD: tl.constexpr,
+    COLUMNS: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr, TABLE_LIMBS: tl.constexpr,
     THREADS: tl.constexpr,
 ):  # fmt: skip
     """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
@@ -170,14 +171,14 @@ def flush(
         real = (cell < k * COLUMNS) & (f < d)
         at = tl.where(real, j * (COLUMNS * COPIES) + column, 0)
         to = sums + j.to(tl.int64) * (d + 1) + f
-        for limb in tl.static_range(HELD):
+        for limb in tl.static_range(TABLE_LIMBS):
             total = tl.zeros((THREADS,), tl.int64)
             for copy in tl.static_range(COPIES):
                 total += read_long(table, at + (2 * limb * SIZE + copy * COLUMNS), SIZE)
             tl.atomic_add(to + limb * limb_size, total, mask=real & (total != 0), sem="relaxed")
     for begin in range(0, k, THREADS):
         j = begin + tl.arange(0, THREADS)
-        weight = read(table, 2 * HELD * SIZE + tl.where(j < k, j, 0)).to(tl.int64) << bits
+        weight = read(table, 2 * TABLE_LIMBS * SIZE + tl.where(j < k, j, 0)).to(tl.int64) << bits
         to = sums + j.to(tl.int64) * (d + 1) + d
         tl.atomic_add(to, weight, mask=(j < k) & (weight != 0), sem="relaxed")
 
@@ -185,10 +186,10 @@ def flush(
 @triton.jit(do_not_specialize=["n", "k", "bits"])
 def table_kernel(
     X, n, d, fixed_point_grid, labels, changed_rows, changed_old, run_state, sums, k, bits, memory,
-    THREADS: tl.constexpr, NUMBERS: tl.constexpr, AHEAD: tl.constexpr, LIMBS: tl.constexpr,
-    HELD: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
-    SIZE: tl.constexpr, RESERVE: tl.constexpr, MOVING: tl.constexpr, OPERANDS: tl.constexpr,
-    LATER: tl.constexpr, LATER_OPERANDS: tl.constexpr,
+    THREADS: tl.constexpr, NUMBERS: tl.constexpr, PREFETCH_DEPTH: tl.constexpr, LIMBS: tl.constexpr,
+    TABLE_LIMBS: tl.constexpr, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr,
+    SIZE: tl.constexpr, RESERVE: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
+    OVERFLOW_PTX: tl.constexpr, OVERFLOW_OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Move the listed rows; programs that no rows are left for have nothing to do.
 
@@ -198,7 +199,7 @@ def table_kernel(
     table = own_table(memory, RESERVE)
     # Shared memory is this program's own: the launch before this one, which
     # wait_for_previous_kernel waits for, may be running still.
-    empty_table(table, 2 * HELD * SIZE + k, THREADS)
+    empty_table(table, 2 * TABLE_LIMBS * SIZE + k, THREADS)
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     stopped, n_changed = tl.load(run_state + STOPPED), tl.load(run_state + N_CHANGED)
@@ -228,21 +229,21 @@ def table_kernel(
         # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
         quantum = quantum / scale
     else:
-        scale = exchanged(tl.broadcast_to(scale, (ROWS, COLUMNS)), in_tile, EACH)
-    quantum = exchanged(tl.broadcast_to(quantum, (ROWS, COLUMNS)), in_tile, EACH)
-    shifts = shifts_of(quantum, bits, HELD)
+        scale = bank_swizzled(tl.broadcast_to(scale, (ROWS, COLUMNS)), in_tile, EACH)
+    quantum = bank_swizzled(tl.broadcast_to(quantum, (ROWS, COLUMNS)), in_tile, EACH)
+    shifts = shifts_of(quantum, bits, TABLE_LIMBS)
     # Numbers of rows are loaded two turns of the loop ahead, what is at them one turn.  A turn adds
-    # AHEAD tiles, and what is loaded after each has the registers that it had: to move it there
-    # from others would be to wait for it.
+    # PREFETCH_DEPTH tiles, and what is loaded after each has the registers that it had: to move it
+    # there from others would be to wait for it.
     first_rows = ()
     next_rows = ()
-    for i in tl.static_range(AHEAD):
+    for i in tl.static_range(PREFETCH_DEPTH):
         tile = program + i * programs
         first_rows = first_rows + (rows_of(tile, changed_rows, n_changed, ROWS),)
-        after = tile + AHEAD * programs
+        after = tile + PREFETCH_DEPTH * programs
         next_rows = next_rows + (rows_of(after, changed_rows, n_changed, ROWS),)
     loaded = ()
-    for i in tl.static_range(AHEAD):
+    for i in tl.static_range(PREFETCH_DEPTH):
         tile = program + i * programs
         loaded = loaded + (
             load_tile(X, labels, first_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
@@ -250,46 +251,48 @@ def table_kernel(
     # Programs of all columns share this out, while their first rows are on their way.  Two rows a
     # thread are waited for together.
     count(
-        table, 2 * HELD * SIZE, labels, changed_rows, changed_old, n_changed,
+        table, 2 * TABLE_LIMBS * SIZE, labels, changed_rows, changed_old, n_changed,
         tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
     )  # fmt: skip
-    for first_tile in tl.range(program, tl.cdiv(n_changed, ROWS), AHEAD * programs, num_stages=1):
+    for first_tile in tl.range(
+        program, tl.cdiv(n_changed, ROWS), PREFETCH_DEPTH * programs, num_stages=1
+    ):
         coming_rows = ()
         coming = ()
-        for i in tl.static_range(AHEAD):
+        for i in tl.static_range(PREFETCH_DEPTH):
             tile = first_tile + i * programs
             to, off, x = loaded[i]
-            p = exchanged(x, in_tile, EACH).to(kind).to(tl.float64)
+            p = bank_swizzled(x, in_tile, EACH).to(kind).to(tl.float64)
             if double:
                 p *= scale
             if tile * ROWS < n_changed:
                 move(
                     p, to, off, first + added, shifts, bits, places, k, sums, m, limb_size,
-                    COLUMNS * COPIES, SIZE, HELD, LIMBS, NUMBERS, MOVING, OPERANDS,
-                    LATER, LATER_OPERANDS,
+                    COLUMNS * COPIES, SIZE, TABLE_LIMBS, LIMBS, NUMBERS, UPDATE_PTX, OPERANDS,
+                    OVERFLOW_PTX, OVERFLOW_OPERANDS,
                 )  # fmt: skip
             # In the registers that are free now.
-            after = tile + AHEAD * programs
+            after = tile + PREFETCH_DEPTH * programs
             coming = coming + (
                 load_tile(X, labels, next_rows[i], after, changed_old, n_changed, d, f, k, ROWS),
             )
             coming_rows = coming_rows + (
-                rows_of(after + AHEAD * programs, changed_rows, n_changed, ROWS),
+                rows_of(after + PREFETCH_DEPTH * programs, changed_rows, n_changed, ROWS),
             )
         next_rows, loaded = coming_rows, coming
-    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, COPIES, SIZE, HELD, THREADS)
+    flush(table, sums, k, d, first, bits, limb_size, COLUMNS, COPIES, SIZE, TABLE_LIMBS, THREADS)
 
 
 def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
     """Return what the kernel is compiled for."""
-    held = min(table.held, n_limbs)
+    table_limbs = min(table.table_limbs, n_limbs)
     return {
-        "THREADS": cut.threads, "NUMBERS": cut.numbers, "AHEAD": cut.ahead, "LIMBS": n_limbs,
-        "HELD": held, "COLUMNS": table.columns, "EACH": table.each, "COPIES": table.copies,
-        "SIZE": table.size, "RESERVE": reserve(table.words),
-        "MOVING": moving(cut.numbers, table.size), "OPERANDS": operands(5, cut.numbers),
-        "LATER": moving_later(n_limbs - held, cut.numbers),
-        "LATER_OPERANDS": operands_later(cut.numbers), "num_warps": cut.threads // 32,
+        "THREADS": cut.threads, "NUMBERS": cut.numbers, "PREFETCH_DEPTH": cut.prefetch_depth,
+        "LIMBS": n_limbs, "TABLE_LIMBS": table_limbs, "COLUMNS": table.columns, "EACH": table.each,
+        "COPIES": table.copies, "SIZE": table.size, "RESERVE": reserve(table.words),
+        "UPDATE_PTX": update_ptx(cut.numbers, table.size), "OPERANDS": operands(5, cut.numbers),
+        "OVERFLOW_PTX": overflow_ptx(n_limbs - table_limbs, cut.numbers),
+        "OVERFLOW_OPERANDS": overflow_operands(cut.numbers), "num_warps": cut.threads // 32,
         "maxnreg": cut.registers, **EXACT,
     }  # fmt: skip
 

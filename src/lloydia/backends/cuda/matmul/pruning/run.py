@@ -30,7 +30,7 @@ from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.cuda.update.moving import Moving, SummedRows
+from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["Pruning", "may_pay"]
 
@@ -56,7 +56,7 @@ class PrunedRun(IterationState, Protocol):
     @property
     def scan(self) -> TensorScan: ...
     @property
-    def moving(self) -> Moving: ...
+    def cluster_sums(self) -> ClusterSums: ...
     @property
     def labels(self) -> torch.Tensor: ...
     @property
@@ -118,7 +118,7 @@ class Pruning:
         try:
             # What iterations of a plan had as its scratch, those by bounds have of the run, from
             # when it is first asked for.
-            run.scan.memory, run.moving.memory(rows)
+            run.scan.memory, run.cluster_sums.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
             return None

@@ -10,8 +10,8 @@ from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
-from lloydia.backends.cuda.update.entries import MOST_BINS, Entries
-from lloydia.backends.cuda.update.moves import queue_moves
+from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
+from lloydia.backends.cuda.update.sorted_updates import HISTOGRAM_BINS, SortedUpdates
 from lloydia.exact import sums
 from lloydia.exact.means import carry
 from nasty import rows_of
@@ -25,7 +25,7 @@ D = 11
     ("wide", "float64", True, 150, 5), ("gauss", "float32", False, 2500, 1),
     # Some numbers need more than the first limb, some do not.
     ("wide", "float32", False, 150, 5), ("outlier", "float32", False, 150, 5),
-    ("gauss", "float32", False, 1500, 300), ("gauss", "float32", False, 150, MOST_BINS + 1),
+    ("gauss", "float32", False, 1500, 300), ("gauss", "float32", False, 150, HISTOGRAM_BINS + 1),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     X = rows_of(flavour, n, D, dtype, seed=1)
@@ -34,7 +34,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     rows = Placed(X, weights, "cuda")
     fixed_point_grid = FixedPointGrid.of(rows, rows.grid, rows.weights)
     device = place("cuda")
-    entries = Entries(n, k, device)
+    updates = SortedUpdates(n, k, device)
     totals = torch.zeros((1, rows.grid.n_limbs, k, D + 1), dtype=torch.int64, device=device)
     old = np.full(n, -1, dtype=np.int32)
     limbs = sums.limbs(X, weights, rows.grid)
@@ -47,8 +47,8 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
         listed[0, : len(changed)] = torch.from_numpy(changed)
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
-        entries.sort(labels, *listed, run_state)
-        queue_moves(rows.X, fixed_point_grid, entries, run_state, totals)
+        updates.sort(labels, *listed, run_state)
+        queue_sorted_sums(rows.X, fixed_point_grid, updates, run_state, totals)
         expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)
         old = new

@@ -1,10 +1,10 @@
-"""Entries of the rows that changed, sorted by cluster.
+"""Updates of the rows that changed, sorted by cluster.
 
-A row that changed is two entries, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the entries of a cluster together.  A program counts its own entries first, so
-that it asks where they go once a cluster: an atomic operation an entry would take longer than all
-the rest.  It sorts a block of entries at a time, by two bits of the cluster after two (radix sort,
-least significant digit first); the number of entries before one, with each of the four digits, is
+A row that changed is two updates, one for the cluster that it joins and one for that it leaves.  A
+counting sort brings the updates of a cluster together.  A program counts its own updates first, so
+that it asks where they go once a cluster: an atomic operation an update would take longer than all
+the rest.  It sorts a block of updates at a time, by two bits of the cluster after two (radix sort,
+least significant digit first); the number of updates before one, with each of the four digits, is
 a quarter of the bits of one running sum.
 """
 
@@ -25,23 +25,23 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 
-__all__ = ["MOST_BINS", "Entries", "entry_at"]
+__all__ = ["HISTOGRAM_BINS", "SortedUpdates", "update_at"]
 
-# Entries and counters that a program looks at together; clusters that it counts by itself, and the
+# Updates and counters that a program looks at together; clusters that it counts by itself, and the
 # least that a histogram has.
 LOG_ROWS = tl.constexpr(10)
 ROWS = tl.constexpr(1 << 10)
 COUNTERS = tl.constexpr(4096)
 SIDE = tl.constexpr(8)
-MOST_BINS, LEAST_BINS = 1024, 128
+HISTOGRAM_BINS, SMALLEST_HISTOGRAM = 1024, 128
 # Of a program that sorts.
 WARPS = 4
 
 
 @triton.jit
-def entry_at(entries, place, count):
-    """Return the sign, the row and the cluster of entries; past the end the last, times 0."""
-    entry = tl.load(entries + tl.minimum(place, count - 1))
+def update_at(updates, place, count):
+    """Return the sign, the row and the cluster of updates; past the end the last, times 0."""
+    entry = tl.load(updates + tl.minimum(place, count - 1))
     row = entry.to(tl.int32)
     sign = tl.where(place < count, tl.where(row < 0, -1, 1), 0)
     return sign, tl.where(row < 0, ~row, row).to(tl.int64), (entry >> 32).to(tl.int32)
@@ -49,7 +49,7 @@ def entry_at(entries, place, count):
 
 @triton.jit
 def block_of(block, labels, changed_rows, changed_old, n_changed):
-    """Return the clusters of a block of entries, and which are there.
+    """Return the clusters of a block of updates, and which are there.
 
     Rows join clusters in even blocks, and leave them in odd ones.
     """
@@ -73,7 +73,7 @@ def as_pairs(counters):
 def count_kernel(
     labels, n, changed_rows, changed_old, counts, pitch, befores, run_state, BINS: tl.constexpr
 ):
-    """Count the entries of each cluster, and for each program those that others counted before.
+    """Count the updates of each cluster, and for each program those that others counted before.
 
     BINS is 0 where there are too many clusters for a program to count by itself.
     """
@@ -107,7 +107,7 @@ def count_kernel(
 
 @triton.jit(do_not_specialize=["k", "pitch"])
 def place_kernel(counts, pitch, begins, totals, k, run_state):
-    """Turn counts into where the entries of each cluster begin, and into how many there are."""
+    """Turn counts into where the updates of each cluster begin, and into how many there are."""
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
         return
@@ -143,7 +143,7 @@ def by_digit(keys, there, n_there, low: tl.constexpr, out):
     field = (((keys >> low) & 3) * 16).to(tl.int64)
     one = tl.where(there, tl.full((ROWS,), 1, tl.int64) << field, 0)
     upto, every = running_sum(one)
-    # In each field the entries with a lower digit, and those before with the same one.
+    # In each field the updates with a lower digit, and those before with the same one.
     before = (every << 16) + (every << 32) + (every << 48) + (upto - one)
     tl.store(out + ((before >> field) & 0xFFFF), keys, mask=there)
     # What other threads have stored is read.
@@ -154,9 +154,9 @@ def by_digit(keys, there, n_there, low: tl.constexpr, out):
 
 @triton.jit
 def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
-    """Return a block's entries by cluster: clusters, places in the block, which are there, starts.
+    """Return a block's updates by cluster: clusters, places in the block, which are there, starts.
 
-    A start is where the entries of the same cluster begin.
+    A start is where the updates of the same cluster begin.
     """
     place = tl.arange(0, ROWS)
     n_there = tl.sum(there.to(tl.int32), 0)
@@ -179,12 +179,12 @@ def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "k"])
 def sort_kernel(
-    labels, n, changed_rows, changed_old, begins, befores, k, entries, scratch, run_state,
+    labels, n, changed_rows, changed_old, begins, befores, k, updates, scratch, run_state,
     BINS: tl.constexpr, PASSES: tl.constexpr,
 ):  # fmt: skip
-    """Put each entry in its place: the row, or for a cluster that it leaves its complement.
+    """Put each update in its place: the row, or for a cluster that it leaves its complement.
 
-    The grid is that of :func:`count_kernel`: programs have the same entries.
+    The grid is that of :func:`count_kernel`: programs have the same updates.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -196,7 +196,7 @@ def sort_kernel(
     own = tl.program_id(2).to(tl.int64) * n_programs + program
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    entries += first_row(2 * n)
+    updates += first_row(2 * n)
     begins += tl.program_id(2).to(tl.int64) * k
     befores += own * BINS
     scratch += own * 2 * ROWS
@@ -216,20 +216,20 @@ def sort_kernel(
                 many = place - start + 1
                 first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
                 starts = scratch + PASSES % 2 * ROWS
-                # Where blocks' entries start has been read.
+                # Where blocks' updates start has been read.
                 tl.debug_barrier()
                 tl.store(starts + start, first, mask=ends)
                 tl.debug_barrier()
                 first = tl.load(starts + start, mask=there, other=0)
             low = tl.where(block % 2 == 0, rows, ~rows).to(tl.int64) & 0xFFFFFFFF
             at = first + (place - start)
-            tl.store(entries + at, (cluster.to(tl.int64) << 32) | low, mask=there)
+            tl.store(updates + at, (cluster.to(tl.int64) << 32) | low, mask=there)
             # What is in scratch has been read.
             tl.debug_barrier()
 
 
-class Entries:
-    """The sorted entries of a run's iterations.
+class SortedUpdates:
+    """The sorted updates of a run's iterations.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class Entries:
 
     def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
         self.n, self.k, self.members = n, k, members
-        self.bins = next_power(k, LEAST_BINS) if k <= MOST_BINS else 0
+        self.bins = next_power(k, SMALLEST_HISTOGRAM) if k <= HISTOGRAM_BINS else 0
         self.passes = ceil_div(max(1, (k - 1).bit_length()), 2)
         programs = programs_each(8 * processors(device), members)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))

@@ -1,8 +1,8 @@
 """Rows that changed move from cluster to cluster: their sums.
 
-The list of sorted entries (:mod:`entries`) is cut into as many equal runs as there are *lanes* of
-threads; a lane adds its run in registers, and needs one atomic operation a column where the cluster
-changes; rows in their own order would need one each.
+The list of sorted updates (:mod:`sorted_updates`) is cut into as many equal runs as there are
+*lanes* of threads; a lane adds its run in registers, and needs one atomic operation a column where
+the cluster changes; rows in their own order would need one each.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.lane_sums import (
+    add_first_limb,
     add_products,
-    add_whole,
     at_limb,
     flush,
-    flush_together,
+    flush_reduced,
     flush_weights,
     shifts_of,
     zeros,
@@ -30,39 +30,39 @@ from lloydia.backends.cuda.device_functions.run_state import (
 )
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.update.entries import Entries, entry_at
+from lloydia.backends.cuda.update.sorted_updates import SortedUpdates, update_at
 
-__all__ = ["queue_moves"]
+__all__ = ["queue_sorted_sums"]
 
-# Entries of a lane that are on their way at a time.
-AHEAD = tl.constexpr(8)
+# Updates of a lane that are on their way at a time.
+PREFETCH_DEPTH = tl.constexpr(8)
 # Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
 LANE_COLUMNS = 128
 # Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
 # as many: mostly, and for what takes more, weights or float64 in several lanes.
 MANY, FEWER = (16, 128), (8, 255)
 # Limbs that are added in one pass.
-MOST_LIMBS = 4
+LIMBS_PER_PASS = 4
 
 
 @triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip"])
 def add_kernel(
-    X, n, d, weights, fixed_point_grid, entries, totals, run_state,
+    X, n, d, weights, fixed_point_grid, updates, totals, run_state,
     sums, bits, n_limbs, skip, limb_size,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Add the entries to the sums; programs of the first column block also add the weights."""
+    """Add the updates to the sums; programs of the first column block also add the weights."""
     member = tl.program_id(2).to(tl.int64)
-    # Asked for together: nothing else is waited for before the entries.
+    # Asked for together: nothing else is waited for before the updates.
     wait_for_previous_kernel()
     stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + member)
-    run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), AHEAD) * AHEAD
+    run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), PREFETCH_DEPTH) * PREFETCH_DEPTH
     first = tl.program_id(0) * LANES * run
     if (stopped != 0) | (first >= count):
         return
     fixed_point_grid += member * 3 * (d + 1)
-    entries += first_row(2 * n)
+    updates += first_row(2 * n)
     sums += member * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
@@ -89,32 +89,32 @@ def add_kernel(
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
     sums += skip * limb_size
     begin = first + tl.arange(0, LANES) * run
-    _, _, current = entry_at(entries, begin, count)
+    _, _, current = update_at(updates, begin, count)
     own = zeros((LANES, COLUMNS), LIMBS)
     own_weight = zeros((LANES,), LIMBS)
     ones = tl.zeros((LANES,), tl.int32)
     added = tl.zeros((LANES,), tl.int32)
-    for ahead in range(0, tl.minimum(run, count - first), AHEAD):
+    for offset in range(0, tl.minimum(run, count - first), PREFETCH_DEPTH):
         signs = ()
         values = ()
         factors = ()
         cluster = current
-        for i in tl.static_range(AHEAD):
-            sign, row, cluster = entry_at(entries, begin + (ahead + i), count)
+        for i in tl.static_range(PREFETCH_DEPTH):
+            sign, row, cluster = update_at(updates, begin + (offset + i), count)
             value = tl.load(X + row[:, None] * d + f[None, :], mask=column, other=0.0).to(kind)
             signs = signs + (sign,)
             values = values + (value,)
             factors = factors + (tl.load(weights + row) if WEIGHTED else sign,)
-        # Entries are sorted: if the last is of the current cluster, so are those before.
+        # Updates are sorted: if the last is of the current cluster, so are those before.
         busy = (cluster != current)[:, None] | tl.zeros((LANES, COLUMNS), tl.int1)
         if LIGHT and LIMBS > 1:
-            for i in tl.static_range(AHEAD):
+            for i in tl.static_range(PREFETCH_DEPTH):
                 busy |= (tl.abs(values[i]) < least) & (values[i] != 0.0)
         if tl.max(tl.max(busy.to(tl.int32), 1), 0) == 0:
-            for i in tl.static_range(AHEAD):
+            for i in tl.static_range(PREFETCH_DEPTH):
                 x = values[i] * signs[i].to(kind)[:, None]
                 if LIGHT:
-                    own = add_whole(own, x, shifts, LIMBS)
+                    own = add_first_limb(own, x, shifts, LIMBS)
                 else:
                     own = add_products(
                         own, x, factors[i][:, None], scale, quantum, shifts, bits, skip,
@@ -128,11 +128,11 @@ def add_kernel(
                     )  # fmt: skip
                 else:
                     ones += signs[i]
-            added += AHEAD * TERMS
+            added += PREFETCH_DEPTH * TERMS
         else:
-            for further in range(AHEAD):
-                its_sign, its_row, its_cluster = entry_at(
-                    entries, begin + (ahead + further), count
+            for further in range(PREFETCH_DEPTH):
+                its_sign, its_row, its_cluster = update_at(
+                    updates, begin + (offset + further), count
                 )  # fmt: skip
                 its_x = tl.load(X + its_row[:, None] * d + f[None, :], mask=column, other=0.0)
                 factor = tl.load(weights + its_row) if WEIGHTED else its_sign
@@ -162,14 +162,14 @@ def add_kernel(
                 else:
                     ones += its_sign
                 added += TERMS
-    # Mostly all lanes have come to the same cluster: past the end are entries times 0.
+    # Mostly all lanes have come to the same cluster: past the end are updates times 0.
     only = tl.max(current, 0)
     if (LANES > 1) & (tl.min(current, 0) == only):
         to = sums + only.to(tl.int64) * m
         first_one = tl.program_id(1) == 0
-        flush_together(own, added[:, None], shifts, to + f, limb_size, n_limbs - skip, f < d, LIMBS)
+        flush_reduced(own, added[:, None], shifts, to + f, limb_size, n_limbs - skip, f < d, LIMBS)
         if WEIGHTED:
-            flush_together(
+            flush_reduced(
                 own_weight,
                 added,
                 weight_shifts,
@@ -195,34 +195,34 @@ def add_kernel(
         )  # fmt: skip
 
 
-def queue_moves(
+def queue_sorted_sums(
     X: torch.Tensor,
     fixed_point_grid: FixedPointGrid,
-    entries: Entries,
+    updates: SortedUpdates,
     run_state: torch.Tensor,
     sums: torch.Tensor,
 ) -> None:
-    """Queue the moves that sorted entries tell of.
+    """Queue the moves that sorted updates tell of.
 
     Parameters
     ----------
     X : tensor of shape (n, d), or (members, n, d) of a batch
     fixed_point_grid : FixedPointGrid
-    entries : Entries
+    updates : SortedUpdates
     run_state : int32 tensor
     sums : int64 tensor of shape (members, n_limbs, k, d + 1)
     """
     members, n_limbs, k, m = sums.shape
     columns = min(LANE_COLUMNS, next_power(m - 1))
-    limbs = min(n_limbs, MOST_LIMBS)
+    limbs = min(n_limbs, LIMBS_PER_PASS)
     light = fixed_point_grid.weights is None and X.dtype != torch.float64 and limbs <= 2
     resident, registers = MANY if light or columns == LANE_COLUMNS else FEWER
     lanes = programs_each(resident * processors(X.device), members)
     for skip in range(0, n_limbs, limbs):
         launch(
             add_kernel, (lanes, ceil_div(m - 1, columns), members),
-            X, entries.n, m - 1, fixed_point_grid.weights, fixed_point_grid.columns, entries.sorted,
-            entries.totals, run_state, sums, fixed_point_grid.grid.bits, n_limbs, skip, k * m,
+            X, updates.n, m - 1, fixed_point_grid.weights, fixed_point_grid.columns, updates.sorted,
+            updates.totals, run_state, sums, fixed_point_grid.grid.bits, n_limbs, skip, k * m,
             LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=fixed_point_grid.weights is not None,
             RECOVER=fixed_point_grid.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
             num_warps=1, maxnreg=registers, **EXACT,

@@ -3,10 +3,10 @@
 A warp adds 32 numbers at a time: four threads, each with four columns of float32, have those of a
 row, and eight rows are in a warp. That takes as many cycles as the busiest of the 32 banks of
 shared memory has numbers to add. So each four rows add different columns at a time
-(:func:`exchanged`), and with two copies of all sums, of 16 columns each, the other four rows add to
-the second: whatever the clusters are, 32 numbers are in 32 banks. Where there is room for one copy
-only, two rows meet if both clusters have the same half of the banks. Of float64, a thread has two
-columns, a cluster eight, and four copies keep all rows apart.
+(:func:`bank_swizzled`), and with two copies of all sums, of 16 columns each, the other four rows
+add to the second: whatever the clusters are, 32 numbers are in 32 banks. Where there is room for
+one copy only, two rows meet if both clusters have the same half of the banks. Of float64, a thread
+has two columns, a cluster eight, and four copies keep all rows apart.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["exchanged", "places_of"]
+__all__ = ["bank_swizzled", "places_of"]
 
 
 @triton.jit
 def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
-    """Return the columns that rows have where :func:`exchanged` is done, and where those are.
+    """Return the columns that rows have where :func:`bank_swizzled` is done, and where those are.
 
     Rows, by their numbers in the tile, that add the same columns at a time add to different copies.
     """
@@ -28,7 +28,7 @@ def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.con
 
 
 @triton.jit
-def exchanged(x, in_tile, EACH: tl.constexpr):
+def bank_swizzled(x, in_tile, EACH: tl.constexpr):
     """Return rows, by their numbers in the tile, with what was in c in column c ^ (in_tile % EACH).
 
     All threads of a warp add the first of their EACH columns, then the second, and so on.  EACH

@@ -11,10 +11,10 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
-__all__ = ["move_later", "moving_later", "operands_later"]
+__all__ = ["add_overflow", "overflow_operands", "overflow_ptx"]
 
 
-def moving_later(limbs: int, each: int) -> str:
+def overflow_ptx(limbs: int, each: int) -> str:
     """Return the PTX that moves so many later limbs of so many numbers of a thread.
 
     Only where some number leaves anything are its address and its limbs computed.
@@ -62,26 +62,26 @@ def moving_later(limbs: int, each: int) -> str:
     ])  # fmt: skip
 
 
-def operands_later(each: int) -> str:
-    """Return the constraints of what :func:`moving_later` takes of so many numbers of a thread."""
+def overflow_operands(each: int) -> str:
+    """Return the constraints of what :func:`overflow_ptx` takes of so many numbers of a thread."""
     return ",".join(["=r"] * each + [kind for kind in "llrrrrddr" for _ in range(each)])
 
 
 @triton.jit
-def move_later(
+def add_overflow(
     p, to, off, f, shift, bits, sums, m, limb_size,
-    LIMBS: tl.constexpr, NUMBERS: tl.constexpr, LATER: tl.constexpr, OPERANDS: tl.constexpr,
+    LIMBS: tl.constexpr, NUMBERS: tl.constexpr, OVERFLOW_PTX: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
     """Move the limbs of what is left of numbers, mostly 0, from and to sums in global memory.
 
     Those of columns f, of which clusters have m; `off` is negative where there is none to take
     from, and `to` is beyond the last where there is no row: what is left is 0 there.  `shift` is
     that of the limb before.  NUMBERS of a thread's are looked at together, by what
-    :func:`moving_later` and :func:`operands_later` give.
+    :func:`overflow_ptx` and :func:`overflow_operands` give.
     """
     if COMPILED:
         tl.inline_asm_elementwise(
-            LATER, OPERANDS,
+            OVERFLOW_PTX, OPERANDS,
             [sums.to(tl.int64), 8 * limb_size, to, off, m, f, p, shift, bits],
             dtype=tl.int32, is_pure=False, pack=NUMBERS,
         )  # fmt: skip

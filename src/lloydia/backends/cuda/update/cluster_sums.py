@@ -13,11 +13,11 @@ import torch
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.plans import Scratch
-from lloydia.backends.cuda.update.entries import Entries
-from lloydia.backends.cuda.update.moves import queue_moves
+from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
+from lloydia.backends.cuda.update.sorted_updates import SortedUpdates
 from lloydia.backends.cuda.update.table_sums import has_table, queue_table, table_memory
 
-__all__ = ["Moving", "SummedRows"]
+__all__ = ["ClusterSums", "SummedRows"]
 
 
 class SummedRows(WholeRows, Protocol):
@@ -28,7 +28,7 @@ class SummedRows(WholeRows, Protocol):
         """The grid; the host may wait for it."""
 
 
-class Moving:
+class ClusterSums:
     """What moves rows between the sums of k clusters; an instance is used by one queue at a time.
 
     Parameters
@@ -43,9 +43,9 @@ class Moving:
         self.k = k
 
     @cached_property
-    def entries(self) -> Entries:
+    def sorted_updates(self) -> SortedUpdates:
         """The entries of the rows that changed, where they are sorted."""
-        return Entries(self.n, self.k, self.device, self.members)
+        return SortedUpdates(self.n, self.k, self.device, self.members)
 
     @cached_property
     def table(self) -> torch.Tensor | None:
@@ -60,7 +60,7 @@ class Moving:
         """Return all that is needed beside the rows, and what of it begins with zeros."""
         if self.by_table(rows):
             return [] if self.table is None else [self.table], ()
-        return self.entries.memory
+        return self.sorted_updates.memory
 
     def queue(
         self,
@@ -76,6 +76,6 @@ class Moving:
         if self.by_table(rows):
             queue_table(rows.X, rows.fixed_point_grid, *lists, run_state, sums, self.table)
             return
-        self.entries.sort(*lists, run_state)
+        self.sorted_updates.sort(*lists, run_state)
         # The grid may be waited for: the device sorts meanwhile.
-        queue_moves(rows.X, rows.fixed_point_grid, self.entries, run_state, sums)
+        queue_sorted_sums(rows.X, rows.fixed_point_grid, self.sorted_updates, run_state, sums)
