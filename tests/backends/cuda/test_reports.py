@@ -57,7 +57,7 @@ def test_iterations_that_end_nothing(changed, empty, shifts, settles, count):
 
 def test_reports_come_together_and_again():
     source = torch.from_numpy(reports([5, 4, 3, 2], [0] * 4, [1.0] * 4))
-    coming = Reports(source, together=2)
+    coming = Reports(source, reports_per_copy=2)
     coming.ask(1, 1)
     source[1, CHANGED.value] = 40
     coming.ask(2, 2)
@@ -71,7 +71,7 @@ def test_reports_come_together_and_again():
 
 def test_reports_are_passed_over_as_they_come():
     source = torch.from_numpy(reports([6, 5, 4, 3], [0] * 4, [4.0, 4.0, 4.0, 0.5], [1, 2, 3, 4]))
-    coming = Reports(source, together=3)
+    coming = Reports(source, reports_per_copy=3)
     coming.ask(1, 3)
     coming.ask(4, 4)
     assert coming.wait_continuing(1, 9, 1, 1.0) == ContinuingIterations(2, 5, 0, 4, True)

@@ -166,16 +166,16 @@ class Beginning(Gridded):
         self.forget_run()
         k = self.k
         self.lag = self.lag_of(k)
-        together = self.lag + 1
+        launches_per_batch = self.lag + 1
         stops = self.limits or self.tolerance == 0.0
         if self.low and stops and self.n_samples > FEW_ROWS:
             # The device stops by itself: it may go on while the host looks at what was.
-            self.lag += together
+            self.lag += launches_per_batch
         check_memory(self.needed(k), self.device)
         if self.low:
             fixed_point_grid = None if self.unchecked else self.fixed_point_grid
             n_slots = min(self.lag, self.max_iter) + 4
-            self._build_low(fixed_point_grid, centers, n_slots, together, settles)
+            self._build_low(fixed_point_grid, centers, n_slots, launches_per_batch, settles)
             return
         self._build_tensor(centers, settles)
 
@@ -192,12 +192,12 @@ class Beginning(Gridded):
         fixed_point_grid: FixedPointGrid | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,
-        together: int,
+        launches_per_batch: int,
         settles: bool,
     ) -> None:
         """Make a run over few features."""
         self.run = run = LowRun(self, fixed_point_grid, centers, n_slots, settles)
-        run.together = together
+        run.launches_per_batch = launches_per_batch
         if self.limits:
             run.spread = self._spread_of(run)
         self.used, self.ending = run.current, None

@@ -92,7 +92,7 @@ class CUDA(Beginning, Engine):
         if inertia:
             return Queued(self, queued, self.watch())
         # Several together, where they are short, take the host less time.
-        if queued - self.launched >= self.run.together or queued == self.max_iter:
+        if queued - self.launched >= self.run.launches_per_batch or queued == self.max_iter:
             self.launch(queued, ends=queued == self.max_iter)
         return Queued(self, queued, None)
 
@@ -105,7 +105,7 @@ class CUDA(Beginning, Engine):
         """Queue iterations on the device: several together, as many as may be on their way."""
         most = self.reported + self.lag + 1
         while self.launched < self.max_iter:
-            last = min(self.launched + self.run.together, self.max_iter)
+            last = min(self.launched + self.run.launches_per_batch, self.max_iter)
             if last > most:
                 return
             self.queued = last

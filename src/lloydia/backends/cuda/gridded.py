@@ -19,7 +19,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_before, remember_limbs
 from lloydia.backends.cuda.runtime.own_device import anywhere
 from lloydia.backends.cuda.runtime.plans import Layout, planned
-from lloydia.backends.cuda.seeding.picks import Picks
+from lloydia.backends.cuda.seeding.state import SeedingState
 from lloydia.backends.cuda.update.means import MOST_LIMITED
 from lloydia.backends.cuda.update.spread import Spread
 from lloydia.backends.engine import NEVER
@@ -40,7 +40,7 @@ def bits_below(d: int, n: int) -> int:
     return int(np.float64(largest_magnitude(d, n)).view(np.int64))
 
 
-class Gridded(Picks):
+class Gridded(SeedingState):
     """Rows, and what is known of them.
 
     What a run has found of its rows, or guessed, is *unchecked* until the host has looked at it.

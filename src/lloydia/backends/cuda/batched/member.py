@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat
 import torch
 
 from lloydia.backends.cuda.batched.batch import LAG, Batch, batches
-from lloydia.backends.cuda.seeding.picks import Picks
+from lloydia.backends.cuda.seeding.state import SeedingState
 from lloydia.backends.engine import UNLIMITED, Abilities, Report
 from lloydia.exact import sums as exact
 
@@ -46,7 +46,7 @@ class Owed:
         return self.batch.costs[self.number]
 
 
-class Member(Picks, Abilities):
+class Member(SeedingState, Abilities):
     """What :func:`lloydia.loop.run.steps` asks of an engine, for one member of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.

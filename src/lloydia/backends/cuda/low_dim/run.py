@@ -65,14 +65,14 @@ class LowRun(LowTold):
 
     Attributes
     ----------
-    together : int
+    launches_per_batch : int
         Iterations that are launched together, while those before them are on their way.
     labels : int32 (n,)
         Not known before the first assignment.
     current : (k, d)
     """
 
-    together = 1
+    launches_per_batch = 1
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class TensorRun(TensorMemory):
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
         self.ahead = False
         # Iterations that are queued together, and whose reports come together.
-        self.together = max(1, lag // 2)
+        self.launches_per_batch = max(1, lag // 2)
         self.ending: Ending | None = None
         self._score_all()
         self._begin(centers)
@@ -92,7 +92,7 @@ class TensorRun(TensorMemory):
     @cached_property
     def reports(self) -> Reports:
         """The reports on their way to the host."""
-        return Reports(self.report, self.together)
+        return Reports(self.report, self.launches_per_batch)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""

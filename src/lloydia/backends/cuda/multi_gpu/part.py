@@ -17,8 +17,8 @@ from lloydia.backends.cuda.rows.totals import cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power
 from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.cuda.seeding import oversampling, weighing
-from lloydia.backends.cuda.seeding.picks import MOST
+from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
+from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES
 from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_hear
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.backends.engine import UNLIMITED
@@ -40,7 +40,7 @@ class CUDAPart(CUDA):
     message, whole : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
         What this part tells of an iteration, and what all parts do.
     values : ndarray of shape (m, d)
-        The candidates weighed last; those from number `weighed` on are in `table`.
+        The candidates evaluated last; those from number `evaluated` on are in `table`.
     """
 
     def all_sums(self) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ class CUDAPart(CUDA):
 
     def seed_total(self, grid: tuple[int, int]) -> int:
         self._use(grid)
-        weighing.sum_tiles[(len(self.totals),)](
+        plusplus_kernels.sum_tiles[(len(self.totals),)](
             self.nearest, self.weights, self.largest, self.totals, self.n_samples, self.bits,
             num_warps=4, **EXACT,
         )  # fmt: skip
@@ -93,8 +93,8 @@ class CUDAPart(CUDA):
     def seed_find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
         wanted, ends = self._there(targets), self.totals.cumsum(0)
         tile = torch.searchsorted(ends, wanted, right=True)
-        first = (tile * weighing.TILE.value)[:, None]
-        rows = first + torch.arange(weighing.TILE.value, device=self.device)
+        first = (tile * plusplus_kernels.TILE.value)[:, None]
+        rows = first + torch.arange(plusplus_kernels.TILE.value, device=self.device)
         # Past the end nothing is passed: the running sum is above the target there.
         rows = rows.clamp(max=self.n_samples - 1)
         weights = None if self.weights is None else self.weights[rows]
@@ -113,30 +113,34 @@ class CUDAPart(CUDA):
     def seed_first(self, values: NDArray) -> float:
         self.nearest.fill_(math.inf)
         self._tabulate(values)
-        self._adopt(None)
+        self._accept_candidate(None)
         self.n_seeds = 1
         return self.as_result(self.largest[0])
 
     def seed_weigh(self, values: NDArray, grid: tuple[int, int]) -> NDArray[np.int64]:
         self._use(grid)
         self.values = values
-        found = [self._weigh_from(first) for first in range(0, len(values), MOST)]
+        found = [
+            self._compute_potentials_from(first) for first in range(0, len(values), MAX_CANDIDATES)
+        ]
         return self.as_result(torch.cat(found))
 
-    def _weigh_from(self, first: int) -> torch.Tensor:
-        """Weigh the candidates from a number on, as many as are weighed at a time."""
-        self.weighed_from, some = first, self.values[first : first + MOST]
+    def _compute_potentials_from(self, first: int) -> torch.Tensor:
+        """Evaluate the candidates from a number on, as many as are evaluated at a time."""
+        self.evaluated_from, some = first, self.values[first : first + MAX_CANDIDATES]
         self._tabulate(some)
-        self._weigh_table(torch.zeros(len(some), dtype=torch.int64, device=self.device))
+        self._compute_table_potentials(
+            torch.zeros(len(some), dtype=torch.int64, device=self.device)
+        )
         return self.potentials
 
     def seed_adopt(self, j: int) -> float:
-        if self.weighed_from != j - j % MOST:
-            self._weigh_from(j - j % MOST)
+        if self.evaluated_from != j - j % MAX_CANDIDATES:
+            self._compute_potentials_from(j - j % MAX_CANDIDATES)
         # The one of least potential is adopted.
         chosen = torch.ones_like(self.potentials)
-        chosen[j % MOST] = 0
-        self._adopt(chosen)
+        chosen[j % MAX_CANDIDATES] = 0
+        self._accept_candidate(chosen)
         self.n_seeds += 1
         return self.as_result(self.largest[0])
 

@@ -108,12 +108,12 @@ class Reports:
     ----------
     source : int64 tensor of shape (n_slots, m)
         That of iteration i is in row i modulo n_slots.
-    together : int
+    reports_per_copy : int
         How many are copied at once if nobody waits for them; fewer than there are slots.
     """
 
-    def __init__(self, source: torch.Tensor, together: int = 1) -> None:
-        self.source, self.together = source, together
+    def __init__(self, source: torch.Tensor, reports_per_copy: int = 1) -> None:
+        self.source, self.reports_per_copy = source, reports_per_copy
         # Iterations whose reports were asked for and are not on their way.
         self.pending: list[int] = []
         # Of each slot, what it is to come with, and the first slot of that.
@@ -126,7 +126,7 @@ class Reports:
         for iteration in range(first, last + 1):
             self.pending.append(iteration)
             self.statuses.pop(iteration % len(self.copies), None)
-        if len(self.pending) >= self.together:
+        if len(self.pending) >= self.reports_per_copy:
             self.send()
 
     def forget(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cuda.seeding.picks import Picks
+from lloydia.backends.cuda.seeding.state import SeedingState
 from lloydia.backends.reference import Reference
 from lloydia.progress.stages import watch_stages
 from lloydia.seeding import SEEDINGS
@@ -18,7 +18,7 @@ def picks(engine, k, seed, trials=None):
 
 
 def both(X, weights):
-    return Picks(X, weights, "cuda"), Reference(X, weights)
+    return SeedingState(X, weights, "cuda"), Reference(X, weights)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -42,8 +42,8 @@ def test_the_steps_of_a_start_are_shown_and_change_nothing():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     seen = []
     with watch_stages(lambda stage: seen.append((stage.name, stage.done, stage.total))):
-        found = picks(Picks(X, None, "cuda"), 5, 0)
-    assert found == picks(Picks(X, None, "cuda"), 5, 0)
+        found = picks(SeedingState(X, None, "cuda"), 5, 0)
+    assert found == picks(SeedingState(X, None, "cuda"), 5, 0)
     steps = [("centers", done, 5) for done in range(1, 6)]
     assert seen == [*steps, steps[-1]], "the last call says that it is over"
 
@@ -77,7 +77,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
     for _ in range(2):
         candidates = rng.integers(n, size=5)
         assert engine.seed_potentials(candidates) == oracle.seed_potentials(candidates)
-        # One of those weighed last, or another.
+        # One of those evaluated last, or another.
         row = int(candidates[3]) if rng.random() < 0.5 else int(candidates[0]) // 2
         for e in (engine, oracle):
             e.seed_add(row)
@@ -102,4 +102,6 @@ def test_rows_that_share_no_memory_with_their_copy():
 
 def test_half_precision_is_read_exactly():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float16)
-    assert picks(Picks(X, None, "cuda"), 5, 0) == picks(Reference(X.astype(np.float32), None), 5, 0)
+    assert picks(SeedingState(X, None, "cuda"), 5, 0) == picks(
+        Reference(X.astype(np.float32), None), 5, 0
+    )

@@ -13,7 +13,16 @@ import triton.language as tl
 from lloydia.backends.cuda.rows.distances import squares
 from lloydia.backends.cuda.rows.totals import exponent_of, power, raise_to, rounded, term_of
 
-__all__ = ["BLOCK", "SPAN", "TILE", "adopt", "draw", "fetch", "sum_tiles", "weigh"]
+__all__ = [
+    "BLOCK",
+    "SPAN",
+    "TILE",
+    "accept_candidate",
+    "add_potentials",
+    "draw",
+    "fetch",
+    "sum_tiles",
+]
 
 TILE = tl.constexpr(1024)  # rows of a tile
 SPAN = tl.constexpr(1024)  # tiles that a draw looks at at a time
@@ -67,8 +76,8 @@ def draw(fractions, totals, nearest, weights, largest, rows, n, n_tiles, bits):
     within = start * TILE + tl.arange(0, TILE)
     low, high = factors(largest, bits)
     terms = rounded(term_of(nearest, weights, within, within < n) * low * high).to(tl.int64)
-    passed = before + tl.cumsum(terms, axis=0) <= target
-    row = start * TILE + tl.sum(passed.to(tl.int64), axis=0)
+    below_target = before + tl.cumsum(terms, axis=0) <= target
+    row = start * TILE + tl.sum(below_target.to(tl.int64), axis=0)
     tl.store(rows + tl.program_id(0), tl.where(total > 0, row, -1))
 
 
@@ -84,13 +93,13 @@ def fetch(X, rows, table, count, d, COUNT: tl.constexpr, CHUNK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["n", "bits", "count"])
-def weigh(
-    columns, row_pitch, feature_pitch, table, nearest, weights, largest, lowered, potentials, n, d,
+def add_potentials(
+    columns, row_pitch, feature_pitch, table, nearest, weights, largest, improved, potentials, n, d,
     bits, count, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Add up the total with each candidate as a seed; note which of them are nearer to each row.
 
-    Bit t of `lowered` is that of candidate t.
+    Bit t of `improved` is that of candidate t.
     """
     candidate = tl.arange(0, COUNT)
     low, high = factors(largest, bits)
@@ -102,7 +111,7 @@ def weigh(
         D = squares(x_at, feature_pitch, inside, table + candidate, COUNT, d, COUNT)
         near = tl.load(nearest + rows, mask=inside, other=0.0)
         bit = (D < near[None, :]).to(tl.int32) << candidate[:, None]
-        tl.store(lowered + rows, tl.sum(bit, axis=0), mask=inside)
+        tl.store(improved + rows, tl.sum(bit, axis=0), mask=inside)
         terms = tl.minimum(D, near[None, :])
         if weights is not None:
             terms = tl.load(weights + rows, mask=inside, other=0.0)[None, :] * terms
@@ -113,8 +122,8 @@ def weigh(
 
 
 @triton.jit(do_not_specialize=["n", "count"])
-def adopt(
-    columns, row_pitch, feature_pitch, table, nearest, weights, largest, lowered, potentials, n, d,
+def accept_candidate(
+    columns, row_pitch, feature_pitch, table, nearest, weights, largest, improved, potentials, n, d,
     count, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Make the candidate of the least potential, the first of equals, a seed.
@@ -136,7 +145,7 @@ def adopt(
         near = tl.load(nearest + rows, mask=inside, other=0.0)
         nearer = inside
         if potentials is not None:
-            nearer = (tl.load(lowered + rows, mask=inside, other=0) >> best & 1) != 0
+            nearer = (tl.load(improved + rows, mask=inside, other=0) >> best & 1) != 0
         if tl.max(nearer.to(tl.int32), axis=0) != 0:
             D = squares(columns + rows * row_pitch, feature_pitch, nearer, c_at, COUNT, d, 1)
             near = tl.where(nearer, tl.minimum(near, tl.sum(D, axis=0)), near)

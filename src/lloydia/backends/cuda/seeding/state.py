@@ -13,17 +13,17 @@ from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import largest_term
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.runtime.own_device import anywhere
-from lloydia.backends.cuda.seeding import oversampling, weighing
+from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
 from lloydia.exact import sums as exact
 from lloydia.progress.stages import steps
 
-__all__ = ["Picks"]
+__all__ = ["SeedingState"]
 
-# Candidates that are weighed at a time.
-MOST = 16
+# Candidates that are evaluated at a time.
+MAX_CANDIDATES = 16
 
 
-class Picks(Placed):
+class SeedingState(Placed):
     """Rows, and each one's D to the nearest seed.
 
     Attributes
@@ -34,8 +34,8 @@ class Picks(Placed):
         The largest weight times D, from which the grid of the integers follows.
     columns : tensor of shape (d, n)
         The rows, feature by feature: neighbours in memory, where there was room for a copy.
-    lowered : tensor of shape (n,), int32
-        Which of the candidates weighed last are nearer than `nearest`, a bit each.
+    improved : tensor of shape (n,), int32
+        Which of the candidates evaluated last are nearer than `nearest`, a bit each.
     table : tensor of shape (d, count), float64
         Those candidates; `potentials` are the totals with each of them.
     owners : tensor of shape (n,), int32
@@ -50,17 +50,19 @@ class Picks(Placed):
         self.columns = self._columns()
         self.nearest = torch.ones(n, dtype=torch.float64, **new)
         self.largest = largest_term(self.nearest, self.weights)
-        self.lowered = torch.empty(n, dtype=torch.int32, **new)
-        self.totals = torch.empty(ceil_div(n, weighing.TILE.value), dtype=torch.int64, **new)
+        self.improved = torch.empty(n, dtype=torch.int32, **new)
+        self.totals = torch.empty(
+            ceil_div(n, plusplus_kernels.TILE.value), dtype=torch.int64, **new
+        )
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
-        self._moved()
+        self._invalidate_totals()
         return self.largest
 
     @anywhere
     def forget_seeds(self) -> None:
         """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
-        for name in ("columns", "nearest", "lowered", "totals", "table", "potentials", "owners"):
+        for name in ("columns", "nearest", "improved", "totals", "table", "potentials", "owners"):
             self.__dict__.pop(name, None)
 
     def _columns(self) -> torch.Tensor:
@@ -70,23 +72,23 @@ class Picks(Placed):
             return self.X.T
         return self.X.T.contiguous()
 
-    def _moved(self) -> None:
+    def _invalidate_totals(self) -> None:
         """Note that `nearest` has changed: the tiles' totals are stale, and so are potentials."""
         self.summed = False
-        self.weighed: list[int] = []
+        self.evaluated: list[int] = []
 
     # -- k-means++ ---------------------------------------------------------------------------
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        # The candidates of k-means++ are weighed before the host knows which they are: it waits
+        # The candidates of k-means++ are evaluated before the host knows which they are: it waits
         # once for both.
         count = len(fractions)
         answer = torch.zeros((2, count), dtype=torch.int64, device=self.device)
         self._draw(torch.as_tensor(fractions, device=self.device), answer[0])
-        if self.n_seeds and count <= MOST:
-            self._weigh(answer[0], answer[1])
+        if self.n_seeds and count <= MAX_CANDIDATES:
+            self._compute_potentials(answer[0], answer[1])
             rows, self.foreseen = answer.tolist()
-            self.weighed = rows
+            self.evaluated = rows
         else:
             rows = answer[0].tolist()
         return np.array(rows, dtype=np.int64)
@@ -95,39 +97,41 @@ class Picks(Placed):
         n, n_tiles = self.n_samples, len(self.totals)
         terms = self.nearest, self.weights, self.largest
         if not self.summed:
-            weighing.sum_tiles[(n_tiles,)](*terms, self.totals, n, self.bits, num_warps=4, **EXACT)
+            plusplus_kernels.sum_tiles[(n_tiles,)](
+                *terms, self.totals, n, self.bits, num_warps=4, **EXACT
+            )
             self.summed = True
-        weighing.draw[(len(rows),)](
+        plusplus_kernels.draw[(len(rows),)](
             fractions, self.totals, *terms, rows, n, n_tiles, self.bits, num_warps=4, **EXACT
         )
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         wanted = candidates.tolist()
-        if wanted != self.weighed:
+        if wanted != self.evaluated:
             self.foreseen = []
-            for first in range(0, len(wanted), MOST):
-                self.weighed = wanted[first : first + MOST]
-                rows = torch.tensor(self.weighed, device=self.device)
-                self._weigh(rows, torch.zeros_like(rows))
+            for first in range(0, len(wanted), MAX_CANDIDATES):
+                self.evaluated = wanted[first : first + MAX_CANDIDATES]
+                rows = torch.tensor(self.evaluated, device=self.device)
+                self._compute_potentials(rows, torch.zeros_like(rows))
                 self.foreseen += self.potentials.tolist()
         return self.foreseen
 
-    def _weigh(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
-        """Compute the totals with each of some rows, at most MOST, as a seed."""
+    def _compute_potentials(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
+        """Compute the totals with each of some rows, at most MAX_CANDIDATES, as a seed."""
         self._fetch(rows)
-        self._weigh_table(potentials)
+        self._compute_table_potentials(potentials)
 
-    def _weigh_table(self, potentials: torch.Tensor) -> None:
+    def _compute_table_potentials(self, potentials: torch.Tensor) -> None:
         self.potentials = potentials
-        weighing.weigh[self._programs()](
-            *self._squares(), self.lowered, potentials, *self.columns.shape[::-1], self.bits,
+        plusplus_kernels.add_potentials[self._programs()](
+            *self._squares(), self.improved, potentials, *self.columns.shape[::-1], self.bits,
             len(potentials), self.table.shape[1], num_warps=4, **EXACT,
         )  # fmt: skip
 
     def _fetch(self, rows: torch.Tensor) -> None:
         d, count = self.n_features, next_power(len(rows))
         self.table = torch.empty((d, count), dtype=torch.float64, device=self.device)
-        weighing.fetch[(count,)](
+        plusplus_kernels.fetch[(count,)](
             self.X, rows, self.table, len(rows), d, count, min(next_power(d), 1024), num_warps=4
         )
 
@@ -140,30 +144,32 @@ class Picks(Placed):
         )  # fmt: skip
 
     def _programs(self) -> tuple[int]:
-        blocks = ceil_div(self.n_samples, weighing.BLOCK.value)
+        blocks = ceil_div(self.n_samples, plusplus_kernels.BLOCK.value)
         return (min(blocks, 8 * processors(self.device)),)
 
     def seed_add(self, row: int) -> None:
         if self.n_seeds == 0:
             self.nearest.fill_(float("inf"))
-        best = self.foreseen.index(min(self.foreseen)) if self.weighed else -1
-        known = best >= 0 and len(self.foreseen) == len(self.weighed) and self.weighed[best] == row
+        best = self.foreseen.index(min(self.foreseen)) if self.evaluated else -1
+        known = (
+            best >= 0 and len(self.foreseen) == len(self.evaluated) and self.evaluated[best] == row
+        )
         if not known:
             self._fetch(torch.tensor([row], device=self.device))
-        self._adopt(self.potentials if known else None)
+        self._accept_candidate(self.potentials if known else None)
         self.n_seeds += 1
 
     def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
         """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end."""
         count = fractions.shape[1]
-        if count > MOST:
+        if count > MAX_CANDIDATES:
             return None
         answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
         draws = torch.as_tensor(fractions, device=self.device)
         for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
             self._draw(draw, rows)
-            self._weigh(rows, potentials)
-            self._adopt(potentials)
+            self._compute_potentials(rows, potentials)
+            self._accept_candidate(potentials)
         candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
         chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
         # Once every D is 0 nothing more is drawn, and nothing has changed.
@@ -171,15 +177,15 @@ class Picks(Placed):
         self.n_seeds += len(chosen)
         return chosen
 
-    def _adopt(self, potentials: torch.Tensor | None) -> None:
+    def _accept_candidate(self, potentials: torch.Tensor | None) -> None:
         """Make the candidate of the least potential, or without them the only one, a seed."""
         self.largest.zero_()
         count = 1 if potentials is None else len(potentials)
-        weighing.adopt[self._programs()](
-            *self._squares(), self.lowered, potentials, *self.columns.shape[::-1], count,
+        plusplus_kernels.accept_candidate[self._programs()](
+            *self._squares(), self.improved, potentials, *self.columns.shape[::-1], count,
             self.table.shape[1], num_warps=4, **EXACT,
         )  # fmt: skip
-        self._moved()
+        self._invalidate_totals()
 
     # -- farthest-first ------------------------------------------------------------------------
 
@@ -218,7 +224,7 @@ class Picks(Placed):
             self.nearest = torch.minimum(self.nearest, D)
         self.n_seeds += len(centers)
         self.largest = largest_term(self.nearest, self.weights)
-        self._moved()
+        self._invalidate_totals()
 
     def closest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the label and the D of every row, for any centres."""
