@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Have runs of a few thousand rows leave rows out once a tenth of them changes."""
-    monkeypatch.setattr(pruning, "SLOW", 1e8)
-    monkeypatch.setattr(pruning, "FEW", 10)
+    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 1e8)
+    monkeypatch.setattr(pruning, "ROWS_PER_CHANGE", 10)
 
 
 def clusters(n, d, k, dtype, seed=0):

@@ -66,8 +66,8 @@ def stages(request, monkeypatch):
     """Have ambiguous rows go where centres take little memory, where they are few, or many."""
     from lloydia.backends.cuda.matmul import scan as tensor_scan
 
-    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: request.param == "small")
-    monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: request.param != "many")
+    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", lambda *shape: request.param == "small")
+    monkeypatch.setattr(tensor_scan, "fits_one_program", lambda *shape: request.param != "many")
     return request.param
 
 

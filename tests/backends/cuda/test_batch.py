@@ -119,7 +119,7 @@ def test_which_members_are_fitted_together(monkeypatch):
     assert grouped(wide) == [[0, 2, 3]]
     wide[0, 3, 1] = np.inf
     assert grouped(wide) == [[2, 3]]
-    assert batch.most_members(X, 3, place("cuda"), copied=True) == 4
+    assert batch.largest_batch(X, 3, place("cuda"), copied=True) == 4
     monkeypatch.setattr(batch, "free_bytes", lambda device, needed: needed // 2)
     assert grouped(X) == [[0, 1], [2, 3]]
     monkeypatch.setattr(batch, "free_bytes", lambda device, needed: needed // 4)

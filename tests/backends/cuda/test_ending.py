@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.rows.distinct import FEW
+from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
@@ -19,7 +19,7 @@ D, K = 11, 5
 @pytest.mark.parametrize(("n", "last", "full"), [
     (40, 4, True), (40, 3, False),
     # The last label comes late: long after those that are looked at first.
-    (FEW.value * K + 3000, 4, True), (FEW.value * K + 3000, 0, False),
+    (ROWS_PER_MARK.value * K + 3000, 4, True), (ROWS_PER_MARK.value * K + 3000, 0, False),
 ])  # fmt: skip
 def test_the_inertia_and_what_is_empty(n, last, full, weighted):
     rng = np.random.default_rng(n)

@@ -229,7 +229,7 @@ def test_what_is_not_finite_is_refused_by_the_gpu_that_has_it(value, device):
 
 
 def test_more_rows_than_can_be_counted(monkeypatch):
-    monkeypatch.setattr(gpus, "MOST_ROWS", 10)
+    monkeypatch.setattr(gpus, "MAX_ROWS", 10)
     with pytest.raises(ValueError, match="X has 20 rows, and GPUs take at most 10 together"):
         KMeans(2, device="cuda:all").fit(blobs(20, 3, "float32"))
 

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.matmul.grid_least import (
-    LEAST_SCORE,
-    MOST_COLUMNS,
+    MAX_RESIDENT_COLUMNS,
     RAISED,
+    SMALLEST_SCORE,
     least_of,
     slots_of,
     unpacked,
@@ -61,7 +61,7 @@ def scores_of(kind: str, size: int) -> np.ndarray:
         return rng.integers(3, size, shape).astype(np.float32)
     if kind == "neighbours":  # they differ by some last bits
         return (1000 + rng.integers(0, 1000 * size, shape) * 2.0**-14).astype(np.float32)
-    return np.exp(rng.uniform(np.log(LEAST_SCORE), 33 * np.log(2), shape)).astype(np.float32)
+    return np.exp(rng.uniform(np.log(SMALLEST_SCORE), 33 * np.log(2), shape)).astype(np.float32)
 
 
 @pytest.mark.parametrize(("columns", "tiles"), [(64, 1), (64, 2), (64, 3), (128, 2), (256, 1)])
@@ -87,10 +87,10 @@ def test_each_place_has_its_name(where, size):
     """Of all columns in turn, one score is less than the others, which are alike."""
     S = np.full((ROWS, size), 6.0, np.float32)
     columns = (np.arange(ROWS) * 4 + where) % size
-    S[np.arange(ROWS), columns] = LEAST_SCORE
+    S[np.arange(ROWS), columns] = SMALLEST_SCORE
     column, least, lower = told_of(S, 64, size // 64)
     np.testing.assert_array_equal(column, columns)
-    np.testing.assert_array_equal(least, np.float32(LEAST_SCORE))
+    np.testing.assert_array_equal(least, np.float32(SMALLEST_SCORE))
     assert (lower <= 6.0).all()
     np.testing.assert_allclose(lower, 6.0, rtol=LOST_OF_OTHERS)
 
@@ -108,11 +108,11 @@ def test_what_only_its_cell_tells_apart_is_bounded(apart, slot):
     thread, last = row % 4, row // 2
     for cell in range(7 - apart):
         for one, other in ((cell, cell + apart), (cell + apart, cell)):
-            S = np.full((ROWS, MOST_COLUMNS), 8.0, np.float32)
+            S = np.full((ROWS, MAX_RESIDENT_COLUMNS), 8.0, np.float32)
             least, next_one = place_of(one * 9 + slot, thread), place_of(other * 9 + slot, thread)
-            S[row, least] = LEAST_SCORE
+            S[row, least] = SMALLEST_SCORE
             S[row, next_one] = (0x40800000 + last).astype(np.int32).view(np.float32)
-            column, _, lower = told_of(S, MOST_COLUMNS, 1)
+            column, _, lower = told_of(S, MAX_RESIDENT_COLUMNS, 1)
             np.testing.assert_array_equal(column, least)
             second = S[row, next_one]
             assert (lower <= second).all()

@@ -13,9 +13,9 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.grid_least import LEAST_SCORE
+from lloydia.backends.cuda.matmul.grid_least import SMALLEST_SCORE
 from lloydia.backends.cuda.matmul.scan import TensorScan
-from lloydia.backends.cuda.rows.fp16_frame import MOST_RADIUS, RADIUS
+from lloydia.backends.cuda.rows.fp16_frame import MAX_RADIUS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, typical_of
 from lloydia.backends.cuda.rows.placed import Placed
@@ -101,7 +101,7 @@ def mean_kernel(bound, count, out):
 def test_sums_of_bounds_do_not_overflow():
     device = place("cuda")
     # Of more centres than there is time for.
-    most = torch.tensor([1.001 * FAR.value * MOST_RADIUS.value], device=device)
+    most = torch.tensor([1.001 * FAR.value * MAX_RADIUS.value], device=device)
     count = torch.tensor([2**28], device=device)
     out = torch.zeros(1, device=device)
     mean_kernel[(1,)](most, count, out)
@@ -143,5 +143,5 @@ def test_scores_are_in_the_range_that_names_need(kind, dtype):
     within = scores[(fp16_rows.norm + fp16_rows.residual).cpu().numpy() <= radius]
     assert len(within) > 0
     assert (centers.square[: len(starts)] >= 0).sum() > 0
-    assert within.min() >= 4.0 > LEAST_SCORE
+    assert within.min() >= 4.0 > SMALLEST_SCORE
     assert within.max() <= 8.1 * radius**2 + 4.0 < 2.0**33

@@ -33,13 +33,13 @@ from table import answer
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Have small runs leave rows out, as soon as a report says how many have changed."""
-    monkeypatch.setattr(pruning, "SLOW", 0.0)
-    monkeypatch.setattr(pruning, "MANY", 2)
-    monkeypatch.setattr(tensor_run, "FEW", 1)
+    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 0.0)
+    monkeypatch.setattr(pruning, "MIN_CENTERS", 2)
+    monkeypatch.setattr(tensor_run, "ROWS_PER_CHANGE", 1)
     for module in (tensor_run, pruning):
-        monkeypatch.setattr(module, "packs_ahead", lambda k, width: False)
+        monkeypatch.setattr(module, "packs_in_update", lambda k, width: False)
     for module in (tensor_scan, pruning):
-        monkeypatch.setattr(module, "is_small", lambda *shape: False)
+        monkeypatch.setattr(module, "fits_multiprocessor", lambda *shape: False)
     for module in (engine, largest_moves, pruning, pruned_rows):
         monkeypatch.setattr(module, "N_LARGEST", 16)
 
@@ -110,7 +110,7 @@ def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
     assert max(counts) > len(X) // 4
     if d > 12:
         return
-    monkeypatch.setattr(pruning, "SLOW", np.inf)
+    monkeypatch.setattr(pruning, "MIN_PRODUCTS", np.inf)
     scanned = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
     saved = sum(counts) * (k - largest_moves.N_LARGEST)
     assert model.n_distances_ == scanned.n_distances_ - saved
@@ -191,7 +191,7 @@ def test_runs_that_are_watched():
 
 
 def test_shapes_that_are_not_slow_are_scanned(monkeypatch):
-    monkeypatch.setattr(pruning, "SLOW", 1e11)
+    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 1e11)
     X = clusters(200, 12, 20, "float32")
     counts = counts_of(monkeypatch)
     KMeans(20, init=X[:20].copy(), device="cuda", max_iter=6).fit(X)

@@ -188,7 +188,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
 def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, packings, monkeypatch):
     kept = []
     if case == "many":
-        monkeypatch.setattr(fp16_centers, "MOST_AHEAD", K - 1)
+        monkeypatch.setattr(fp16_centers, "MAX_CENTERS_PACKED_BY_UPDATE", K - 1)
     for rows in torch.from_numpy(blobs(3 * FEW, D, "float32")).split(FEW):
         start = rows[:K].numpy().copy()
         options = {"max_iter": 3} if case in ("all", "many") else {"max_iter": 5, "shift": 30.0}

@@ -110,7 +110,7 @@ def test_nobody_misses_them(monkeypatch, d, tol, empty):
 def test_no_more_is_on_its_way_than_is_kept(monkeypatch, d, n, k, lag):
     monkeypatch.setattr(CUDA, "lag_of", lambda self, k: lag)
     # Of few rows the next launch waits for the last.
-    monkeypatch.setattr(beginning, "FEW_ROWS", 0)
+    monkeypatch.setattr(beginning, "SMALL_FIT_ROWS", 0)
     X = np.random.default_rng(1).normal(size=(n, d)).astype("float32")
     engine, ahead = choose("cuda", X, None, None), []
     launch = engine.launch

@@ -63,7 +63,7 @@ def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
 def together(monkeypatch, lag):
     """Have runs of few features be launched a few iterations at a time, before others are read."""
     monkeypatch.setattr(beginning.Beginning, "lag_of", lambda self, k: lag)
-    monkeypatch.setattr(beginning, "FEW_ROWS", 0)
+    monkeypatch.setattr(beginning, "SMALL_FIT_ROWS", 0)
 
 
 @pytest.mark.parametrize(

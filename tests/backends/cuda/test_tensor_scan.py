@@ -8,7 +8,7 @@ import torch
 
 from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul import scan as tensor_scan
-from lloydia.backends.cuda.matmul.recheck_all import is_small
+from lloydia.backends.cuda.matmul.recheck_all import fits_multiprocessor
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import LARGEST_RESIDUAL
@@ -21,8 +21,10 @@ from nasty import FLAVOURS, rows_of
 @pytest.fixture(autouse=True)
 def few(request, monkeypatch):
     """Have small shapes go through the stages of large ones; of FEW, the last in that before."""
-    monkeypatch.setattr(tensor_scan, "is_small", lambda *shape: False)
-    monkeypatch.setattr(tensor_scan, "is_few", lambda *shape: getattr(request, "param", False))
+    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", lambda *shape: False)
+    monkeypatch.setattr(
+        tensor_scan, "fits_one_program", lambda *shape: getattr(request, "param", False)
+    )
 
 
 FEW = pytest.mark.parametrize("few", [False, True], indirect=True)
@@ -217,7 +219,7 @@ def test_heavy_tails_leave_few_rows_in_doubt():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [12, 40])
 def test_where_centres_are_few_one_stage_follows(d, dtype, monkeypatch):
-    monkeypatch.setattr(tensor_scan, "is_small", is_small)
+    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", fits_multiprocessor)
     monkeypatch.setattr(tensor_scan, "nominate", None)
     X, C = blobs(300, d, 40, dtype)
     X[::10] = (C[:30] + C[1:31]) / 2

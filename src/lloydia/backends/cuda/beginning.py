@@ -26,7 +26,7 @@ from lloydia.backends.engine import UNLIMITED
 __all__ = ["Beginning"]
 
 # Of at most so many rows iterations take the device less than the host.
-FEW_ROWS = 1 << 14
+SMALL_FIT_ROWS = 1 << 14
 
 
 class Beginning(Gridded):
@@ -168,7 +168,7 @@ class Beginning(Gridded):
         self.lag = self.lag_of(k)
         launches_per_batch = self.lag + 1
         stops = self.limits or self.tolerance == 0.0
-        if self.low and stops and self.n_samples > FEW_ROWS:
+        if self.low and stops and self.n_samples > SMALL_FIT_ROWS:
             # The device stops by itself: it may go on while the host looks at what was.
             self.lag += launches_per_batch
         check_memory(self.needed(k), self.device)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.low_dim.run import LIMBS, LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
@@ -20,7 +20,7 @@ from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_be
 from lloydia.backends.cuda.runtime.own_device import anywhere
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 from lloydia.backends.cuda.seeding.state import SeedingState
-from lloydia.backends.cuda.update.means import MOST_LIMITED
+from lloydia.backends.cuda.update.means import MAX_CENTERS_WITH_LIMIT
 from lloydia.backends.cuda.update.spread import Spread
 from lloydia.backends.engine import NEVER
 from lloydia.data.device_rows import refuse_non_finite
@@ -53,7 +53,7 @@ class Gridded(SeedingState):
         super()._hold(X)
         # Whether their magnitudes are to be looked at.
         self.ranges = self.unchecked = False
-        self.low = self.n_features <= MOST_FEATURES
+        self.low = self.n_features <= LOW_DIM_FEATURES
         self.tolerance = NEVER
         self._fixed_point_grid: FixedPointGrid | None = None
 
@@ -75,7 +75,7 @@ class Gridded(SeedingState):
         return found
 
     @property
-    def most_bits(self) -> int:
+    def start_limit_bits(self) -> int:
         """The bits of a float64 number that starts are to be below, wherever they are."""
         return bits_below(self.n_features, self.n_samples) if self.ranges else INFINITE
 
@@ -127,7 +127,7 @@ class Gridded(SeedingState):
     @property
     def limits(self) -> bool:
         """Whether runs end by the spread."""
-        return self.tolerance > 0.0 and self.k <= MOST_LIMITED
+        return self.tolerance > 0.0 and self.k <= MAX_CENTERS_WITH_LIMIT
 
     def _grid_of_variance(self) -> FixedPointGrid:
         """Return the grid of the rows; of a guess, as far as it is known."""

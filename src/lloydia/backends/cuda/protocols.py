@@ -78,14 +78,14 @@ class RunRows(DataSetRows, Protocol):
     ----------
     grid : Grid
         Of their sums, on the host.
-    most_bits : int
+    start_limit_bits : int
         The bits of a float64 number that starts are to be below.
     """
 
     @property
     def grid(self) -> exact.Grid: ...
     @property
-    def most_bits(self) -> int: ...
+    def start_limit_bits(self) -> int: ...
 
 
 class IterationState(Protocol):

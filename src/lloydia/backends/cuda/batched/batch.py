@@ -11,13 +11,13 @@ import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
-from lloydia.backends.cuda.rows.placed import MOST_ROWS
+from lloydia.backends.cuda.rows.placed import MAX_ROWS
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes
@@ -35,7 +35,7 @@ __all__ = ["LAG", "Batch", "batches"]
 LAG = 2
 SLOTS = LAG + 4
 # The third axis of a grid is no longer; memory beside rows and centres that a member takes.
-MOST_MEMBERS, LITTLE = 65535, 1 << 16
+MAX_GRID_Z, BYTES_PER_ITEM = 65535, 1 << 16
 
 
 class Batch:
@@ -253,9 +253,9 @@ def batches(
     """
     home = place(device)
     there = isinstance(X, torch.Tensor) and X.device == home
-    if X.shape[2] <= MOST_FEATURES:
+    if X.shape[2] <= LOW_DIM_FEATURES:
         return
-    size = most_members(X, k, home, copied=not (there and X.is_contiguous()))
+    size = largest_batch(X, k, home, copied=not (there and X.is_contiguous()))
     for first in range(0, len(X) if size > 1 else 0, size):
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
@@ -272,11 +272,11 @@ def _batch(
     return Batch(rows, k, settles, starts, bounds)
 
 
-def most_members(X: Any, k: int, device: torch.device, copied: bool) -> int:
+def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:
     """Return how many members fit in the device's memory, and in what kernels count."""
     members, n, d = X.shape
     row = row_bytes(d, padded(d)) + (d * X.dtype.itemsize if copied else 0)
     # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
-    each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + LITTLE
+    each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + BYTES_PER_ITEM
     free = free_bytes(device, members * each)
-    return min(members, MOST_MEMBERS, MOST_ROWS // n, free // each)
+    return min(members, MAX_GRID_Z, MAX_ROWS // n, free // each)

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.runtime.launching import COMPILED
 __all__ = [
     "ASSIGNED",
     "ITERATION",
-    "MOST_FEATURES",
+    "LOW_DIM_FEATURES",
     "N_ACTIVE",
     "N_AMBIGUOUS",
     "N_CHANGED",
@@ -64,7 +64,7 @@ PITCH = tl.constexpr(SIZE)
 
 
 # Up to so many features, rows stay in registers and matrix units do not pay.
-MOST_FEATURES = 8
+LOW_DIM_FEATURES = 8
 
 
 @triton.jit

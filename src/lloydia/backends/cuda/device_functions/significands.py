@@ -13,7 +13,7 @@ from lloydia.backends.cuda.device_functions.exact_numbers import two_sum
 __all__ = ["significand"]
 
 # Sums of ordinary rows have no more limbs.
-FEW_LIMBS = tl.constexpr(2)
+UNROLLED_LIMBS = tl.constexpr(2)
 
 
 @triton.jit
@@ -45,7 +45,7 @@ def with_digit(high, low, digit, used, bits):
 
 
 @triton.jit
-def significand_of_many(
+def significand_in_loop(
     sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
 ):  # fmt: skip
     """Return what :func:`significand` does, of any number of limbs."""
@@ -71,28 +71,28 @@ def significand_of_many(
 
 
 @triton.jit
-def significand_of_few(
+def significand_unrolled(
     sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
 ):  # fmt: skip
-    """Return what :func:`significand` does, of at most FEW_LIMBS: all are on their way together."""
+    """Return what :func:`significand` does, for at most UNROLLED_LIMBS, all loaded at once."""
     none = tl.zeros_like(offset).to(tl.int64)
     # Those that are not there are 0, which changes nothing.
     totals = ()
-    for limb in tl.static_range(FEW_LIMBS):
+    for limb in tl.static_range(UNROLLED_LIMBS):
         there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
         totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
     place = none
     over = none
     digits = ()
-    for i in tl.static_range(FEW_LIMBS):
-        digit, over = carried(totals[FEW_LIMBS - 1 - i] + over, i < FEW_LIMBS - 1, bits)
-        place = tl.where(digit != 0, none + (FEW_LIMBS - 1 - i), place)
+    for i in tl.static_range(UNROLLED_LIMBS):
+        digit, over = carried(totals[UNROLLED_LIMBS - 1 - i] + over, i < UNROLLED_LIMBS - 1, bits)
+        place = tl.where(digit != 0, none + (UNROLLED_LIMBS - 1 - i), place)
         digits = digits + (digit,)
     last = place + (119 + bits) // bits
     high = none.to(tl.float64)
     low = high
-    for i in tl.static_range(FEW_LIMBS):
-        used = (place <= FEW_LIMBS - 1 - i) & (last >= FEW_LIMBS - 1 - i)
+    for i in tl.static_range(UNROLLED_LIMBS):
+        used = (place <= UNROLLED_LIMBS - 1 - i) & (last >= UNROLLED_LIMBS - 1 - i)
         high, low = with_digit(high, low, digits[i], used, bits)
     return high, low, place
 
@@ -112,12 +112,12 @@ def significand(
     replica_size : int
         How far the REPLICAS of sums, which are added, are from each other.
     """
-    if n_limbs <= FEW_LIMBS:
-        high, low, place = significand_of_few(
+    if n_limbs <= UNROLLED_LIMBS:
+        high, low, place = significand_unrolled(
             sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
         )
     else:
-        high, low, place = significand_of_many(
+        high, low, place = significand_in_loop(
             sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
         )
     return high, low, place

@@ -25,7 +25,7 @@ MANY = tl.constexpr(1 << 16)
 # What is below all labels once one, or that there was none, is taken from it.
 DOUBT = tl.constexpr(-2)
 # Limbs that are added where rows move: mostly all.
-FEW_LIMBS = tl.constexpr(2)
+UNROLLED_LIMBS = tl.constexpr(2)
 # Columns of a thread's rows that move at once; with more it takes long to compile.
 MOST_AT_ONCE = tl.constexpr(8)
 
@@ -53,7 +53,7 @@ def fixed_point_grid_of(fixed_point_grid, d: tl.constexpr):
 
 @triton.jit
 def move_by_few(x, mask, old, new, columns, sums, bits, limb_size, d: tl.constexpr):
-    """Move FEW_LIMBS of rows without weights, as :func:`moves.move` does.
+    """Move UNROLLED_LIMBS of rows without weights, as :func:`moves.move` does.
 
     Nothing here waits for anything else here.
     """
@@ -65,7 +65,7 @@ def move_by_few(x, mask, old, new, columns, sums, bits, limb_size, d: tl.constex
         scale, quantum, inverse = columns[f]
         value = tl.full((LANES,), 1.0, tl.float64) if f == d else x[f].to(tl.float64)
         p = value * scale
-        for limb in tl.static_range(FEW_LIMBS):
+        for limb in tl.static_range(UNROLLED_LIMBS):
             v = rint(p * inverse)
             integer = v.to(tl.int64)
             there = integer != 0
@@ -140,7 +140,7 @@ def label_and_move(
                     features_of(x, e, d), one_of(changed, None, e), one_of(before, None, e),
                     one_of(found, None, e), columns, sums, bits, limb_size, d,
                 )  # fmt: skip
-    done: tl.constexpr = 0 if WEIGHTED else FEW_LIMBS
+    done: tl.constexpr = 0 if WEIGHTED else UNROLLED_LIMBS
     for e in tl.range(0, tl.where(moves & (n_limbs > done), EACH, 0), loop_unroll_factor=1):
         move(
             features_of(x, e, d), lane + e * LANES, one_of(changed, None, e),

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.barrier import leave
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES, STOPPED
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES, STOPPED
 from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.found_grid import HEADROOM
 from lloydia.backends.cuda.rows.frame import write_frame
@@ -23,7 +23,7 @@ from lloydia.backends.cuda.runtime.launching import INTERPRETED, stream_of
 __all__ = ["desk_of", "measure_kernel"]
 
 # Integers of an extent: a power of two.
-EXTENT = tl.constexpr(2 * MOST_FEATURES)
+EXTENT = tl.constexpr(2 * LOW_DIM_FEATURES)
 
 # Of each device and stream, by its handle: what is queued there takes turns.
 _desks: dict[tuple[int, int], torch.Tensor] = {}
@@ -34,7 +34,7 @@ def desk_of(device: torch.device) -> torch.Tensor:
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
     desk = _desks.get(where)
     if desk is None:
-        zeros = torch.zeros(2 * MOST_FEATURES + 1, dtype=torch.int64, device=device)
+        zeros = torch.zeros(2 * LOW_DIM_FEATURES + 1, dtype=torch.int64, device=device)
         # Another thread may have been quicker.
         desk = _desks.setdefault(where, zeros)
     return desk

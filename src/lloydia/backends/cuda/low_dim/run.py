@@ -25,7 +25,7 @@ from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     INTERPRETED,
     ceil_div,
-    launch_known,
+    launch_by_key,
     next_power,
     processors,
 )
@@ -153,7 +153,7 @@ class LowRun(LowTold):
         key = (
             "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
             self.launched, self.begins, self.settles, self.begun is self.current,
-            self.rows.most_bits, host is None,
+            self.rows.start_limit_bits, host is None,
         )  # fmt: skip
         parts = [X, self.arena, self.current, self.begun, self.labels]
         if self._measures():
@@ -187,7 +187,7 @@ class LowRun(LowTold):
             self.spread.queue(self.rows)
         self._iterate(kind, n_iterations, assigns)
         if inertia:
-            launch_known(
+            launch_by_key(
                 end_kernel, (*kind, rows.weights is None, host is None),
                 (cost_programs(n, rows.device), 1, 1),
                 rows.X, n, self.k, self.labels, self.current, rows.weights, self.cost,
@@ -202,14 +202,14 @@ class LowRun(LowTold):
         """Queue measurement, iterations and ending as one: of few rows, and without a limit."""
         rows, shape = self.rows, self.shape
         n, d = rows.X.shape
-        launch_known(
+        launch_by_key(
             whole_kernel,
             (*kind, self.begun.data_ptr() % 16, shape.block, shape.n_replicas, shape.tile,
              shape.group, shape.kept, host is None),
             (1, 1, 1),
             rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
             self.numbers, LIMBS, self.bits, self.begun,
-            rows.most_bits,
+            rows.start_limit_bits,
             self.labels, self.all_sums, self.current, self.history, self.n_slots, self.report,
             self.run_state, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
             self.cost, self.seen, self.told, shape.edges[-1], host,
@@ -227,11 +227,11 @@ class LowRun(LowTold):
         n, d = self.rows.X.shape
         size = MEASURED // (self.rows.wide.itemsize * next_power(d))
         programs = min(ceil_div(n, size), MEASURING * processors(self.rows.device))
-        launch_known(
+        launch_by_key(
             measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
             self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, self.run_state,
-            self.begun, self.current, self.k, self.rows.most_bits, d=d, ROWS=size,
+            self.begun, self.current, self.k, self.rows.start_limit_bits, d=d, ROWS=size,
             maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
 
@@ -246,7 +246,7 @@ class LowRun(LowTold):
         )
         shape = self.shape
         held, entries, copies = shape.own
-        launch_known(
+        launch_by_key(
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
              shape.tile, shape.each, shape.group, shape.kept, *shape.own, shape.summed,

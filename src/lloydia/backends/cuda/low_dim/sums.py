@@ -48,7 +48,7 @@ SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
 LEAST_ROWS = 1 << 14
 # Of more clusters lists of features are no faster than low_moves; of more features they take long
 # to compile.
-MOST_CLUSTERS, MOST_FEATURES = 32, 5
+MOST_CLUSTERS, LOW_DIM_FEATURES = 32, 5
 # Of up to so many limbs, no number loses bits when it is scaled (scales_of): its last is at least
 # 2**-110 then if it is float32, whose least is 2**-149, and 2**-720 if float64, whose is 2**-1074.
 MOST_SPANNED, MOST_SPANNED_DOUBLE = tl.constexpr(3), tl.constexpr(16)
@@ -78,7 +78,7 @@ def table_of(n: int, d: int, k: int, bits: int, itemsize: int) -> tuple[int, int
 
 def is_summed(d: int, k: int) -> bool:
     """Return whether :mod:`summed` adds rows to a table, if there is one."""
-    return d <= MOST_FEATURES and k <= MOST_CLUSTERS
+    return d <= LOW_DIM_FEATURES and k <= MOST_CLUSTERS
 
 
 @triton.jit

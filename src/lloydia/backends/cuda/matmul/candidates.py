@@ -60,7 +60,7 @@ class Tiling:
     """How this stage is cut; `stages` are loads on their way, `programs` those a multiprocessor."""
 
     rows: int
-    most_columns: int
+    max_columns: int
     warps: int
     stages: int
     programs: int
@@ -190,7 +190,7 @@ def nominate(
     """
     wide, rows = fp16_rows.width > WIDEST_KEPT, fp16_rows.rows
     cut = Tiling.choose(wide)
-    columns = min(centers.tile, cut.most_columns)
+    columns = min(centers.tile, cut.max_columns)
     programs = programs_each(cut.programs * processors(rows.device), rows.members)
     launch(
         candidates_kernel, (programs, 1, rows.members),

@@ -34,14 +34,14 @@ from lloydia.backends.cuda.rows.packing import (
 )
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
 
-__all__ = ["Fp16Centers", "packs_ahead"]
+__all__ = ["Fp16Centers", "packs_in_update"]
 
 # Programs that pack centres, each leaving the sums of its share.
 PACKERS = 256
 # Centres packed at a time, and those whose starts are written by a program.
 GROUP, STARTED = 16, 32
 # Of more centres the last program to end an iteration would have too much to do.
-MOST_AHEAD = 256
+MAX_CENTERS_PACKED_BY_UPDATE = 256
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
@@ -149,9 +149,9 @@ def half_norms_kernel(
     tl.store(half_norm_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
 
 
-def packs_ahead(k: int, width: int) -> bool:
+def packs_in_update(k: int, width: int) -> bool:
     """Return whether the end of an iteration packs its centres, of this width in half precision."""
-    return k <= MOST_AHEAD and width <= WIDEST_KEPT
+    return k <= MAX_CENTERS_PACKED_BY_UPDATE and width <= WIDEST_KEPT
 
 
 class Fp16Centers:

@@ -5,12 +5,12 @@ scores of a row are a table of *cells* by *slots*; its least of all is in the le
 least cell, any other score is in another slot or in another cell.  So what is compared of each
 score is two minima, and only those of slots and cells are given names and compared further.
 
-Scores are at least LEAST_SCORE and less than 2**33: of such numbers the four highest bits are the
-same.  So a name of four bits is added to 16 times the bits, as unsigned integers of 32 bits, and
-nothing is lost.  What threads tell of a row are the least slot, with its name, and a bound of all
-others, in which the five lowest bits are a name, too: the cell and the thread.  Where two scores
-are one but for those bits, the least slot and the least cell may be of both: then no column is
-named.  For a row with scores out of that range any existing column may be named.
+Scores are at least SMALLEST_SCORE and less than 2**33: of such numbers the four highest bits are
+the same.  So a name of four bits is added to 16 times the bits, as unsigned integers of 32 bits,
+and nothing is lost.  What threads tell of a row are the least slot, with its name, and a bound of
+all others, in which the five lowest bits are a name, too: the cell and the thread.  Where two
+scores are one but for those bits, the least slot and the least cell may be of both: then no column
+is named.  For a row with scores out of that range any existing column may be named.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lloydia.backends.cuda.matmul.two_least import least_of_three, split_columns
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = [
-    "LEAST_SCORE",
-    "MOST_COLUMNS",
+    "MAX_RESIDENT_COLUMNS",
     "RAISED",
+    "SMALLEST_SCORE",
     "THREADS",
     "least_of",
     "of_rows",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Columns of all centres.
-MOST_COLUMNS = 256
+MAX_RESIDENT_COLUMNS = 256
 # What the bits of a score are multiplied by to make room for a name.  Kernels take it as an
 # argument: a multiplication runs beside comparisons, what compilers make of a constant does not.
 RAISED = 16
@@ -46,7 +46,7 @@ THREADS = tl.constexpr(4)
 NAMES = tl.constexpr(32)
 # The highest bits of all scores, and what they are at least: those of 2, and room for bounds that
 # are some bits lower.  (They begin at 4: :mod:`lloydia.exact.half_certificate`, "Range".)
-HIGHEST, LEAST_SCORE = tl.constexpr(0x40000000), 2.5
+HIGHEST, SMALLEST_SCORE = tl.constexpr(0x40000000), 2.5
 
 
 def slots_of(columns: int) -> int:

@@ -86,7 +86,7 @@ class TensorMemory:
         For which the arena has room.
     settles : int
         1: iterations end at one with empty clusters; or 0.
-    ahead : bool
+    packs_next : bool
         Whether iterations end with the packing of the next one's centres.
     arena : Arena
         Up to the history it begins with zeros.
@@ -96,7 +96,7 @@ class TensorMemory:
     shape: tuple[int, int, int]
     n_limbs: int
     settles: int
-    ahead: bool
+    packs_next: bool
     limit: torch.Tensor | None = None
 
     def _take(self) -> None:
@@ -111,7 +111,7 @@ class TensorMemory:
     @property
     def key(self) -> tuple:
         """What launches depend on of it, but for its memory."""
-        return self.shape, self.n_limbs, self.settles, self.ahead, self.limit is None
+        return self.shape, self.n_limbs, self.settles, self.packs_next, self.limit is None
 
     @property
     def buffers(self) -> list[torch.Tensor]:

@@ -31,14 +31,20 @@ from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["canonical_nearest", "columns_for", "is_few", "is_small", "recheck_all"]
+__all__ = [
+    "canonical_nearest",
+    "columns_for",
+    "fits_multiprocessor",
+    "fits_one_program",
+    "recheck_all",
+]
 
 # Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
-MOST_FEATURES, MOST_COLUMNS, MOST_BYTES = 128, 512, 1 << 15
+MAX_FEATURES, MAX_COLUMNS, MAX_CENTER_BYTES = 128, 512, 1 << 15
 # Rows of a table and its size, at most; features that are loaded together, 2**LEVELS.
 ROWS, TABLE, LEVELS = 16, 4096, 3
 # Programs a multiprocessor and registers a thread: of tables beyond a quarter of that, and others.
-LARGE, LITTLE = (4, 128), (6, 80)
+LARGE, SMALL = (4, 128), (6, 80)
 # Four roundings of float32, or eight of float64, and what they lose near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
@@ -51,14 +57,14 @@ def columns_for(k: int) -> int:
     return next_power(k, 32)
 
 
-def is_few(d: int, k: int) -> bool:
+def fits_one_program(d: int, k: int) -> bool:
     """Return whether one program may compare a row to all of k centres of d features."""
-    return d <= MOST_FEATURES and k <= MOST_COLUMNS
+    return d <= MAX_FEATURES and k <= MAX_COLUMNS
 
 
-def is_small(d: int, k: int, wide: torch.dtype) -> bool:
+def fits_multiprocessor(d: int, k: int, wide: torch.dtype) -> bool:
     """Return whether this stage is for k centres of d features of that type."""
-    return is_few(d, k) and d * columns_for(k) * wide.itemsize <= MOST_BYTES
+    return fits_one_program(d, k) and d * columns_for(k) * wide.itemsize <= MAX_CENTER_BYTES
 
 
 @triton.jit
@@ -72,11 +78,11 @@ def table_of(x_at, c_at, size, d, D, LEVELS: tl.constexpr):
     step = tl.arange(0, CHUNK)[None, :]
     x_at = x_at[:, None] + step
     end = tl.zeros(c_at.shape, tl.int32) + d
-    ahead = tl.load(x_at, mask=step < d, other=0.0)
+    prefetched = tl.load(x_at, mask=step < d, other=0.0)
     for f in tl.range(0, d, CHUNK, num_stages=1):
-        x = columns_of(ahead.to(D.dtype), LEVELS)
+        x = columns_of(prefetched.to(D.dtype), LEVELS)
         x_at += CHUNK
-        ahead = tl.load(x_at, mask=f + CHUNK + step < d, other=0.0)
+        prefetched = tl.load(x_at, mask=f + CHUNK + step < d, other=0.0)
         for s in tl.static_range(CHUNK):
             c = tl.load(c_at, mask=f + s < end, other=0.0)
             c_at += size
@@ -174,7 +180,7 @@ def recheck_all(
     """Queue it for the rows in `ambiguous`, and the centres that were packed last."""
     columns = columns_for(centers.k)
     n_rows = min(ROWS, TABLE // columns)
-    resident, registers = LARGE if n_rows * columns > TABLE // 4 else LITTLE
+    resident, registers = LARGE if n_rows * columns > TABLE // 4 else SMALL
     programs = programs_each(resident * processors(rows.device), rows.members)
     launch(
         recheck_all_kernel, (programs, 1, rows.members),

@@ -25,9 +25,9 @@ __all__ = ["RecheckExact"]
 
 # D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
 # waits for a column of centres at a time.
-TILE, COLUMNS, MOST_ROWS = 512, 256, 4
+TILE, COLUMNS, ROWS_PER_PROGRAM = 512, 256, 4
 # Features that are on their way together.
-AHEAD = tl.constexpr(16)
+FEATURES_IN_FLIGHT = tl.constexpr(16)
 LAST = tl.constexpr(2147483647)
 
 
@@ -74,15 +74,15 @@ def recheck_exact_kernel(
             end = tl.where(inside, d, 0)
             c_at = centers + j.to(tl.int64) * center_stride
             D = tl.zeros((ROWS, COLUMNS), tl.float64)
-            for first in range(0, d, AHEAD):
+            for first in range(0, d, FEATURES_IN_FLIGHT):
                 x, c = (), ()
-                for s in tl.static_range(AHEAD):
+                for s in tl.static_range(FEATURES_IN_FLIGHT):
                     # A feature that is not there adds 0.
                     f = first + s
                     x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
                     c = c + (tl.load(c_at, mask=f < end, other=0.0),)
                     c_at += feature_stride
-                for s in tl.static_range(AHEAD):
+                for s in tl.static_range(FEATURES_IN_FLIGHT):
                     difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]
                     D += difference * difference
             D = tl.where(inside[None, :], D, float("inf"))
@@ -120,7 +120,7 @@ class RecheckExact:
     def __init__(self, device: torch.device, members: int = 1) -> None:
         self.members = members
         self.n_programs = programs_each(4 * processors(device), members)
-        size = members * self.n_programs * MOST_ROWS
+        size = members * self.n_programs * ROWS_PER_PROGRAM
         self.least = torch.empty(size, device=device, dtype=torch.float64)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
         self.tickets = torch.zeros(members * self.n_programs, device=device, dtype=torch.int32)
@@ -147,5 +147,5 @@ class RecheckExact:
             recheck_exact_kernel, (self.n_programs, 1, self.members),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
-            ROWS=min(MOST_ROWS, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
+            ROWS=min(ROWS_PER_PROGRAM, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
         )  # fmt: skip

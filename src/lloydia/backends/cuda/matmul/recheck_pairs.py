@@ -37,11 +37,11 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, p
 __all__ = ["recheck_pairs"]
 
 # Rows of a program, the most features that are loaded side by side, programs a multiprocessor.
-ROWS, MOST, RESIDENT = 16, 32, 8
+ROWS, FEATURES_PER_LOAD, RESIDENT = 16, 32, 8
 # Of features that canonical D takes at a time, of few rows: it must not take registers from others.
-FEW_LEVELS = 3
+RECHECK_LEVELS = 3
 # Rows that are compared to all centres together.
-TOGETHER = tl.constexpr(2)
+EXACT_ROWS = tl.constexpr(2)
 # Four roundings of float32, and what it loses near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 LAST = tl.constexpr(2147483647)
@@ -109,15 +109,15 @@ def recheck_few_exactly(
     X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Give listed rows the nearest of all centres, TOGETHER to a program.
+    """Give listed rows the nearest of all centres, EXACT_ROWS to a program.
 
     Mostly they are few: for those that have had nothing else to do, the last ones.
     """
     j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
     # Columns that are no centres read the last one.
     c_at = columns + tl.minimum(j, k - 1)
-    for block in range(program, tl.cdiv(n_listed, TOGETHER), tl.num_programs(0)):
-        position = block * TOGETHER + tl.arange(0, TOGETHER)
+    for block in range(program, tl.cdiv(n_listed, EXACT_ROWS), tl.num_programs(0)):
+        position = block * EXACT_ROWS + tl.arange(0, EXACT_ROWS)
         mask = position < n_listed
         rows = tl.load(listed + position, mask=mask, other=0)
         label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
@@ -158,11 +158,11 @@ def recheck_pairs_kernel(
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     # Records, as many threads a row as hold nine candidates.
-    FEW: tl.constexpr = ROWS * COUNT // WIDE
+    RECORDS: tl.constexpr = ROWS * COUNT // WIDE
     n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
     column = tl.arange(0, WIDE)
-    for block in range(tl.program_id(0), tl.cdiv(n_wide, FEW), tl.num_programs(0)):
-        number = block * FEW + tl.arange(0, FEW)
+    for block in range(tl.program_id(0), tl.cdiv(n_wide, RECORDS), tl.num_programs(0)):
+        number = block * RECORDS + tl.arange(0, RECORDS)
         mask = number < n_wide
         record = record_at(candidates, n, number)
         rows = tl.load(record, mask=mask, other=0)
@@ -202,7 +202,7 @@ def recheck_pairs(
         rows.X, rows.n_samples, centers, k, d, ambiguous, candidates,
         labels, changed_rows, changed_old, run_state,
         packed and packed.columns, packed.size if packed else 0, listed,
-        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), FEW_LEVELS),
-        BLOCK=min(MOST, next_power(d)), COLUMNS=columns_for(k) if packed else 1,
+        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), RECHECK_LEVELS),
+        BLOCK=min(FEATURES_PER_LOAD, next_power(d)), COLUMNS=columns_for(k) if packed else 1,
         num_warps=4, **EXACT,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.grid_least import MOST_COLUMNS, RAISED, least_of, slots_of
+from lloydia.backends.cuda.matmul.grid_least import MAX_RESIDENT_COLUMNS, RAISED, least_of, slots_of
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
@@ -32,7 +32,7 @@ __all__ = ["PADDED", "is_resident", "resident_scan"]
 WIDEST, PADDED = 64, 64
 # Rows of a program, its warps, and programs a multiprocessor by how many centres there are, or
 # fewer: the fastest measured on an H200 that keep all in registers.
-ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MOST_COLUMNS: 3}
+ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MAX_RESIDENT_COLUMNS: 3}
 # Blocks of rows that are on their way.
 STAGES = 3
 # Versions of Triton whose Gluon :mod:`hopper_scan` is written for.
@@ -42,7 +42,7 @@ HOPPER = 9
 
 def is_resident(width: int, k: int) -> bool:
     """Return whether this stage is for so many centres, and features of a stored row."""
-    return width <= WIDEST and k <= MOST_COLUMNS
+    return width <= WIDEST and k <= MAX_RESIDENT_COLUMNS
 
 
 @cache

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
-from lloydia.backends.cuda.matmul.fp16_centers import packs_ahead
+from lloydia.backends.cuda.matmul.fp16_centers import packs_in_update
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
-from lloydia.backends.cuda.matmul.pruning.run import FEW, Pruning, may_pay
+from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning, may_pay
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch, planned, planned_steps
@@ -25,8 +25,8 @@ from lloydia.backends.cuda.update.reports import ContinuingIterations, Iteration
 __all__ = ["TensorRun"]
 
 # Of what a first iteration queues, start, packing, assignment and update, which belong together.
-FIRST, AHEAD = (1, 4), (2, 4)
-STEPS = (1, 3), (2, 3), FIRST, AHEAD
+FIRST, PACKED = (1, 4), (2, 4)
+STEPS = (1, 3), (2, 3), FIRST, PACKED
 
 
 class TensorRun(TensorMemory):
@@ -50,7 +50,7 @@ class TensorRun(TensorMemory):
         Whether the next scan finds `current` packed.  A stopped device packs nothing, but changes
         nothing either: so what changes `current` between iterations, or ends a stop, makes it
         false.
-    early : int
+    queued_with_start : int
         How many iterations, from the first on, were queued with the start, which :meth:`launch` has
         not been asked for yet.
     pruning : Pruning or None
@@ -62,7 +62,7 @@ class TensorRun(TensorMemory):
     """
 
     packed: bool
-    early: int
+    queued_with_start: int
     pruning: Pruning | None
     may_prune: bool
     changed: int
@@ -82,7 +82,7 @@ class TensorRun(TensorMemory):
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres, an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
-        self.ahead = False
+        self.packs_next = False
         # Iterations that are queued together, and whose reports come together.
         self.launches_per_batch = max(1, lag // 2)
         self.ending: Ending | None = None
@@ -96,14 +96,14 @@ class TensorRun(TensorMemory):
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing."""
-        self.packed, self.early = False, 0
+        self.packed, self.queued_with_start = False, 0
         rows = self.rows
         if isinstance(centers, torch.Tensor):
             start = Start(centers, rows.measured)
             assert start.bounds is not None
             if rows.guess():
                 self._queue_first(start)
-                self.early = 1
+                self.queued_with_start = 1
                 return
         else:
             start = Start(self.history[0], None)
@@ -116,13 +116,19 @@ class TensorRun(TensorMemory):
             zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
             queue_start(
                 start.centers, self.current, self.history, start.bounds, self.labels, zeros,
-                self.rows.most_bits,
+                self.rows.start_limit_bits,
             )  # fmt: skip
 
     def _starting(self, start: Start) -> Layout:
         """Return what the launch of a start depends on."""
         rows, (centers, bounds) = self.rows, start
-        about = rows.wide, centers.dtype, centers.data_ptr() % 16, bounds is None, rows.most_bits
+        about = (
+            rows.wide,
+            centers.dtype,
+            centers.data_ptr() % 16,
+            bounds is None,
+            rows.start_limit_bits,
+        )
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
         # Whether there is a limit makes no difference to it.
         parts = [self.current, self.labels, self.arena.whole]
@@ -140,17 +146,17 @@ class TensorRun(TensorMemory):
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue some iterations, and with `ends` what a run ends with if they are its last."""
         device, left = self.rows.device, last - first + 1
-        if self.early:
-            left -= self.early
-            self.early = 0
+        if self.queued_with_start:
+            left -= self.queued_with_start
+            self.queued_with_start = 0
         elif self.starting.times == 0:
             self._first()
             left -= 1
-        elif self.ahead and not self.packed:
+        elif self.packs_next and not self.packed:
             self.starting.do(self._start, device)
             left -= 1
-        self.packed = self.ahead
-        if self.may_prune and self.changed * FEW <= self.rows.n_samples:
+        self.packed = self.packs_next
+        if self.may_prune and self.changed * ROWS_PER_CHANGE <= self.rows.n_samples:
             self.pruning, self.may_prune = Pruning.of(self), False
         if self.pruning is None:
             self.iterating.do(self._iterate, device, times=left)
@@ -191,16 +197,16 @@ class TensorRun(TensorMemory):
         self.limit = rows.limit()
         # All in the memory of one plan: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
-        self.ahead = packs_ahead(self.shape[1], rows.fp16_rows.width)
+        self.packs_next = packs_in_update(self.shape[1], rows.fp16_rows.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
         layout = self._iterating()
         if start is not None:
             layout = layout.after(self._starting(start))
-        scan, assignment, first, ahead = planned_steps(works, rows.device, layout, STEPS)
+        scan, assignment, first, packs_next = planned_steps(works, rows.device, layout, STEPS)
         self.scanning.did(scan)
         self.assigning.did(assignment)
         self.starting.did(first)
-        self.iterating.did(ahead if self.ahead else first)
+        self.iterating.did(packs_next if self.packs_next else first)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -286,7 +292,9 @@ class TensorRun(TensorMemory):
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self.move()
-        packing = self.scan.centers.arguments(self.rows.fp16_rows) if self.ahead else NOT_PACKED
+        packing = (
+            self.scan.centers.arguments(self.rows.fp16_rows) if self.packs_next else NOT_PACKED
+        )
         queue_finish(self.sums, self.rows.fixed_point_grid, self, 1, packing, self.limit)
 
     def _start(self) -> None:
@@ -296,7 +304,7 @@ class TensorRun(TensorMemory):
 
     def _iterate(self) -> None:
         """Queue an iteration as those before it."""
-        if not self.ahead:
+        if not self.packs_next:
             self._pack()
         self._assign()
         self.update()

@@ -25,7 +25,11 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.certify import certify
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.recheck_all import is_few, is_small, recheck_all
+from lloydia.backends.cuda.matmul.recheck_all import (
+    fits_multiprocessor,
+    fits_one_program,
+    recheck_all,
+)
 from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
@@ -127,7 +131,7 @@ class TensorScan:
     small : bool
         Whether one stage follows, :mod:`recheck_all`; then it has no `unresolved` and no
         `candidates`.
-    few : bool
+    inline_exact : bool
         Whether the last stage is part of the one before; then it has no `recheck_exact`.
     """
 
@@ -142,8 +146,8 @@ class TensorScan:
         self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
         self.tiling = Tiling.choose(self.fp16_rows.width)
         self.resident = is_resident(self.fp16_rows.width, k)
-        self.small = is_small(rows.n_features, k, rows.wide)
-        self.few = self.small or is_few(rows.n_features, k)
+        self.small = fits_multiprocessor(rows.n_features, k, rows.wide)
+        self.inline_exact = self.small or fits_one_program(rows.n_features, k)
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = Fp16Centers(self.fp16_rows, k, columns)
         n, device = rows.members * rows.n_samples, rows.device
@@ -152,7 +156,7 @@ class TensorScan:
         if not self.small:
             self.unresolved = torch.empty_like(self.ambiguous)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
-        if not self.few:
+        if not self.inline_exact:
             self.recheck_exact = RecheckExact(device, rows.members)
 
     @property
@@ -173,7 +177,7 @@ class TensorScan:
         """All that it needs beside the rows, and what of it begins with zeros."""
         centers = self.centers
         parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
-        if not self.few:
+        if not self.inline_exact:
             parts += tensors_of(self.recheck_exact)
             zeros.append(self.recheck_exact.tickets)
         return parts, zeros
@@ -255,9 +259,9 @@ class TensorScan:
         `rows` may be some only, by whose numbers `ambiguous` and all that follow it go.
         """
         lists = (labels, changed_rows, changed_old)
-        last = (self.centers, unresolved) if self.few else None
+        last = (self.centers, unresolved) if self.inline_exact else None
         recheck_pairs(rows, centers, ambiguous, candidates, *lists, run_state, last)
-        if self.few:
+        if self.inline_exact:
             return
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
         self.recheck_exact(

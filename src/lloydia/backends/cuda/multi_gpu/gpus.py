@@ -26,7 +26,7 @@ from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.rows.memory import needed_bytes
-from lloydia.backends.cuda.rows.placed import MOST_ROWS
+from lloydia.backends.cuda.rows.placed import MAX_ROWS
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.runtime.own_device import current
@@ -279,6 +279,6 @@ def spread_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> GPUs:
         If a share does not fit on its GPU.
     """
     n = len(X)
-    if n > MOST_ROWS:
-        raise ValueError(f"X has {n:,} rows, and GPUs take at most {MOST_ROWS:,} together.")
+    if n > MAX_ROWS:
+        raise ValueError(f"X has {n:,} rows, and GPUs take at most {MAX_ROWS:,} together.")
     return GPUs(Threads(X, weights, names[:n]))

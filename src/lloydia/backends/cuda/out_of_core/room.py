@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.low_dim.run import SPARE
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import WEIGHT, row_bytes
@@ -16,7 +16,7 @@ from lloydia.spelling import option
 __all__ = ["Division", "Room"]
 
 # Bytes of a block at most, as it comes, and its least rows.
-LARGEST, LEAST_ROWS = 1 << 28, 1024
+LARGEST_BLOCK_BYTES, SMALLEST_BLOCK = 1 << 28, 1024
 
 # What the bus carries, in bytes, while the host queues a block: what each one costs.
 QUEUED = 1 << 24
@@ -95,16 +95,16 @@ class Room:
         each = AT_ONCE * d * itemsize + row_bytes(d, padded(d))
         if itemsize == 8:  # what came narrow, widened
             each += d * itemsize
-        if d > MOST_FEATURES:
+        if d > LOW_DIM_FEATURES:
             each += row_bytes(d, 0) + LISTED
         fixed = min(MEASURING, free // 16)
-        if d <= MOST_FEATURES:
+        if d <= LOW_DIM_FEATURES:
             fixed += 12 * SPARE
         kept = n * (STATE + WEIGHT * weighted) + unused + fixed
         if rows is None:
             best = min((free - kept) // 2, isqrt(QUEUED * n * each))
-            most = min(best // each, LARGEST // (d * itemsize))
-            rows = min(max(most, LEAST_ROWS), n)
+            most = min(best // each, LARGEST_BLOCK_BYTES // (d * itemsize))
+            rows = min(max(most, SMALLEST_BLOCK), n)
         n_blocks = -(-n // rows)
         state = kept - fixed - unused + n_blocks * (OWN + OWN_FEATURE * d)
         flow = rows * each + fixed

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import first_row
 from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.distinct import FEW, see
+from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK, see
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
 
@@ -123,7 +123,7 @@ def own_kernel(
         return
     rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
     inside = rows < n
-    if seen is not None and tl.program_id(0) * OWN < FEW * k:
+    if seen is not None and tl.program_id(0) * OWN < ROWS_PER_MARK * k:
         see(labels, rows, inside, seen)
     rows += first_row(n)
     label = tl.zeros(rows.shape, tl.int64)

@@ -13,11 +13,11 @@ import triton.language as tl
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.backends.cuda.runtime.own_device import current
 
-__all__ = ["FEW", "n_distinct", "n_missing", "see"]
+__all__ = ["ROWS_PER_MARK", "n_distinct", "n_missing", "see"]
 
 BLOCK = tl.constexpr(1024)
 # Rows a cluster that are looked at first.
-FEW = tl.constexpr(16)
+ROWS_PER_MARK = tl.constexpr(16)
 
 
 @triton.jit
@@ -60,7 +60,7 @@ def n_distinct(labels: torch.Tensor, k: int) -> int:
     seen = torch.zeros(k, dtype=torch.int32, device=labels.device)
     # No engine asks: the current device may be another.
     with current(labels.device):
-        for n in sorted({min(FEW.value * k, len(labels)), len(labels)}):
+        for n in sorted({min(ROWS_PER_MARK.value * k, len(labels)), len(labels)}):
             programs = min(ceil_div(n, BLOCK.value), 8 * processors(labels.device))
             launch(seen_kernel, (programs,), labels, n, seen, k)
     return int(seen.count_nonzero())

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.protocols import DataSetRows
 from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
@@ -25,7 +25,7 @@ from lloydia.exact import sums as exact
 __all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
 
 # Additions that may meet at one address in an iteration, if there are few enough replicas.
-FEW, MOST_REPLICAS = 256, 512
+ROWS_PER_ADDRESS, MAX_REPLICAS = 256, 512
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FixedPointGrid:
         """Put a grid on the device, in one copy."""
         m = len(grid.exponents)
         # More features have no float32 scores.
-        frame = rows.frame() if m - 1 <= MOST_FEATURES else np.zeros(m)
+        frame = rows.frame() if m - 1 <= LOW_DIM_FEATURES else np.zeros(m)
         both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
         scaled = None
@@ -98,7 +98,7 @@ class FixedPointGrid:
 
 def replicas(n: int, k: int) -> int:
     """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
-    return min(MOST_REPLICAS, next_power(max(1, n // (k * FEW))))
+    return min(MAX_REPLICAS, next_power(max(1, n // (k * ROWS_PER_ADDRESS))))
 
 
 @triton.jit

@@ -29,16 +29,16 @@ __all__ = ["HEADROOM", "grid_found_on_device", "limbs_before", "queue_grid", "re
 HEADROOM = tl.constexpr(exact.HEADROOM)
 
 COLUMNS = 256
-NOT_KNOWN = np.zeros(0, dtype=np.int64)
+UNKNOWN_EXPONENTS = np.zeros(0, dtype=np.int64)
 # Shapes whose numbers of limbs are remembered.
-MOST = 1024
+REMEMBERED_SHAPES = 1024
 
 _limbs: dict[Hashable, int] = {}
 
 
 def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
     """Remember how many limbs the sums of some rows need."""
-    if len(_limbs) >= MOST:
+    if len(_limbs) >= REMEMBERED_SHAPES:
         _limbs.clear()
     _limbs[X.shape, X.dtype] = n_limbs
 
@@ -58,7 +58,7 @@ def grid_found_on_device(
 @lru_cache
 def grid_of(n: int, n_limbs: int) -> exact.Grid:
     """Return the grid of n rows whose exponents are not known here."""
-    return exact.Grid(exact.bits_a_limb(n), n_limbs, NOT_KNOWN, 0, False)
+    return exact.Grid(exact.bits_a_limb(n), n_limbs, UNKNOWN_EXPONENTS, 0, False)
 
 
 @triton.jit(do_not_specialize=["d", "bits"])

@@ -23,14 +23,14 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 __all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 
 # Numbers and rows that are sampled: one program looks at them.
-SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 2**11, 64, 128
+SAMPLE, MIN_SAMPLED_ROWS, MAX_SAMPLED_ROWS = 2**11, 64, 128
 # Of them so many have their median taken; and numbers that are looked at together.
 SOME, TILE = 16, 4096
 # Exponents of s are at most so large, and no less than minus twice that.
-MOST_SCALE, MOST_SCALE_DOUBLE = tl.constexpr(100), tl.constexpr(500)
+MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT_DOUBLE = tl.constexpr(100), tl.constexpr(500)
 # In norms of the 90th percentile; and the most, so that float16 holds starts, in their unit, and
 # near centres.
-REACH, MOST_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
+REACH, MAX_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
 # Where R is among the numbers of a frame, the first of which is s, and how many there are.
 RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
 
@@ -45,7 +45,7 @@ def frame_kernel(
     `bounds`, if there are any, become 0.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
-    most: tl.constexpr = MOST_SCALE_DOUBLE if double else MOST_SCALE
+    most: tl.constexpr = MAX_SCALE_EXPONENT_DOUBLE if double else MAX_SCALE_EXPONENT
     member = tl.program_id(2).to(tl.int64)
     X += member * n * d
     numbers += member * NUMBERS
@@ -91,7 +91,7 @@ def frame_kernel(
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
     typical = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
-    radius = tl.maximum(tl.minimum(REACH * typical, MOST_RADIUS), 1.0)
+    radius = tl.maximum(tl.minimum(REACH * typical, MAX_RADIUS), 1.0)
     which = tl.arange(0, 8)
     found = tl.where(which == 0, scale, tl.where(which == RADIUS, radius, 0.0))
     tl.store(numbers + which, found, mask=which < NUMBERS)
@@ -113,7 +113,7 @@ def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = Non
         As for :class:`lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     """
     n, d, members = rows.n_samples, rows.n_features, rows.members
-    m = min(n, MOST_SAMPLED, max(LEAST_SAMPLED, SAMPLE // d))
+    m = min(n, MAX_SAMPLED_ROWS, max(MIN_SAMPLED_ROWS, SAMPLE // d))
     size = next_power(m)
     launch(
         frame_kernel, (1, 1, members), rows.X, n, d, m, *frame, bounds,

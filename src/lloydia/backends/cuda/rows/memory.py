@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.runtime.devices import LITTLE, free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 
@@ -23,7 +23,7 @@ def row_bytes(d: int, width: int) -> int:
     also what sorts and settles rows, and half-precision copies of this width, 0 if they are there,
     with bounds.
     """
-    if d <= MOST_FEATURES:
+    if d <= LOW_DIM_FEATURES:
         return 28 + 6 * d
     return 72 + (2 * width + 8 if width else 0)
 

@@ -37,7 +37,7 @@ WIDE = {
 DTYPES = {wide: np.dtype(str(wide).removeprefix("torch.")) for wide in WIDE.values()}
 
 # Row numbers are 32-bit integers.
-MOST_ROWS = 2**31 - 2**20
+MAX_ROWS = 2**31 - 2**20
 
 
 class Placed:
@@ -66,9 +66,9 @@ class Placed:
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)
         self.name = f"cuda:{self.device.index or 0}"
-        if X.shape[0] > MOST_ROWS:
+        if X.shape[0] > MAX_ROWS:
             raise ValueError(
-                f"X has {X.shape[0]:,} rows, and a GPU takes at most {MOST_ROWS:,}: use "
+                f"X has {X.shape[0]:,} rows, and a GPU takes at most {MAX_ROWS:,}: use "
                 f"{option('device', 'cpu')}."
             )
         there = isinstance(X, torch.Tensor) and X.device == self.device

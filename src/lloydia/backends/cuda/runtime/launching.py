@@ -28,7 +28,7 @@ __all__ = [
     "Launch",
     "ceil_div",
     "launch",
-    "launch_known",
+    "launch_by_key",
     "next_power",
     "note",
     "noted",
@@ -140,8 +140,8 @@ class Launch(NamedTuple):
 
 
 # What kernels are compiled for of integers beside the type: whether they are 1, or multiples of 16.
-ALONE, SIXTEENS, PLAIN = 1, 2, 3
-MOST = 2**31
+IS_ONE, MULTIPLE_OF_16, PLAIN = 1, 2, 3
+INT32_LIMIT = 2**31
 
 
 def launch(
@@ -181,16 +181,16 @@ def launch(
                 # Another kind, for less is known of it.
                 kind = str(kind)
         elif kind is int:
-            kind = ALONE if argument == 1 else PLAIN if argument % 16 else SIXTEENS
-            if not -MOST <= argument < MOST:
+            kind = IS_ONE if argument == 1 else PLAIN if argument % 16 else MULTIPLE_OF_16
+            if not -INT32_LIMIT <= argument < INT32_LIMIT:
                 # It takes 64 bits.
                 kind = -kind
         places.append(place)
         kinds.append(kind)
-    _queue_known(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options, shared)
+    _queue_compiled(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options, shared)
 
 
-def launch_known(
+def launch_by_key(
     kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
 ) -> None:
     """Queue a kernel whose compiled form is known by a key; else as :func:`launch`.
@@ -202,10 +202,10 @@ def launch_known(
         kernel[grid](*args, **options)
         return
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    _queue_known(kernel, key, grid, places, args, options)
+    _queue_compiled(kernel, key, grid, places, args, options)
 
 
-def _queue_known(
+def _queue_compiled(
     kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict,
     shared: int | None = None,
 ) -> None:  # fmt: skip

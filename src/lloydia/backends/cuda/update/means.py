@@ -40,7 +40,7 @@ from lloydia.backends.cuda.rows.packing import begin_scores, of_frame, store_bou
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
 __all__ = [
-    "MOST_LIMITED",
+    "MAX_CENTERS_WITH_LIMIT",
     "NOT_PACKED",
     "conclude",
     "finish_kernel",
@@ -49,10 +49,10 @@ __all__ = [
     "within",
 ]
 
-# Programs a multiprocessor; each looks at 2**MOST_LEVELS features of a cluster together, or fewer.
-RESIDENT, MOST_LEVELS = 16, 7
+# Programs a multiprocessor; each looks at 2**MAX_LEVELS features of a cluster together, or fewer.
+RESIDENT, MAX_LEVELS = 16, 7
 # Centres whose movements may stop a run.
-MOST_LIMITED = 1_000_000
+MAX_CENTERS_WITH_LIMIT = 1_000_000
 # What finish_kernel packs centres by where it does not.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
 
@@ -145,7 +145,7 @@ def finish(
     settles : int
         Whether empty clusters end what is queued.
     limit : float64 (1,), or None
-        So do movements whose squares have at most this sum; k is at most MOST_LIMITED.
+        So do movements whose squares have at most this sum; k is at most MAX_CENTERS_WITH_LIMIT.
     origin : (d,), or None
         Of the frame that the centres are packed in, too: what follows says where, `width` is a
         multiple of 2**LEVELS less than d + 2**LEVELS, and a feature of `columns` takes `pitch`
@@ -286,6 +286,6 @@ def queue_finish(
         sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.run_state, run.settles, limit,
         *packing,
-        LIMBS=n_limbs, LEVELS=min(MOST_LEVELS, next_power(m - 1).bit_length() - 1),
+        LIMBS=n_limbs, LEVELS=min(MAX_LEVELS, next_power(m - 1).bit_length() - 1),
         ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
     )  # fmt: skip

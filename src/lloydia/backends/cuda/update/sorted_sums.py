@@ -40,7 +40,7 @@ PREFETCH_DEPTH = tl.constexpr(8)
 LANE_COLUMNS = 128
 # Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
 # as many: mostly, and for what takes more, weights or float64 in several lanes.
-MANY, FEWER = (16, 128), (8, 255)
+LIGHT_OCCUPANCY, HEAVY_OCCUPANCY = (16, 128), (8, 255)
 # Limbs that are added in one pass.
 LIMBS_PER_PASS = 4
 
@@ -216,7 +216,7 @@ def queue_sorted_sums(
     columns = min(LANE_COLUMNS, next_power(m - 1))
     limbs = min(n_limbs, LIMBS_PER_PASS)
     light = fixed_point_grid.weights is None and X.dtype != torch.float64 and limbs <= 2
-    resident, registers = MANY if light or columns == LANE_COLUMNS else FEWER
+    resident, registers = LIGHT_OCCUPANCY if light or columns == LANE_COLUMNS else HEAVY_OCCUPANCY
     lanes = programs_each(resident * processors(X.device), members)
     for skip in range(0, n_limbs, limbs):
         launch(

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
-from lloydia.backends.cuda.device_functions.run_state import MOST_FEATURES, SIZE
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES, SIZE
 from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, queue_gather
@@ -168,7 +168,7 @@ class Spread:
     def buffers(self) -> list[torch.Tensor]:
         """All memory that it is found in."""
         # Few features need no room for the D of each row.
-        if not self.queued and self.D is None and self.d > MOST_FEATURES:
+        if not self.queued and self.D is None and self.d > LOW_DIM_FEATURES:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
         given = [] if self.fixed_point_grid is None else self.fixed_point_grid.buffers
         more = self.D, self.bounds, self.weights

@@ -81,7 +81,7 @@ def empty_table(table, words, THREADS: tl.constexpr):
 def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
     """Return a tile's rows, 0 where none is.
 
-    Tiles up to three turns of the loop past the last are within 32 bits: placed.MOST_ROWS leaves
+    Tiles up to three turns of the loop past the last are within 32 bits: placed.MAX_ROWS leaves
     room.
     """
     at = tile * ROWS + tl.arange(0, ROWS)
@@ -142,7 +142,7 @@ def count(
 ):  # fmt: skip
     """Count the rows that clusters gain and lose: of a share among programs of all columns.
 
-    A turn of all programs, past the last row, is within 32 bits: placed.MOST_ROWS leaves room.
+    A turn of all programs, past the last row, is within 32 bits: placed.MAX_ROWS leaves room.
     """
     lane = tl.arange(0, ROWS_PER_STEP)
     one = tl.full((ROWS_PER_STEP,), 1, tl.int32)

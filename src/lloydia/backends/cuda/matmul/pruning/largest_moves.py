@@ -20,12 +20,12 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
-__all__ = ["MOST_CENTERS", "N_LARGEST", "queue_largest_moves"]
+__all__ = ["MAX_CENTERS", "N_LARGEST", "queue_largest_moves"]
 
 # How many there are, at most: a multiple of what matrix units take.
 N_LARGEST = 64
 # Centres that one program looks at.
-MOST_CENTERS = 8192
+MAX_CENTERS = 8192
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_slots"])
@@ -73,7 +73,7 @@ def queue_largest_moves(
     Parameters
     ----------
     report : int64 tensor of shape (n_slots, HEAD + k)
-        k is at most MOST_CENTERS.
+        k is at most MAX_CENTERS.
     d : int
     numbers : float64 tensor
         Of :class:`~lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.

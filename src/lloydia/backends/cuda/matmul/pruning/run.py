@@ -16,15 +16,15 @@ import torch
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH, group_of
-from lloydia.backends.cuda.matmul.fp16_centers import packs_ahead
+from lloydia.backends.cuda.matmul.fp16_centers import packs_in_update
 from lloydia.backends.cuda.matmul.pruning.active_rows import certify_active, scan_active
 from lloydia.backends.cuda.matmul.pruning.largest_moves import (
-    MOST_CENTERS,
+    MAX_CENTERS,
     N_LARGEST,
     queue_largest_moves,
 )
 from lloydia.backends.cuda.matmul.pruning.pruned_rows import queue_prune
-from lloydia.backends.cuda.matmul.recheck_all import is_small
+from lloydia.backends.cuda.matmul.recheck_all import fits_multiprocessor
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.fp16_rows import padded
@@ -39,9 +39,9 @@ __all__ = ["Pruning", "may_pay"]
 BYTES = 64
 # Products of a scan and centres from which on it takes much longer than what bounds take: five
 # launches and a look at each row.
-SLOW, MANY = 1e11, 4 * N_LARGEST
+MIN_PRODUCTS, MIN_CENTERS = 1e11, 4 * N_LARGEST
 # One row of so many changes when bounds begin to prune rows, mostly.
-FEW = 128
+ROWS_PER_CHANGE = 128
 # Iterations, from one where every row was active, until bounds have to prune one row of so many.
 TRIED, WORTH = 32, 16
 
@@ -75,9 +75,11 @@ def may_pay(run: PrunedRun) -> bool:
     if not options.is_on("pruning"):
         return False
     (_, k, d), width = run.shape, padded(run.shape[2])
-    if not MANY <= k <= MOST_CENTERS or float(run.rows.n_samples) * width * k < SLOW:
+    if not MIN_CENTERS <= k <= MAX_CENTERS or float(run.rows.n_samples) * width * k < MIN_PRODUCTS:
         return False
-    return not (packs_ahead(k, width) or is_small(d, k, run.rows.wide) or group_of(width))
+    return not (
+        packs_in_update(k, width) or fits_multiprocessor(d, k, run.rows.wide) or group_of(width)
+    )
 
 
 class Pruning:
