@@ -184,7 +184,7 @@ def together(
         return
     with _extra(name):
         name = load("lloydia.backends.cuda.runtime.devices").find(name, X)
-        member = load("lloydia.backends.cuda.batched.member")
+        member = load("lloydia.backends.cuda.batched.item")
     with load("lloydia.backends.cuda.runtime.own_device").on(name):
         yield member.groups(name, X, n_clusters, settles, starts)
 

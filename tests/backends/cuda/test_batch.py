@@ -98,7 +98,7 @@ def test_a_member_with_empty_clusters_disturbs_no_other(empty, monkeypatch):
     launch = batch.Batch.launch
 
     def counted(self):
-        together_with.append(self.rows.members)
+        together_with.append(self.rows.batch_size)
         launch(self)
 
     monkeypatch.setattr(batch.Batch, "launch", counted)

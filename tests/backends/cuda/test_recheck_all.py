@@ -19,25 +19,25 @@ device = place("cuda")
 
 
 def columns_of(C: np.ndarray) -> SimpleNamespace:
-    """Return centres of shape (members, k, d) as they are packed, with what is none between."""
-    members, k, d = C.shape
+    """Return centres of shape (batch_size, k, d) as they are packed, with what is none between."""
+    batch_size, k, d = C.shape
     size = -(-k // 32) * 32
-    columns = np.full((members, d, size), np.nan, C.dtype)
+    columns = np.full((batch_size, d, size), np.nan, C.dtype)
     columns[:, :, :k] = C.swapaxes(1, 2)
     return SimpleNamespace(columns=torch.as_tensor(columns).to(device), size=size, k=k)
 
 
 class Contested:
-    """Rows of shape (members, n, d), of which each member's `listed` are ambiguous."""
+    """Rows of shape (batch_size, n, d), of which each item's `listed` are ambiguous."""
 
     def __init__(self, X: np.ndarray, C: np.ndarray, listed: list, old=-1, stopped=()) -> None:
-        members, n, _ = X.shape
+        batch_size, n, _ = X.shape
         rows = SimpleNamespace(
-            X=torch.as_tensor(X).to(device), n_samples=n, members=members, device=device
+            X=torch.as_tensor(X).to(device), n_samples=n, batch_size=batch_size, device=device
         )
-        labels = np.broadcast_to(np.int32(old), (members, n)).copy()
-        ambiguous = np.full((members, n), -1, np.int32)
-        run_state = np.zeros((members, state.SIZE), np.int32)
+        labels = np.broadcast_to(np.int32(old), (batch_size, n)).copy()
+        ambiguous = np.full((batch_size, n), -1, np.int32)
+        run_state = np.zeros((batch_size, state.SIZE), np.int32)
         for m, own in enumerate(listed):
             ambiguous[m, : len(own)] = m * n + np.asarray(own)
             run_state[m, state.N_AMBIGUOUS.value] = len(own)
@@ -51,10 +51,10 @@ class Contested:
         counts = run_state_there.cpu().numpy()
         self.rechecked = counts[:, state.N_RECHECKED.value]
         n_changed = counts[:, state.N_CHANGED.value]
-        # In order, as (row, label before) of all members.
+        # In order, as (row, label before) of all items.
         self.changed = sorted(
             (int(row), int(was))
-            for m in range(members)
+            for m in range(batch_size)
             for row, was in zip(changed[m, : n_changed[m]], before[m, : n_changed[m]])
         )
 
@@ -107,7 +107,7 @@ def test_bfloat16_rows():
     labels = torch.full((40,), -1, dtype=torch.int32, device=device)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
     run_state[state.N_AMBIGUOUS.value] = 40
-    there = SimpleNamespace(X=rows.to(device), n_samples=40, members=1, device=device)
+    there = SimpleNamespace(X=rows.to(device), n_samples=40, batch_size=1, device=device)
     ambiguous = torch.arange(40, dtype=torch.int32, device=device)
     spare = torch.empty_like(labels)
     recheck_all(there, columns_of(C[None]), ambiguous, labels, spare, spare.clone(), run_state)

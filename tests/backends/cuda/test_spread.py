@@ -215,9 +215,9 @@ def test_each_run_of_an_engine_has_its_own_limit(d):
 
 def test_rows_that_follow_may_need_more_limbs(device):
     X = np.stack([blobs(60, 12, "float32", seed=b) for b in range(3)]) * 0.5
-    # Smaller from member to member, and sums have as many more places.
+    # Smaller from item to item, and sums have as many more places.
     X[:, 3, :] = 1.23456 * 2.0 ** (-26.0 * np.arange(3)[:, None])
-    # A centre far away has no row, so members are fitted one after the other.
+    # A centre far away has no row, so items are fitted one after the other.
     starts = X[:, :6].copy()
     starts[:, 5] = 1000.0
     found = k_means_batched(torch.from_numpy(X).to(device), 6, init=starts, tol=0.3)

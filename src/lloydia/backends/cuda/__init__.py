@@ -30,7 +30,7 @@ Words:
 * *told*: what kernels have written for the host; of a scan, what it has found of each row, for the
   judge.  *desk*: where the programs of one launch meet; in :mod:`matmul.hopper_scan`, where the
   threads of a group leave what they have found.
-* *member*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
+* *item*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
   iteration's centres and report are kept; of scores, with *cell*, a class of columns
   (:mod:`matmul.two_least`).
 * *start*: what a centre's scores begin with; *norm*, *rest*: bounds of what is stored in half

@@ -14,14 +14,14 @@ __all__ = ["DataSetRows", "IterationState", "Rows", "RunRows", "WholeRows"]
 
 
 class Rows(Protocol):
-    """Rows on a device: of a data set, of all members of a batch, or some of them.
+    """Rows on a device: of a data set, of all items of a batch, or some of them.
 
     Attributes
     ----------
-    X : torch.Tensor of shape (n, d), or (members, n, d) for a batch
+    X : torch.Tensor of shape (n, d), or (batch_size, n, d) for a batch
     n_samples : int
-        Rows of a member.
-    members : int
+        Rows of an item.
+    batch_size : int
         1 for a data set by itself.
     device : torch.device
     """
@@ -31,7 +31,7 @@ class Rows(Protocol):
     @property
     def n_samples(self) -> int: ...
     @property
-    def members(self) -> int: ...
+    def batch_size(self) -> int: ...
     @property
     def device(self) -> torch.device: ...
 
@@ -89,7 +89,7 @@ class RunRows(DataSetRows, Protocol):
 
 
 class IterationState(Protocol):
-    """Where the end of an iteration writes; of a batch, each for one member after the other.
+    """Where the end of an iteration writes; of a batch, each for one item after the other.
 
     Attributes
     ----------

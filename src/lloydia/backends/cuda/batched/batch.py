@@ -1,4 +1,4 @@
-"""The iterations of a batch's members, computed together."""
+"""The iterations of a batch's items, computed together."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = ["LAG", "Batch", "batches"]
 # Iterations that are queued while one is waited for, and those whose centres are kept.
 LAG = 2
 SLOTS = LAG + 4
-# The third axis of a grid is no longer; memory beside rows and centres that a member takes.
+# The third axis of a grid is no longer; memory beside rows and centres that an item takes.
 MAX_GRID_Z, BYTES_PER_ITEM = 65535, 1 << 16
 
 
 class Batch:
-    """Members that are iterated by the same launches.
+    """Items that are iterated by the same launches.
 
-    Each has its own run state: a member that has come to its end changes no more, whatever is
+    Each has its own run state: an item that has come to its end changes no more, whatever is
     launched for the others.  Where a rule ended it, that is known a few iterations late, and its
     centres are taken from their history.
 
@@ -50,9 +50,9 @@ class Batch:
     rows : BatchRows
     k : int
     settles : bool
-        Whether empty clusters end what is queued of a member.
-    starts : torch.Tensor of shape (members, k, d), optional
-        Where all members will be started, with :meth:`assign_ahead` before they are.
+        Whether empty clusters end what is queued of an item.
+    starts : torch.Tensor of shape (batch_size, k, d), optional
+        Where all items will be started, with :meth:`assign_ahead` before they are.
     bounds : torch.Tensor, optional
         Of the rows, which :func:`~lloydia.backends.cuda.matmul.starting.queue_start` raises.
     """
@@ -69,16 +69,16 @@ class Batch:
         self.run = BatchRun(rows, k, SLOTS, settles)
         self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
-        self.starts: list[Any] = [None] * rows.members
+        self.starts: list[Any] = [None] * rows.batch_size
         # Whether the starts are in place; whether rows were assigned to them, but not updated.
         self.begun = starts is not None and bounds is not None
         self.assigned = False
         if starts is not None and bounds is not None:
             queue_start(starts, self.run.current, self.run.history, bounds)
-        # Iterations that a member asked for, and those that the device was told of.
+        # Iterations that an item asked for, and those that the device was told of.
         self.queued = self.launched = 0
         self.max_iter = UNLIMITED
-        # Members that are to be stopped, with their last iteration; and to be assigned once more.
+        # Items that are to be stopped, with their last iteration; and to be assigned once more.
         self.ended: dict[int, int] = {}
         self.unassigned: list[int] = []
         # What all end with, on its way: if they end with the last iteration there can be; in any
@@ -99,7 +99,7 @@ class Batch:
         return ClusterSums(self.rows, self.k)
 
     def launch(self) -> None:
-        """Queue on the device all that a member asked for."""
+        """Queue on the device all that an item asked for."""
         run = self.run
         if not self.begun:
             self._begin()
@@ -128,17 +128,17 @@ class Batch:
         self.begun = True
 
     def assign_ahead(self) -> None:
-        """Assign rows to the starts, if those are known, before any member asks for it."""
+        """Assign rows to the starts, if those are known, before any item asks for it."""
         if self.begun:
             self._assign()
             self.assigned = True
 
     def _assign(self) -> None:
-        """Queue an assignment of all members."""
+        """Queue an assignment of all items."""
         self.scanning.do(self._scan, self.rows.device, self._scanning)
 
     def _scan(self) -> None:
-        """Queue an assignment of all members; rows that change are listed."""
+        """Queue an assignment of all items; rows that change are listed."""
         run = self.run
         self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.run_state)
 
@@ -166,7 +166,7 @@ class Batch:
         rows, run = self.rows, self.run
         lists = run.labels, run.changed_rows, run.changed_old
         self.cluster_sums.queue(rows, *lists, run.run_state, run.sums)
-        queue_finish(run.sums, rows.fixed_point_grid, run, rows.members)
+        queue_finish(run.sums, rows.fixed_point_grid, run, rows.batch_size)
 
     def status(self, iteration: int) -> BatchStatus:
         """Wait for the reports of an iteration."""
@@ -175,18 +175,18 @@ class Batch:
         return self.run.status(iteration)
 
     def _go_back(self) -> None:
-        """Give the members that have ended the centres of their last iteration again."""
+        """Give the items that have ended the centres of their last iteration again."""
         behind = {b: i for b, i in self.ended.items() if i < self.launched}
         if behind:
             self.run.go_back(list(behind), list(behind.values()))
 
     def _end(self) -> AsyncCopy:
-        """Queue a last assignment of the members that go on, and the inertia of all."""
+        """Queue a last assignment of the items that go on, and the inertia of all."""
         self._assign()
         return AsyncCopy(self._totals(self.run.labels, self.run.current))
 
     def settle(self) -> AsyncCopy:
-        """Return the inertia of each member, on its way; ask when all have ended.
+        """Return the inertia of each item, on its way; ask when all have ended.
 
         Labels and centres are the last ones once this was asked.
         """
@@ -197,36 +197,36 @@ class Batch:
         return self.settled
 
     def _end_again(self) -> AsyncCopy:
-        """Queue the end of all members, some of which have ended before others."""
+        """Queue the end of all items, some of which have ended before others."""
         run = self.run
         self._go_back()
         run.run_state.zero_()
-        run.stop(sorted(set(range(self.rows.members)) - set(self.unassigned)))
+        run.stop(sorted(set(range(self.rows.batch_size)) - set(self.unassigned)))
         return self._end()
 
     @cached_property
     def costs(self) -> list[float]:
-        """The inertia of each member, once all have ended."""
+        """The inertia of each item, once all have ended."""
         return self._joined(self.settle())
 
     @cached_property
     def spreads(self) -> list[float]:
-        """The mean over features of the variance of each member; ask after an iteration."""
+        """The mean over features of the variance of each item; ask after an iteration."""
         rows = self.rows
         # The centre of all rows as one cluster, whatever their labels: integers add up.
         one = BatchRun(rows, 1, SLOTS, settles=False)
         sums = self.run.sums.sum(dim=2, keepdim=True)
-        queue_finish(sums, rows.fixed_point_grid, one, rows.members)
+        queue_finish(sums, rows.fixed_point_grid, one, rows.batch_size)
         totals = self._totals(torch.zeros_like(self.run.labels), one.current)
         costs = self._joined(AsyncCopy(totals))
         return [cost / (rows.n_samples * rows.n_features) for cost in costs]
 
     def _totals(self, labels: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-        """Queue each member's sum of D to the centres of these labels: see :func:`cost_limbs`."""
+        """Queue each item's sum of D to the centres of these labels: see :func:`cost_limbs`."""
         rows = self.rows
-        largest = torch.zeros(rows.members, dtype=torch.float64, device=rows.device)
+        largest = torch.zeros(rows.batch_size, dtype=torch.float64, device=rows.device)
         D = own_distances(rows, labels, centers, largest=largest)
-        return cost_limbs(D, None, largest, members=rows.members)
+        return cost_limbs(D, None, largest, batch_size=rows.batch_size)
 
     def _joined(self, limbs: AsyncCopy) -> list[float]:
         """Wait for sums, and return them."""
@@ -236,20 +236,20 @@ class Batch:
 def batches(
     device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Yield the batches that members are fitted in, with their numbers.
+    """Yield the batches that items are fitted in, with their numbers.
 
-    A member is in none where it has to be fitted by itself: rows of few features, or a start or
-    rows that are not finite, or more limbs than the others need, or memory for one member only.
+    An item is in none where it has to be fitted by itself: rows of few features, or a start or
+    rows that are not finite, or more limbs than the others need, or memory for one item only.
 
     Parameters
     ----------
     device : str
-    X : torch.Tensor on the device, or ndarray: shape (members, n, d)
+    X : torch.Tensor on the device, or ndarray: shape (batch_size, n, d)
     k : int
     settles : bool
         As of :class:`Batch`.
-    starts : float32 tensor on the device, of shape (members, k, d), or None
-        Where members will be started, if that is known.
+    starts : float32 tensor on the device, of shape (batch_size, k, d), or None
+        Where items will be started, if that is known.
     """
     home = place(device)
     there = isinstance(X, torch.Tensor) and X.device == home
@@ -273,10 +273,10 @@ def _batch(
 
 
 def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:
-    """Return how many members fit in the device's memory, and in what kernels count."""
-    members, n, d = X.shape
+    """Return how many items fit in the device's memory, and in what kernels count."""
+    batch_size, n, d = X.shape
     row = row_bytes(d, padded(d)) + (d * X.dtype.itemsize if copied else 0)
     # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
     each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + BYTES_PER_ITEM
-    free = free_bytes(device, members * each)
-    return min(members, MAX_GRID_Z, MAX_ROWS // n, free // each)
+    free = free_bytes(device, batch_size * each)
+    return min(batch_size, MAX_GRID_Z, MAX_ROWS // n, free // each)

@@ -1,4 +1,4 @@
-"""The members of a batch in a GPU's memory, measured together."""
+"""The items of a batch in a GPU's memory, measured together."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class Measured:
-    """The extents of members whose sums have as many limbs; none is weighted.
+    """The extents of items whose sums have as many limbs; none is weighted.
 
     Attributes
     ----------
-    largest, smallest : ndarray of shape (members, d)
+    largest, smallest : ndarray of shape (batch_size, d)
         See :class:`lloydia.exact.sums.Magnitudes`.
     grid : Grid
-        Its exponents have shape (members, d + 1).
+        Its exponents have shape (batch_size, d + 1).
     """
 
     largest: NDArray[np.float64]
@@ -41,11 +41,11 @@ class Measured:
 
 
 class BatchRows:
-    """The rows of members; for kernels what :class:`Placed` is for one data set.
+    """The rows of items; for kernels what :class:`Placed` is for one data set.
 
     Parameters
     ----------
-    X : torch.Tensor of shape (members, n, d)
+    X : torch.Tensor of shape (batch_size, n, d)
         Row-major, on the device.
     bounds : torch.Tensor, optional
         As for :class:`Fp16Rows`.
@@ -63,12 +63,12 @@ class BatchRows:
     def __init__(self, X: torch.Tensor, bounds: torch.Tensor | None = None) -> None:
         self.X, self.device, self.wide = X, X.device, WIDE[X.dtype]
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
-        self.members, self.n_samples, self.n_features = X.shape
+        self.batch_size, self.n_samples, self.n_features = X.shape
         self.fp16_rows = Fp16Rows(self, bounds=bounds)
 
     @cached_property
     def fixed_point_grid(self) -> FixedPointGrid:
-        """The grids on the device, those of one member after the other."""
+        """The grids on the device, those of one item after the other."""
         grid = self.measured.grid
         columns = np.stack([grid.scale, grid.quantum, 1.0 / grid.quantum], axis=1)
         frames = np.zeros_like(grid.exponents)
@@ -82,18 +82,18 @@ def alike(
     made_of: Callable[[BatchRows, torch.Tensor | None], B],
     begin: Callable[[B], None],
 ) -> Iterator[tuple[list[int], B]]:
-    """Yield what is made of members whose sums have as many limbs, where there are several.
+    """Yield what is made of items whose sums have as many limbs, where there are several.
 
-    Beside their numbers.  Members that are not finite are left out.  X is as for
+    Beside their numbers.  Items that are not finite are left out.  X is as for
     :class:`BatchRows`, whose extents are known when what was made of them is yielded.
 
     Parameters
     ----------
     X : torch.Tensor
     made_of : callable
-        Gets rows and, of all members, their bounds, which it may raise.
+        Gets rows and, of all items, their bounds, which it may raise.
     begin : callable
-        Does what can be done with all members while their extents are on their way.
+        Does what can be done with all items while their extents are on their way.
     """
     bounds = new_bounds(X)
     # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.

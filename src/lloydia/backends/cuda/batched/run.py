@@ -1,4 +1,4 @@
-"""The state of the runs of a batch's members on the device."""
+"""The state of the runs of a batch's items on the device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["BatchRun", "BatchStatus"]
 
 
 class BatchStatus(NamedTuple):
-    """What the device tells of an iteration: a number for each member."""
+    """What the device tells of an iteration: a number for each item."""
 
     changed: list[int]
     empty: list[int]
@@ -42,27 +42,29 @@ class BatchRun:
     n_slots : int
         Iterations whose centres and reports are kept.
     settles : bool
-        Whether the iterations of a member end at one with empty clusters.
+        Whether the iterations of an item end at one with empty clusters.
 
     Attributes
     ----------
-    labels, changed_rows, changed_old : int32 (members * n,)
-    current : (members, k, d)
-    history : (n_slots, members, k, d)
-    report : int64 (n_slots, members, HEAD + k)
-    run_state : int32 (members * SIZE,)
+    labels, changed_rows, changed_old : int32 (batch_size * n,)
+    current : (batch_size, k, d)
+    history : (n_slots, batch_size, k, d)
+    report : int64 (n_slots, batch_size, HEAD + k)
+    run_state : int32 (batch_size * SIZE,)
     """
 
     def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
         self.rows, self.k, self.settles, self.n_slots = rows, k, int(settles), n_slots
-        shape, total = (rows.members, k, rows.n_features), rows.members * rows.n_samples
+        shape, total = (rows.batch_size, k, rows.n_features), rows.batch_size * rows.n_samples
         new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
         self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
         self.labels = torch.full((total,), -1, **whole)
         self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
-        self.report = torch.zeros((n_slots, rows.members, HEAD.value + k), dtype=torch.int64, **new)
-        self.run_state = torch.zeros(rows.members * SIZE, **whole)
+        self.report = torch.zeros(
+            (n_slots, rows.batch_size, HEAD.value + k), dtype=torch.int64, **new
+        )
+        self.run_state = torch.zeros(rows.batch_size * SIZE, **whole)
         self.host = torch.empty(
             self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
         )
@@ -73,7 +75,7 @@ class BatchRun:
     def sums(self) -> torch.Tensor:
         """The sums of the clusters, once the grid is known."""
         rows = self.rows
-        shape = rows.members, rows.measured.grid.n_limbs, self.k, rows.n_features + 1
+        shape = rows.batch_size, rows.measured.grid.n_limbs, self.k, rows.n_features + 1
         return torch.zeros(shape, dtype=torch.int64, device=rows.device)
 
     @property
@@ -91,15 +93,15 @@ class BatchRun:
         """Return where the centres and the reports of an iteration are."""
         return iteration % self.n_slots
 
-    def stop(self, members: list[int]) -> None:
-        """Queue that nothing of these members changes any more."""
-        if members:
-            self.run_state.view(-1, SIZE)[members, STOPPED.value] = 1
+    def stop(self, items: list[int]) -> None:
+        """Queue that nothing of these items changes any more."""
+        if items:
+            self.run_state.view(-1, SIZE)[items, STOPPED.value] = 1
 
-    def go_back(self, members: list[int], iterations: list[int]) -> None:
-        """Queue that the centres of members are again those after an iteration, one each."""
+    def go_back(self, items: list[int], iterations: list[int]) -> None:
+        """Queue that the centres of items are again those after an iteration, one each."""
         slots = [self.slot(i) for i in iterations]
-        self.current[members] = self.history[slots, members]
+        self.current[items] = self.history[slots, items]
 
     def ask(self, iteration: int) -> None:
         """Queue the copy of the reports of an iteration."""
@@ -122,7 +124,7 @@ class BatchRun:
 
 
 def read(report: NDArray[np.int64]) -> BatchStatus:
-    """Return what a report of shape (members, HEAD + k) tells."""
+    """Return what a report of shape (batch_size, HEAD + k) tells."""
     floats = report.view(np.float64)
     # One after the other, as cumsum must.
     shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1]

@@ -1,6 +1,6 @@
-"""Streams of one device that members of a batch take turns in.
+"""Streams of one device that items of a batch take turns in.
 
-What one member does in small kernels, that leave most of the device idle, goes on beside the large
+What one item does in small kernels, that leave most of the device idle, goes on beside the large
 ones of another.
 """
 

@@ -3,7 +3,7 @@
 Nothing of an iteration is known to the host while the kernels of the next are queued.  What they
 need of each other is in one int32 tensor, ``run_state``.
 
-A batch is iterated as one: its members lie one after the other in every tensor, each with a run
+A batch is iterated as one: its items lie one after the other in every tensor, each with a run
 state of its own, and are the third axis of every grid.  A data set by itself is a batch of one.
 """
 
@@ -90,13 +90,13 @@ def item_state(run_state):
 
 @triton.jit
 def first_row(n):
-    """Return the number of rows before those of this program's member; each has n."""
+    """Return the number of rows before those of this program's item; each has n."""
     return tl.program_id(2).to(tl.int64) * n
 
 
-def programs_each(programs: int, members: int) -> int:
-    """Return how many programs each member gets of a grid that fills the device.
+def programs_each(programs: int, batch_size: int) -> int:
+    """Return how many programs each item gets of a grid that fills the device.
 
-    Of several, twice an even share: some members are done before others.
+    Of several, twice an even share: some items are done before others.
     """
-    return programs if members == 1 else max(1, -(-2 * programs // members))
+    return programs if batch_size == 1 else max(1, -(-2 * programs // batch_size))

@@ -287,7 +287,7 @@ class LowRun(LowTold):
             # run's. Its frame is the same: rows may be stored in it.
             self.fixed_point_grid = FixedPointGrid.of(self.rows, self.rows.grid, None)
             self.numbers = self.fixed_point_grid.numbers
-        queue_finish(sums, self.fixed_point_grid, self, members=1)
+        queue_finish(sums, self.fixed_point_grid, self, batch_size=1)
         self.run_state[STOPPED.value] = 0
         self.last, self.stale, self.stopped = iteration, True, False
 

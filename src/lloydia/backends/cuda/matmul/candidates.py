@@ -191,9 +191,9 @@ def nominate(
     wide, rows = fp16_rows.width > WIDEST_KEPT, fp16_rows.rows
     cut = Tiling.choose(wide)
     columns = min(centers.tile, cut.max_columns)
-    programs = programs_each(cut.programs * processors(rows.device), rows.members)
+    programs = programs_each(cut.programs * processors(rows.device), rows.batch_size)
     launch(
-        candidates_kernel, (programs, 1, rows.members),
+        candidates_kernel, (programs, 1, rows.batch_size),
         fp16_rows.high, rows.n_samples, fp16_rows.width,
         centers.high, centers.half_norm, centers.size // columns,
         fp16_rows.numbers, fp16_rows.norm, fp16_rows.residual,

@@ -46,13 +46,13 @@ def certify_kernel(
     run_state = item_state(run_state)
     # Not a return: all else is on its way while this is waited for.
     n_now = tl.where(tl.load(run_state + STOPPED) != 0, 0, n)
-    member = tl.program_id(2).to(tl.int64)
+    batch_item = tl.program_id(2).to(tl.int64)
     first = first_row(n)
-    numbers += member * NUMBERS
+    numbers += batch_item * NUMBERS
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
     counts = rows < n_now
-    # Among all members' rows, whose numbers are 32-bit integers.
+    # Among all items' rows, whose numbers are 32-bit integers.
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
@@ -66,7 +66,7 @@ def certify_kernel(
             tl.load(packed_ptr + rows, mask=mask, other=0), slots, size
         )
     top = limit_of(
-        new, counts, best_score, norm, residual, coefficients + member * size,
+        new, counts, best_score, norm, residual, coefficients + batch_item * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
@@ -89,7 +89,7 @@ def certify(
     """Queue it: labels of rows, and the ambiguous ones, with what the first stage has found."""
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
-        certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.members),
+        certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.batch_size),
         fp16_rows.norm, fp16_rows.residual,
         scan.packed_scores if scan.resident else None, scan.best_score, scan.second_score,
         scan.found, centers.bound_coefficients, n, centers.size, slots_of(centers.size),

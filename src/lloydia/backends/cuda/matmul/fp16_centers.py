@@ -57,18 +57,18 @@ def centers_kernel(
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
         return
-    member = tl.program_id(2).to(tl.int64)
-    centers += member * k * d
-    origin += member * d
-    numbers += member * NUMBERS
-    high_ptr += member * size * width
-    square_ptr += member * size
-    norm_ptr += member * size
-    residual_ptr += member * size
-    columns += member * d * size
-    partial += member * 3 * PROGRAMS
-    typical += member * 2
-    tickets += member
+    batch_item = tl.program_id(2).to(tl.int64)
+    centers += batch_item * k * d
+    origin += batch_item * d
+    numbers += batch_item * NUMBERS
+    high_ptr += batch_item * size * width
+    square_ptr += batch_item * size
+    norm_ptr += batch_item * size
+    residual_ptr += batch_item * size
+    columns += batch_item * d * size
+    partial += batch_item * 3 * PROGRAMS
+    typical += batch_item * 2
+    tickets += batch_item
     program = tl.program_id(0)
     scale = tl.load(numbers)
     radius = tl.load(numbers + RADIUS)
@@ -126,7 +126,7 @@ def half_norms_kernel(
         return
     typical += tl.program_id(2) * 2
     numbers += tl.program_id(2) * NUMBERS
-    # Among the centres of all members.
+    # Among the centres of all items.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
     frame = of_frame(numbers)
     score_bias, half_norm, coefficients = half_norm_of(
@@ -155,7 +155,7 @@ def packs_in_update(k: int, width: int) -> bool:
 
 
 class Fp16Centers:
-    """k centres in half precision, for tiles of `tile` columns; k a member of a batch.
+    """k centres in half precision, for tiles of `tile` columns; k an item of a batch.
 
     Attributes
     ----------
@@ -172,9 +172,9 @@ class Fp16Centers:
     bound_coefficients : torch.Tensor of shape (padded k,), int64
         What limits take of them: :func:`lloydia.backends.cuda.rows.packing.coefficients_of`; 0 for
         those.
-    columns : torch.Tensor of shape (members, d, padded k)
+    columns : torch.Tensor of shape (batch_size, d, padded k)
         The centres themselves, a feature after the other.
-    typical : torch.Tensor of shape (members, 2), float32
+    typical : torch.Tensor of shape (batch_size, 2), float32
         B and g: the means.
     """
 
@@ -183,8 +183,8 @@ class Fp16Centers:
         new = {"device": device, "dtype": torch.float16}
         single = {"device": device, "dtype": torch.float32}
         self.k, self.tile, self.size = k, tile, ceil_div(k, tile) * tile
-        self.members = fp16_rows.rows.members
-        total = self.members * self.size
+        self.batch_size = fp16_rows.rows.batch_size
+        total = self.batch_size * self.size
         self.high = torch.empty((total, fp16_rows.width), **new)
         self.half_norm = torch.empty((total, HALF_NORM_WIDTH.value), **new)
         self.square = torch.empty(total, device=device, dtype=torch.float64)
@@ -193,20 +193,20 @@ class Fp16Centers:
         )
         self.bound_coefficients = torch.empty(total, device=device, dtype=torch.int64)
         self.columns = torch.empty(
-            (self.members, fp16_rows.rows.n_features, self.size),
+            (self.batch_size, fp16_rows.rows.n_features, self.size),
             device=device,
             dtype=fp16_rows.rows.wide,
         )
-        self.typical = torch.empty((self.members, 2), **single)
+        self.typical = torch.empty((self.batch_size, 2), **single)
         # Programs without centres leave theirs 0.
-        self.partial = torch.zeros((self.members, 3, PACKERS), device=device, dtype=torch.int64)
-        self.tickets = torch.zeros(self.members, device=device, dtype=torch.int32)
+        self.partial = torch.zeros((self.batch_size, 3, PACKERS), device=device, dtype=torch.int64)
+        self.tickets = torch.zeros(self.batch_size, device=device, dtype=torch.int32)
 
     def pack(self, fp16_rows: Fp16Rows, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of centres; they are of the rows' ``wide`` type."""
         n_groups = self.size // GROUP
         launch(
-            centers_kernel, (min(PACKERS, n_groups), 1, self.members),
+            centers_kernel, (min(PACKERS, n_groups), 1, self.batch_size),
             centers, self.k, fp16_rows.rows.n_features, fp16_rows.width, n_groups,
             fp16_rows.origin, fp16_rows.numbers,
             self.high, self.square, self.norm, self.residual, self.columns, self.size,
@@ -214,7 +214,7 @@ class Fp16Centers:
             BLOCK=min(fp16_rows.width, CHUNK), GROUP=GROUP, PROGRAMS=PACKERS, **EXACT,
         )  # fmt: skip
         launch(
-            half_norms_kernel, (self.size // STARTED, 1, self.members),
+            half_norms_kernel, (self.size // STARTED, 1, self.batch_size),
             self.square, self.norm, self.residual, self.typical, fp16_rows.numbers, self.size,
             error_of_sums(fp16_rows.width), self.score_bias, self.half_norm.view(torch.int64),
             self.half_norm_f32, self.bound_coefficients, run_state, GROUP=STARTED, **EXACT,

@@ -204,15 +204,15 @@ def hopper_kernel(
     of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // START, START // 8], [4, 1], [1, 0])
     wait_for_previous_kernel()
     stopped = gl.load(item_state(run_state) + STOPPED) != 0
-    member, begin = gl.program_id(2), first_row(n)
+    batch_item, begin = gl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     found += begin
     centers = gl.allocate_shared_memory(gl.float16, [COLUMNS, WIDTH], wide)
     starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], narrow)
-    copy_table(high_ptr + member * COLUMNS * WIDTH, centers, of_wide)
-    copy_table(half_norm_ptr + member * COLUMNS * START, starts, of_narrow)
+    copy_table(high_ptr + batch_item * COLUMNS * WIDTH, centers, of_wide)
+    copy_table(half_norm_ptr + batch_item * COLUMNS * START, starts, of_narrow)
     async_copy.commit_group()
-    start_unit = gl.load(numbers + member * NUMBERS + UNIT).to(gl.float16)
+    start_unit = gl.load(numbers + batch_item * NUMBERS + UNIT).to(gl.float16)
     end = gl.where(stopped, 0, n)
     first, step = gl.program_id(0) * (GROUPS * ROWS), gl.num_programs(0) * (GROUPS * ROWS)
     y, desk, turn = memory_of_group(WIDTH, STAGES)
@@ -279,10 +279,10 @@ def hopper_scan(
     rows, width, columns = fp16_rows.rows, fp16_rows.width, centers.size
     assert rows.n_samples >= ROWS.value  # The last block is a whole one.
     cut = Tiling.of(width, columns)
-    programs = programs_each(cut.resident * processors(rows.device), rows.members)
+    programs = programs_each(cut.resident * processors(rows.device), rows.batch_size)
     needed = ceil_div(rows.n_samples, cut.groups * ROWS.value)
     launch(
-        hopper_kernel, (min(needed, programs), 1, rows.members),
+        hopper_kernel, (min(needed, programs), 1, rows.batch_size),
         fp16_rows.high, rows.n_samples, centers.high, centers.half_norm, fp16_rows.numbers,
         found, run_state, RAISED,
         WIDTH=width, COLUMNS=columns, SLOTS=slots_of(columns), STAGES=cut.stages,

@@ -181,9 +181,9 @@ def recheck_all(
     columns = columns_for(centers.k)
     n_rows = min(ROWS, TABLE // columns)
     resident, registers = LARGE if n_rows * columns > TABLE // 4 else SMALL
-    programs = programs_each(resident * processors(rows.device), rows.members)
+    programs = programs_each(resident * processors(rows.device), rows.batch_size)
     launch(
-        recheck_all_kernel, (programs, 1, rows.members),
+        recheck_all_kernel, (programs, 1, rows.batch_size),
         rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
         ambiguous, labels, changed_rows, changed_old, run_state,
         ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,

@@ -37,9 +37,9 @@ def shares_of(n_blocks, n_tiles):
     return tl.minimum(tl.maximum(tl.num_programs(0) // tl.maximum(n_blocks, 1), 1), n_tiles)
 
 
-@triton.jit(do_not_specialize=["n", "k", "d", "member_stride", "center_stride", "feature_stride"])
+@triton.jit(do_not_specialize=["n", "k", "d", "item_stride", "center_stride", "feature_stride"])
 def recheck_exact_kernel(
-    X, n, centers, k, d, member_stride, center_stride, feature_stride, listed, count,
+    X, n, centers, k, d, item_stride, center_stride, feature_stride, listed, count,
     best_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, run_state, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -49,14 +49,14 @@ def recheck_exact_kernel(
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(item_state(count))
     if stopped != 0:
         return
-    member = tl.program_id(2).to(tl.int64)
-    centers += member * member_stride
+    batch_item = tl.program_id(2).to(tl.int64)
+    centers += batch_item * item_stride
     listed += first_row(n)
     changed_rows += first_row(n)
     changed_old += first_row(n)
-    tickets += member * tl.num_programs(0)
-    best_ptr += member * tl.num_programs(0) * ROWS
-    label_ptr += member * tl.num_programs(0) * ROWS
+    tickets += batch_item * tl.num_programs(0)
+    best_ptr += batch_item * tl.num_programs(0) * ROWS
+    label_ptr += batch_item * tl.num_programs(0) * ROWS
     n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
     shares = shares_of(n_blocks, n_tiles)
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
@@ -117,13 +117,13 @@ def recheck_exact_kernel(
 class RecheckExact:
     """Settles listed rows; an instance is used by one queue at a time."""
 
-    def __init__(self, device: torch.device, members: int = 1) -> None:
-        self.members = members
-        self.n_programs = programs_each(4 * processors(device), members)
-        size = members * self.n_programs * ROWS_PER_PROGRAM
+    def __init__(self, device: torch.device, batch_size: int = 1) -> None:
+        self.batch_size = batch_size
+        self.n_programs = programs_each(4 * processors(device), batch_size)
+        size = batch_size * self.n_programs * ROWS_PER_PROGRAM
         self.least = torch.empty(size, device=device, dtype=torch.float64)
         self.label = torch.empty(size, device=device, dtype=torch.int32)
-        self.tickets = torch.zeros(members * self.n_programs, device=device, dtype=torch.int32)
+        self.tickets = torch.zeros(batch_size * self.n_programs, device=device, dtype=torch.int32)
 
     def __call__(
         self,
@@ -138,13 +138,13 @@ class RecheckExact:
     ) -> None:
         """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the run state.
 
-        `centers`, of shape (members, k, d), may have any strides; a feature at a time is read
+        `centers`, of shape (batch_size, k, d), may have any strides; a feature at a time is read
         fastest.
         """
         _, k, d = centers.shape
         columns = min(COLUMNS, next_power(k, 32))
         launch(
-            recheck_exact_kernel, (self.n_programs, 1, self.members),
+            recheck_exact_kernel, (self.n_programs, 1, self.batch_size),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
             ROWS=min(ROWS_PER_PROGRAM, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,

@@ -171,9 +171,9 @@ def recheck_pairs_kernel(
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     if columns is not None:
-        member = tl.program_id(2).to(tl.int64)
+        batch_item = tl.program_id(2).to(tl.int64)
         recheck_few_exactly(
-            X, columns + member * size * d, size, k, d, unresolved + first_row(n), n_left,
+            X, columns + batch_item * size * d, size, k, d, unresolved + first_row(n), n_left,
             labels, changed_rows, changed_old, run_state, COLUMNS,
         )  # fmt: skip
 
@@ -195,10 +195,10 @@ def recheck_pairs(
     and rows to compare to all of them, as many as ``run_state[N_UNRESOLVED]`` says.
     """
     k, d = centers.shape[-2:]
-    programs = programs_each(RESIDENT * processors(rows.device), rows.members)
+    programs = programs_each(RESIDENT * processors(rows.device), rows.batch_size)
     packed, listed = last or (None, None)
     launch(
-        recheck_pairs_kernel, (programs, 1, rows.members),
+        recheck_pairs_kernel, (programs, 1, rows.batch_size),
         rows.X, rows.n_samples, centers, k, d, ambiguous, candidates,
         labels, changed_rows, changed_old, run_state,
         packed and packed.columns, packed.size if packed else 0, listed,

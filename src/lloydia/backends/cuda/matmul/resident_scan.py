@@ -80,13 +80,13 @@ def resident_kernel(
     # Not a return: centres are on their way while this is waited for.
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
-    member, begin = tl.program_id(2), first_row(n)
+    batch_item, begin = tl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     found += begin
-    high_ptr += member * TILES * COLUMNS * WIDTH
-    half_norm_ptr += member * TILES * COLUMNS * HALF_NORM_WIDTH
+    high_ptr += batch_item * TILES * COLUMNS * WIDTH
+    half_norm_ptr += batch_item * TILES * COLUMNS * HALF_NORM_WIDTH
     part = tl.arange(0, HALF_NORM_WIDTH)
-    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
     centers, starts = tiles_of(high_ptr, half_norm_ptr, WIDTH, COLUMNS, TILES)
     f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
@@ -119,9 +119,9 @@ def resident_scan(
         return
     columns = size if whole else PADDED
     resident = next(programs for most, programs in RESIDENT.items() if size <= most)
-    programs = programs_each(resident * processors(rows.device), rows.members)
+    programs = programs_each(resident * processors(rows.device), rows.batch_size)
     launch(
-        resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.members),
+        resident_kernel, (min(ceil_div(rows.n_samples, ROWS), programs), 1, rows.batch_size),
         fp16_rows.high, rows.n_samples, centers.high, centers.half_norm, fp16_rows.numbers,
         found, run_state, RAISED,
         WIDTH=fp16_rows.width, ROWS=ROWS, COLUMNS=columns, TILES=size // columns,

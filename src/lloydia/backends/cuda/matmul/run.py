@@ -313,7 +313,7 @@ class TensorRun(TensorMemory):
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         self.packed = False
         self._forget_bounds()
-        queue_finish(sums, self.rows.fixed_point_grid, self, members=1)
+        queue_finish(sums, self.rows.fixed_point_grid, self, batch_size=1)
         self.run_state[STOPPED.value] = 0
         self.reports.ask(iteration, iteration)
 

@@ -83,19 +83,19 @@ def scan_kernel(
     # Not a return: rows are on their way while this is waited for.
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
-    member = tl.program_id(2).to(tl.int64)
+    batch_item = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
     at = first_row(n) + rows
-    high_ptr += member * n_tiles * COLUMNS * stride
-    half_norm_ptr += member * n_tiles * COLUMNS * HALF_NORM_WIDTH
+    high_ptr += batch_item * n_tiles * COLUMNS * stride
+    half_norm_ptr += batch_item * n_tiles * COLUMNS * HALF_NORM_WIDTH
     f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
         y = 0
     else:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, tl.load(numbers + member * NUMBERS + UNIT), 0.0).to(tl.float16)
+    units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
     best_score, second_score, label = tiled_least(
         y, y_block, mask, high_ptr, half_norm_ptr, units, width, tl.where(stopped, 0, n_tiles),
@@ -150,14 +150,14 @@ class TensorScan:
         self.inline_exact = self.small or fits_one_program(rows.n_features, k)
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = Fp16Centers(self.fp16_rows, k, columns)
-        n, device = rows.members * rows.n_samples, rows.device
+        n, device = rows.batch_size * rows.n_samples, rows.device
         self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
         self.found, self.ambiguous = torch.empty((2, n), device=device, dtype=torch.int32)
         if not self.small:
             self.unresolved = torch.empty_like(self.ambiguous)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)
         if not self.inline_exact:
-            self.recheck_exact = RecheckExact(device, rows.members)
+            self.recheck_exact = RecheckExact(device, rows.batch_size)
 
     @property
     def best_score(self) -> torch.Tensor:
@@ -192,7 +192,7 @@ class TensorScan:
     ) -> None:
         """Queue one assignment to `centers`, of the rows' ``wide`` type.
 
-        Of shape (k, d), or (members, k, d); labels and lists have room for all rows.
+        Of shape (k, d), or (batch_size, k, d); labels and lists have room for all rows.
         """
         self.pack(centers, run_state)
         self.assign(centers, labels, changed_rows, changed_old, run_state)
@@ -277,7 +277,7 @@ class TensorScan:
         wide = fp16_rows.width > WIDEST_KEPT
         if wide and not group_of(fp16_rows.width):
             launch(
-                wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
+                wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
                 fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm_f32,
                 packed.size // cut.columns, self.best_score, self.second_score, self.found,
                 run_state, CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
@@ -285,7 +285,7 @@ class TensorScan:
             )  # fmt: skip
             return
         launch(
-            scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.members),
+            scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
             fp16_rows.high, n, fp16_rows.width,
             packed.high, packed.half_norm, packed.size // cut.columns, fp16_rows.numbers,
             self.best_score, self.second_score, self.found, run_state,

@@ -33,10 +33,10 @@ class Start(NamedTuple):
 
 @triton.jit(do_not_specialize=["size", "d", "n", "n_zeros", "most"])
 def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros, n_zeros):
-    member = tl.program_id(2).to(tl.int64)
+    batch_item = tl.program_id(2).to(tl.int64)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
-    place = member * size + at
+    place = batch_item * size + at
     x = tl.load(start + place, mask=inside, other=0.0)
     if bounds is not None:
         infinite: tl.constexpr = INFINITY_DOUBLE if x.dtype == tl.float64 else INFINITY
@@ -44,7 +44,9 @@ def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros
         # Kernels want numbers, also where the run is going to be refused.
         x = tl.where(ordinary, x, 0.0)
         if tl.min(ordinary.to(tl.int32), 0) == 0:
-            tl.atomic_max(bounds + member * 2 * d, tl.full((), infinite, tl.int64), sem="relaxed")
+            tl.atomic_max(
+                bounds + batch_item * 2 * d, tl.full((), infinite, tl.int64), sem="relaxed"
+            )
     tl.store(current + place, x, mask=inside)
     tl.store(before + place, x, mask=inside)
     if labels is not None:
@@ -65,10 +67,10 @@ def queue_start(
 
     Parameters
     ----------
-    start : tensor of shape (k, d), or (members, k, d) for a batch
+    start : tensor of shape (k, d), or (batch_size, k, d) for a batch
     current, before : tensors
         Begin with room for it, which may be where it is; 0 where the start is not finite.
-    bounds : int64 tensor of shape (members, 2, d), or None
+    bounds : int64 tensor of shape (batch_size, 2, d), or None
         See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.  None where starts are known to be
         ordinary.
     labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional

@@ -59,15 +59,15 @@ def wide_kernel(
     """Write each row's two least scores, and the column of the least."""
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
-    member = tl.program_id(2).to(tl.int64)
+    batch_item = tl.program_id(2).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
     at = first_row(n) + rows
     f = tl.arange(0, CHUNK)
     column = tl.arange(0, COLUMNS)
     y_at = y_ptr + at[:, None] * width + f[None, :]
-    high_ptr += member * n_tiles * COLUMNS * width
-    half_norm_f32_ptr += member * n_tiles * COLUMNS
+    high_ptr += batch_item * n_tiles * COLUMNS * width
+    half_norm_f32_ptr += batch_item * n_tiles * COLUMNS
     b_at = high_ptr + column[None, :] * width + f[:, None]
     # Not a return: no branch around the loop.
     n_tiles = tl.where(stopped, 0, n_tiles)

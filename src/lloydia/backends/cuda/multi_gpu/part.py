@@ -223,7 +223,7 @@ class CUDAPart(CUDA):
 
     def _conclude(self) -> None:
         queue_hear(self.whole, self.run.run_state)
-        queue_finish(self.whole_sums(), self.fixed_point_grid, self.run, members=1)
+        queue_finish(self.whole_sums(), self.fixed_point_grid, self.run, batch_size=1)
 
     def whole_sums(self) -> torch.Tensor:
         """Return the sums of all parts: int64 of shape (1, n_limbs, k, d + 1)."""
@@ -237,7 +237,7 @@ class CUDAPart(CUDA):
         """Queue the end of an iteration again, with other sums; `moved` is by how much."""
         self.run.go_back(iteration - 1)
         queue_finish(
-            self.whole_sums() + self._there(moved), self.fixed_point_grid, self.run, members=1
+            self.whole_sums() + self._there(moved), self.fixed_point_grid, self.run, batch_size=1
         )
         # No row changed: that is not the end this time.
         self.run.run_state[0] = 0

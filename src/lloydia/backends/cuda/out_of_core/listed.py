@@ -49,7 +49,7 @@ class Picked:
 
     X: torch.Tensor
     n_samples: int
-    members = 1
+    batch_size = 1
 
     @property
     def device(self) -> torch.device:

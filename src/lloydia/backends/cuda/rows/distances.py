@@ -158,24 +158,24 @@ def own_distances(
     rows : WholeRows
     labels : tensor of shape (n,), int32, or None
         None: all rows have the first centre's.
-    centers : tensor of shape (k, d), or (members, k, d), contiguous
+    centers : tensor of shape (k, d), or (batch_size, k, d), contiguous
     out : tensor of shape (n,), float64, optional
         Where to write it.
     run_state : tensor, optional
         Nothing is written where its first element is not 0.
-    largest : tensor of shape (members,), float64, optional
-        Raised to the largest weight times D of each member; it may hold zeros.
+    largest : tensor of shape (batch_size,), float64, optional
+        Raised to the largest weight times D of each item; it may hold zeros.
     seen : tensor of shape (k,), int32, optional
         Of the labels of the first rows, those that occur become 1.
     """
     n, d = rows.n_samples, rows.n_features
     if out is None:
-        out = torch.empty(rows.members * n, dtype=torch.float64, device=rows.device)
+        out = torch.empty(rows.batch_size * n, dtype=torch.float64, device=rows.device)
     weights = None if largest is None else rows.weights
     # At least two steps: a warp of fewer registers leaves room for others.
     most = max(0, next_power(d).bit_length() - 2)
     launch(
-        own_kernel, (ceil_div(n, OWN.value), 1, rows.members),
+        own_kernel, (ceil_div(n, OWN.value), 1, rows.batch_size),
         rows.X, labels, centers, out, run_state, n, centers.shape[-2], d, weights, largest, seen,
         LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip

@@ -72,9 +72,9 @@ def raise_bounds(bounds, largest, below, f, d):
 
 @triton.jit(do_not_specialize=["n", "d"])
 def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    member = tl.program_id(2).to(tl.int64)
-    X += member * n * d
-    bounds += member * 2 * d
+    batch_item = tl.program_id(2).to(tl.int64)
+    X += batch_item * n * d
+    bounds += batch_item * 2 * d
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < d
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -92,7 +92,8 @@ def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 def new_bounds(X: torch.Tensor) -> torch.Tensor:
     """Return room for what a kernel raises to the bounds of rows: :func:`read_bounds` reads it.
 
-    They have shape (n, d), or (members, n, d) for a batch.  It is 0 before the first is looked at.
+    They have shape (n, d), or (batch_size, n, d) for a batch.  It is 0 before the first is looked
+    at.
     """
     n, d = X.shape[-2:]
     return torch.empty((X.numel() // (n * d), 2, d), dtype=torch.int64, device=X.device)
@@ -117,7 +118,7 @@ def read_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest and the smallest non-zero magnitudes.
 
-    Each has shape (members, d).  The largest is NaN or infinity where there is such a value; the
+    Each has shape (batch_size, d).  The largest is NaN or infinity where there is such a value; the
     smallest is infinity where all are 0.  `double` is whether the rows are float64.
     """
     return bounds_of(found.swapaxes(0, 1), double)

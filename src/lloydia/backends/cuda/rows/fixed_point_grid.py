@@ -32,13 +32,13 @@ ROWS_PER_ADDRESS, MAX_REPLICAS = 256, 512
 class FixedPointGrid:
     """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
 
-    Or those of a batch, each kind of number for one member after the other.
+    Or those of a batch, each kind of number for one item after the other.
 
     Attributes
     ----------
-    memory : int64 tensor of shape (5 members (d + 1),), or Arena whose `grid` is one
+    memory : int64 tensor of shape (5 batch_size (d + 1),), or Arena whose `grid` is one
         What becomes `numbers`.
-    numbers : int64 tensor of shape (5 members (d + 1),)
+    numbers : int64 tensor of shape (5 batch_size (d + 1),)
         The columns, the frame of float32 scores, where there are any: their origin and their scale
         (all bits of float64); and the exponents.
     weights : float64 tensor of shape (n,) or None

@@ -46,11 +46,11 @@ def frame_kernel(
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MAX_SCALE_EXPONENT_DOUBLE if double else MAX_SCALE_EXPONENT
-    member = tl.program_id(2).to(tl.int64)
-    X += member * n * d
-    numbers += member * NUMBERS
-    origin += member * d
-    offsets += member * d
+    batch_item = tl.program_id(2).to(tl.int64)
+    X += batch_item * n * d
+    numbers += batch_item * NUMBERS
+    origin += batch_item * d
+    offsets += batch_item * d
     i = tl.arange(0, ROWS)
     there = i < m
     step = (n // m).to(tl.int64)
@@ -85,7 +85,7 @@ def frame_kernel(
         tl.store(offsets + f, offset, mask=f < d)
         tl.store(origin + f, offset / scale, mask=f < d)
         if bounds is not None:
-            to = bounds + member * 2 * d + f
+            to = bounds + batch_item * 2 * d + f
             for which in tl.static_range(2):
                 tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
         gap = x * scale - offset[None, :]
@@ -101,21 +101,21 @@ Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
-    """Queue the choice of a frame of each member.
+    """Queue the choice of a frame of each item.
 
     Parameters
     ----------
     rows : WholeRows
     frame : tuple of three tensors
-        Room for s and R (all other numbers are 0), float64 of shape (members, NUMBERS), and for m
-        and ``m s``, float64 of shape (members, d).
+        Room for s and R (all other numbers are 0), float64 of shape (batch_size, NUMBERS), and for
+        m and ``m s``, float64 of shape (batch_size, d).
     bounds : torch.Tensor, optional
         As for :class:`lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     """
-    n, d, members = rows.n_samples, rows.n_features, rows.members
+    n, d, batch_size = rows.n_samples, rows.n_features, rows.batch_size
     m = min(n, MAX_SAMPLED_ROWS, max(MIN_SAMPLED_ROWS, SAMPLE // d))
     size = next_power(m)
     launch(
-        frame_kernel, (1, 1, members), rows.X, n, d, m, *frame, bounds,
+        frame_kernel, (1, 1, batch_size), rows.X, n, d, m, *frame, bounds,
         ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
     )  # fmt: skip

@@ -179,19 +179,19 @@ def reach_kernel(numbers):
 
 
 @lru_cache
-def layout_of(n: int, d: int, members: int, stores: bool) -> Offsets:
-    """Return the parts of what n rows need, `members` together; with what is stored of them."""
+def layout_of(n: int, d: int, batch_size: int, stores: bool) -> Offsets:
+    """Return the parts of what n rows need, `batch_size` together; with what is stored of them."""
     one, double = torch.float32, torch.float64
     stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "residual": (one, (n,))}
     return offsets_of_parts(
-        numbers=(double, (members, NUMBERS.value)), origin=(double, (members, d)),
-        offsets=(double, (members, d)), grid=(torch.int64, (5 * (d + 1),)),
+        numbers=(double, (batch_size, NUMBERS.value)), origin=(double, (batch_size, d)),
+        offsets=(double, (batch_size, d)), grid=(torch.int64, (5 * (d + 1),)),
         **(stored if stores else {}),
     )  # fmt: skip
 
 
 class Fp16Rows:
-    """Rows in half precision: of a data set, or of all members of a batch.
+    """Rows in half precision: of a data set, or of all items of a batch.
 
     Parameters
     ----------
@@ -203,15 +203,15 @@ class Fp16Rows:
 
     Attributes
     ----------
-    origin : torch.Tensor of shape (members, d), float64
-    numbers : torch.Tensor of shape (members, NUMBERS), float64
+    origin : torch.Tensor of shape (batch_size, d), float64
+    numbers : torch.Tensor of shape (batch_size, NUMBERS), float64
         s; what makes scores at least 4; R, in the frame's units; what starts are stored in; the
         largest of the rows' bounds added up, and the largest rest of a row within R.
     width : int
         Features of a stored row, the last ones 0.
-    high : torch.Tensor of shape (members * n, width), float16
+    high : torch.Tensor of shape (batch_size * n, width), float16
         y.
-    norm, residual : torch.Tensor of shape (members * n,), float32
+    norm, residual : torch.Tensor of shape (batch_size * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
     arena : Arena
         All this but what was given; also the `grid` of one data set that was measured, see
@@ -224,11 +224,11 @@ class Fp16Rows:
         memory: tuple[torch.Tensor, ...] | None = None,
         bounds: torch.Tensor | None = None,
     ) -> None:
-        n, d, members = rows.members * rows.n_samples, rows.n_features, rows.members
+        n, d, batch_size = rows.batch_size * rows.n_samples, rows.n_features, rows.batch_size
         # These are part of them.
         self.rows, self.width = proxy(rows), padded(d)
-        self.arena = Arena(rows.device, layout_of(n, d, members, memory is None))
-        self.measured = bounds is not None and members == 1
+        self.arena = Arena(rows.device, layout_of(n, d, batch_size, memory is None))
+        self.measured = bounds is not None and batch_size == 1
         # Memory that is not of the arena, and where it begins, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
         self.alignments: tuple[int, ...] = ()
@@ -246,7 +246,7 @@ class Fp16Rows:
         rows = self.rows
         queue_frame(rows, (self.numbers, self.origin, self.offsets), bounds)
         self.store(bounds)
-        launch(reach_kernel, (1, 1, rows.members), self.numbers, **EXACT)
+        launch(reach_kernel, (1, 1, rows.batch_size), self.numbers, **EXACT)
         if self.measured:
             assert bounds is not None
             queue_grid(rows, bounds, self.arena.grid)
@@ -307,9 +307,9 @@ class Fp16Rows:
         block = CHUNK if wide else self.width
         many = TILE // block
         resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT
-        programs = programs_each(resident * processors(rows.device), rows.members)
+        programs = programs_each(resident * processors(rows.device), rows.batch_size)
         launch(
-            rows_kernel, (min(ceil_div(n, many), programs), 1, rows.members),
+            rows_kernel, (min(ceil_div(n, many), programs), 1, rows.batch_size),
             rows.X, n, rows.n_features, self.width, self.offsets, self.numbers,
             self.high, self.norm, self.residual, bounds,
             BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,

@@ -57,11 +57,11 @@ class Placed:
     wide : torch.dtype
         Of the centres.
     weights : torch.Tensor of shape (n,), float64, on the device, or None
-    members : int
+    batch_size : int
         Of a batch: a data set by itself is the only one.
     """
 
-    members = 1
+    batch_size = 1
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self.device = place(device)

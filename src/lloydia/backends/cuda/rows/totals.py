@@ -120,10 +120,10 @@ def cost_kernel(D, weights, largest, out, run_state, n, bits, labels, seen, k):
             see(labels, again, again < n, seen)
 
 
-def programs(D: torch.Tensor, members: int) -> tuple[int, int, int]:
-    """Return the grid for D of so many members."""
-    each = programs_each(4 * processors(D.device), members)
-    return min(ceil_div(len(D) // members, BLOCK.value), each), 1, members
+def programs(D: torch.Tensor, batch_size: int) -> tuple[int, int, int]:
+    """Return the grid for D of so many items."""
+    each = programs_each(4 * processors(D.device), batch_size)
+    return min(ceil_div(len(D) // batch_size, BLOCK.value), each), 1, batch_size
 
 
 def largest_term(
@@ -131,17 +131,17 @@ def largest_term(
     weights: torch.Tensor | None,
     out: torch.Tensor | None = None,
     run_state: torch.Tensor | None = None,
-    members: int = 1,
+    batch_size: int = 1,
 ) -> torch.Tensor:
-    """Return the largest weight times D of each member, on the device: shape (members,), float64.
+    """Return the largest weight times D of each item, on the device: shape (batch_size,), float64.
 
     `out` may hold values that are not negative: the larger ones stay.
     """
     if out is None:
-        out = torch.zeros(members, dtype=torch.float64, device=D.device)
+        out = torch.zeros(batch_size, dtype=torch.float64, device=D.device)
     launch(
-        largest_kernel, programs(D, members),
-        D, weights, out, run_state, len(D) // members, num_warps=4, **EXACT,
+        largest_kernel, programs(D, batch_size),
+        D, weights, out, run_state, len(D) // batch_size, num_warps=4, **EXACT,
     )  # fmt: skip
     return out
 
@@ -152,7 +152,7 @@ def cost_limbs(
     largest: torch.Tensor,
     out: torch.Tensor | None = None,
     run_state: torch.Tensor | None = None,
-    members: int = 1,
+    batch_size: int = 1,
     bits: int | None = None,
     labels: torch.Tensor | None = None,
     seen: torch.Tensor | None = None,
@@ -163,13 +163,13 @@ def cost_limbs(
     ----------
     D, weights : tensor of shape (n,), float64
         Weights may be None.
-    largest : tensor of shape (members,), float64
+    largest : tensor of shape (batch_size,), float64
         What :func:`largest_term` returned.
     out : tensor of shape (4,), int64, optional
         Zeros, to which the limbs are added.
     run_state : tensor, optional
         Nothing is written where its first element is not 0.
-    members : int
+    batch_size : int
         Of a batch, whose D follow one another; they are the first axis of the result.
     bits : int, optional
         A limb's; where others add to the sum, those of all values.
@@ -179,11 +179,11 @@ def cost_limbs(
         occur become 1.
     """
     if out is None:
-        shape = (4,) if members == 1 else (members, 4)
+        shape = (4,) if batch_size == 1 else (batch_size, 4)
         out = torch.zeros(shape, dtype=torch.int64, device=D.device)
-    n = len(D) // members
+    n = len(D) // batch_size
     launch(
-        cost_kernel, programs(D, members),
+        cost_kernel, programs(D, batch_size),
         D, weights, largest, out, run_state, n, bits or exact.bits_a_limb(n),
         labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
     )  # fmt: skip

@@ -34,18 +34,18 @@ class ClusterSums:
     Parameters
     ----------
     rows : SummedRows
-        Others of their features and members, at most as many, may be moved as well.
+        Others of their features and items, at most as many, may be moved as well.
     k : int
     """
 
     def __init__(self, rows: SummedRows, k: int) -> None:
-        self.n, self.members, self.device = rows.n_samples, rows.members, rows.device
+        self.n, self.batch_size, self.device = rows.n_samples, rows.batch_size, rows.device
         self.k = k
 
     @cached_property
     def sorted_updates(self) -> SortedUpdates:
         """The entries of the rows that changed, where they are sorted."""
-        return SortedUpdates(self.n, self.k, self.device, self.members)
+        return SortedUpdates(self.n, self.k, self.device, self.batch_size)
 
     @cached_property
     def table(self) -> torch.Tensor | None:

@@ -227,7 +227,7 @@ def finish_kernel(
     typical, summed, bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr,
     LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """Run :func:`finish` as a kernel of its own, for each member of a batch.
+    """Run :func:`finish` as a kernel of its own, for each item of a batch.
 
     With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
     scan finds all that :meth:`~lloydia.backends.cuda.matmul.fp16_centers.Fp16Centers.pack` writes.
@@ -236,15 +236,15 @@ def finish_kernel(
     run_state = item_state(run_state)
     stopped, iteration = tl.load(run_state + STOPPED), tl.load(run_state + ITERATION)
     if stopped == 0:
-        member = tl.program_id(2).to(tl.int64)
+        batch_item = tl.program_id(2).to(tl.int64)
         if origin is not None:
             # Read here, it is not waited for by the last program.
             frame = of_frame(numbers)
         last = finish(
             tl.program_id(0), tl.num_programs(0),
-            sums + member * LIMBS * k * (d + 1), LIMBS, bits, exponents + member * (d + 1), k, d,
-            current + member * k * d, history + member * k * d, iteration, n_slots,
-            report + member * (HEAD + k), run_state, settles, limit,
+            sums + batch_item * LIMBS * k * (d + 1), LIMBS, bits, exponents + batch_item * (d + 1),
+            k, d, current + batch_item * k * d, history + batch_item * k * d, iteration, n_slots,
+            report + batch_item * (HEAD + k), run_state, settles, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
             LEVELS,
         )  # fmt: skip
@@ -259,7 +259,7 @@ def queue_finish(
     sums: torch.Tensor,
     fixed_point_grid: FixedPointGrid,
     run: IterationState,
-    members: int,
+    batch_size: int,
     packing: tuple = NOT_PACKED,
     limit: torch.Tensor | None = None,
 ) -> None:
@@ -267,11 +267,11 @@ def queue_finish(
 
     Parameters
     ----------
-    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
     fixed_point_grid : FixedPointGrid
     run : IterationState
         Where the centres and the report go.
-    members : int
+    batch_size : int
         Of a batch.
     packing : tuple, optional
         Of one data set whose centres are packed: what `Fp16Centers.arguments` returns.
@@ -282,7 +282,7 @@ def queue_finish(
     # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
     # threads do the same where squares are added in order.
     launch(
-        finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, members),
+        finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, batch_size),
         sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.run_state, run.settles, limit,
         *packing,

@@ -53,17 +53,17 @@ def add_kernel(
     LANES: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add the updates to the sums; programs of the first column block also add the weights."""
-    member = tl.program_id(2).to(tl.int64)
+    batch_item = tl.program_id(2).to(tl.int64)
     # Asked for together: nothing else is waited for before the updates.
     wait_for_previous_kernel()
-    stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + member)
+    stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + batch_item)
     run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), PREFETCH_DEPTH) * PREFETCH_DEPTH
     first = tl.program_id(0) * LANES * run
     if (stopped != 0) | (first >= count):
         return
-    fixed_point_grid += member * 3 * (d + 1)
+    fixed_point_grid += batch_item * 3 * (d + 1)
     updates += first_row(2 * n)
-    sums += member * n_limbs * limb_size
+    sums += batch_item * n_limbs * limb_size
     # What the weights' error adds up to is one more addition a limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
     double: tl.constexpr = X.dtype.element_ty == tl.float64
@@ -206,21 +206,21 @@ def queue_sorted_sums(
 
     Parameters
     ----------
-    X : tensor of shape (n, d), or (members, n, d) of a batch
+    X : tensor of shape (n, d), or (batch_size, n, d) of a batch
     fixed_point_grid : FixedPointGrid
     updates : SortedUpdates
     run_state : int32 tensor
-    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
     """
-    members, n_limbs, k, m = sums.shape
+    batch_size, n_limbs, k, m = sums.shape
     columns = min(LANE_COLUMNS, next_power(m - 1))
     limbs = min(n_limbs, LIMBS_PER_PASS)
     light = fixed_point_grid.weights is None and X.dtype != torch.float64 and limbs <= 2
     resident, registers = LIGHT_OCCUPANCY if light or columns == LANE_COLUMNS else HEAVY_OCCUPANCY
-    lanes = programs_each(resident * processors(X.device), members)
+    lanes = programs_each(resident * processors(X.device), batch_size)
     for skip in range(0, n_limbs, limbs):
         launch(
-            add_kernel, (lanes, ceil_div(m - 1, columns), members),
+            add_kernel, (lanes, ceil_div(m - 1, columns), batch_size),
             X, updates.n, m - 1, fixed_point_grid.weights, fixed_point_grid.columns, updates.sorted,
             updates.totals, run_state, sums, fixed_point_grid.grid.bits, n_limbs, skip, k * m,
             LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=fixed_point_grid.weights is not None,

@@ -235,34 +235,34 @@ class SortedUpdates:
     ----------
     n, k : int
     device : torch.device
-    members : int
+    batch_size : int
         Of a batch.
 
     Attributes
     ----------
-    sorted : int64 (2 members n,)
+    sorted : int64 (2 batch_size n,)
         A cluster in the high half, in the low one a row, or its complement where it leaves.
-    totals : int32 (members,)
+    totals : int32 (batch_size,)
         How many there are.
     """
 
-    def __init__(self, n: int, k: int, device: torch.device, members: int = 1) -> None:
-        self.n, self.k, self.members = n, k, members
+    def __init__(self, n: int, k: int, device: torch.device, batch_size: int = 1) -> None:
+        self.n, self.k, self.batch_size = n, k, batch_size
         self.bins = next_power(k, SMALLEST_HISTOGRAM) if k <= HISTOGRAM_BINS else 0
         self.passes = ceil_div(max(1, (k - 1).bit_length()), 2)
-        programs = programs_each(8 * processors(device), members)
+        programs = programs_each(8 * processors(device), batch_size)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
-        every = members * self.programs
+        every = batch_size * self.programs
         # Between iterations all are zero.
         self.pitch = self.bins or k
-        self.counts = torch.zeros(members * self.pitch, dtype=torch.int32, device=device)
-        self.begins = torch.empty(members * k, dtype=torch.int32, device=device)
-        self.totals = torch.empty(members, dtype=torch.int32, device=device)
+        self.counts = torch.zeros(batch_size * self.pitch, dtype=torch.int32, device=device)
+        self.begins = torch.empty(batch_size * k, dtype=torch.int32, device=device)
+        self.totals = torch.empty(batch_size, dtype=torch.int32, device=device)
         self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
         # A cluster and a place in a block: of more clusters than anybody has, in 64 bits.
         key = torch.int32 if k <= 2**31 // ROWS.value else torch.int64
         self.scratch = torch.empty(every * 2 * ROWS.value, dtype=key, device=device)
-        self.sorted = torch.empty(2 * members * n, dtype=torch.int64, device=device)
+        self.sorted = torch.empty(2 * batch_size * n, dtype=torch.int64, device=device)
 
     @property
     def memory(self) -> Scratch:
@@ -277,20 +277,20 @@ class SortedUpdates:
 
         Parameters
         ----------
-        labels : int32 tensor of shape (members n,)
-        changed_rows, changed_old : int32 tensors of shape (members n,)
+        labels : int32 tensor of shape (batch_size n,)
+        changed_rows, changed_old : int32 tensors of shape (batch_size n,)
             As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
         run_state : int32 tensor
         """
-        n, k, members, bins = self.n, self.k, self.members, self.bins
-        grid = self.programs, 1, members
+        n, k, batch_size, bins = self.n, self.k, self.batch_size, self.bins
+        grid = self.programs, 1, batch_size
         launch(
             count_kernel, grid,
             labels, n, changed_rows, changed_old, self.counts, self.pitch, self.befores, run_state,
             BINS=bins,
         )  # fmt: skip
         launch(
-            place_kernel, (1, 1, members),
+            place_kernel, (1, 1, batch_size),
             self.counts, self.pitch, self.begins, self.totals, k, run_state, num_warps=8,
         )  # fmt: skip
         launch(

@@ -181,7 +181,7 @@ class Spread:
         size = self.n_limbs * (self.d + 1)
         sums = self._part(6)[:size].view(1, self.n_limbs, 1, self.d + 1)
         queue_gather(rows.X, self.fixed_point_grid, sums, self.bounds)
-        queue_finish(sums, self.fixed_point_grid, self, members=1)
+        queue_finish(sums, self.fixed_point_grid, self, batch_size=1)
         if self.D is None:
             queue_low_cost(rows.X, None, self.current, self.weights, found)
         else:

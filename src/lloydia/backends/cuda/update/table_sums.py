@@ -207,13 +207,13 @@ def table_kernel(
     programs = tl.minimum(tl.num_programs(0), tl.cdiv(n_changed, WORTH))
     if (stopped != 0) | (program >= programs):
         return
-    member = tl.program_id(2).to(tl.int64)
-    # The listed numbers count the rows of all members.
+    batch_item = tl.program_id(2).to(tl.int64)
+    # The listed numbers count the rows of all items.
     changed_rows += first_row(n)
     changed_old += first_row(n)
     m = d + 1
-    fixed_point_grid += member * 3 * m
-    sums += member * LIMBS * k * m
+    fixed_point_grid += batch_item * 3 * m
+    sums += batch_item * LIMBS * k * m
     limb_size = k.to(tl.int64) * m
     first = tl.program_id(1) * COLUMNS
     column = tl.arange(0, COLUMNS)
@@ -306,26 +306,26 @@ def queue_table(
 
     Parameters
     ----------
-    X : tensor of shape (n, d), or (members, n, d) of a batch
+    X : tensor of shape (n, d), or (batch_size, n, d) of a batch
     fixed_point_grid : FixedPointGrid
-    labels : int32 tensor of shape (members n,)
-    changed_rows, changed_old : int32 tensors of shape (members n,)
+    labels : int32 tensor of shape (batch_size n,)
+    changed_rows, changed_old : int32 tensors of shape (batch_size n,)
         As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
     run_state : int32 tensor
-    sums : int64 tensor of shape (members, n_limbs, k, d + 1)
+    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
     memory : int32 tensor, or None
         What :func:`table_memory` returned.
     """
-    members, n_limbs, k, m = sums.shape
+    batch_size, n_limbs, k, m = sums.shape
     n, d, itemsize = X.shape[-2], m - 1, X.element_size()
     vectors = has_vectors(X)
     table, cut = Table.of(k, itemsize, vectors), Tiling.choose(itemsize, vectors)
     assert table is not None
     blocks = ceil_div(d, table.columns)
     # Of a data set by itself no more than have room: others would begin when these have ended.
-    most = programs_each(max(1, cut.resident * processors(X.device) // blocks), members)
+    most = programs_each(max(1, cut.resident * processors(X.device) // blocks), batch_size)
     launch(
-        table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, members),
+        table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, batch_size),
         X, n, d, fixed_point_grid.columns, labels, changed_rows, changed_old, run_state, sums, k,
         fixed_point_grid.grid.bits, memory, shared=table.shared(cut.resident),
         **options_of(table, cut, n_limbs),

@@ -1,4 +1,4 @@
-"""A member of a batch as an engine of its own."""
+"""An item of a batch as an engine of its own."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from lloydia.backends.cuda.seeding.state import SeedingState
 from lloydia.backends.engine import UNLIMITED, Abilities, Report
 from lloydia.exact import sums as exact
 
-__all__ = ["Member", "groups"]
+__all__ = ["BatchItem", "groups"]
 
 
 class Asked:
-    """The report of an iteration that a member asked for."""
+    """The report of an iteration that an item asked for."""
 
-    def __init__(self, member: Member, iteration: int) -> None:
-        self.member, self.iteration = member, iteration
+    def __init__(self, item: BatchItem, iteration: int) -> None:
+        self.item, self.iteration = item, iteration
         self.report: Report | None = None
 
     def begin(self) -> None:
-        """Queue it on the device, with all that other members asked for."""
-        self.member.batch.launch()
+        """Queue it on the device, with all that other items asked for."""
+        self.item.batch.launch()
 
     def result(self) -> Report:
         """Wait for it."""
         if self.report is None:
-            self.report = self.member.report(self.iteration)
+            self.report = self.item.report(self.iteration)
         return self.report
 
 
 @dataclass(frozen=True)
 class Owed:
-    """The inertia of a member, once all have ended."""
+    """The inertia of an item, once all have ended."""
 
     batch: Batch
     number: int
@@ -46,8 +46,8 @@ class Owed:
         return self.batch.costs[self.number]
 
 
-class Member(SeedingState, Abilities):
-    """What :func:`lloydia.loop.run.steps` asks of an engine, for one member of a batch.
+class BatchItem(SeedingState, Abilities):
+    """What :func:`lloydia.loop.run.steps` asks of an engine, for one item of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.
 
@@ -55,7 +55,7 @@ class Member(SeedingState, Abilities):
     ----------
     batch : Batch
     number : int
-        Of the member in the batch.
+        Of the item in the batch.
     """
 
     algorithm = "lloyd"
@@ -134,10 +134,10 @@ class Member(SeedingState, Abilities):
 
 def groups(
     device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
-) -> Iterator[dict[int, Member]]:
-    """Yield the engines of members that are iterated together, by number.
+) -> Iterator[dict[int, BatchItem]]:
+    """Yield the engines of items that are iterated together, by number.
 
     The parameters are those of :func:`lloydia.backends.cuda.batched.batch.batches`.
     """
     for numbers, batch in batches(device, X, k, settles, starts):
-        yield {b: Member(batch, i) for i, b in enumerate(numbers)}
+        yield {b: BatchItem(batch, i) for i, b in enumerate(numbers)}
