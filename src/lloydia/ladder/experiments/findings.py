@@ -1,4 +1,4 @@
-"""T's findings, asked of our own measurements: which hold here, and which do not.
+"""T's findings compared with our own measurements: which hold here, and which do not.
 
 All are of the largest n that was measured.  Where the thesis says "Sklearn", the faster of
 scikit-learn's two algorithms is taken, on all cores; the thesis does not say on how many it ran.
