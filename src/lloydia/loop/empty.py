@@ -1,10 +1,10 @@
-"""What happens when a cluster is left without rows (or with rows of weight 0 only).
+"""The policies for empty clusters, which have no row of positive weight.
 
-* ``"relocate"``: it takes the row with the largest D to its centre, ties to the lowest row, and so
-  on for the next empty cluster; never the only row of a cluster, never a row at distance 0 (its
-  centre would be a duplicate).  Where no such row is left the centre stays.
-* ``"keep"``: its centre stays, as the engines leave it: there is nothing to settle.
-* ``"error"``: :class:`EmptyClusterError`.
+* ``"relocate"``: each empty cluster in turn takes the row with the largest D to the row's own
+  centre, ties to the lowest row.  It never takes the only row of a cluster, nor a row at distance 0
+  (the new centre would be a duplicate).  If no such row is left, the centre stays.
+* ``"keep"``: the centre stays where it is; the engines do that by themselves.
+* ``"error"``: the fit raises :class:`EmptyClusterError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ POLICIES = ("relocate", "keep", "error")
 
 
 class EmptyClusterError(ValueError):
-    """A cluster lost all its rows, and the policy is ``"error"``."""
+    """The error of a fit with ``empty="error"`` in which a cluster lost all its rows.
+
+    It is a :class:`ValueError`; its message names the cluster and the iteration.
+    """
 
 
 def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
@@ -29,13 +32,13 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
     Returns
     -------
     report : Report
-        With the movements of the centres as they are now.
+        The report with the movements of the centres after the relocation.
     n_relocated : int
 
     Raises
     ------
     EmptyClusterError
-        Where the policy is ``"error"``.
+        If the policy is ``"error"``.
     """
     empty = engine.empty_clusters()
     if policy == "error":
@@ -48,12 +51,12 @@ def settle(engine: Engine, report: Report, policy: str) -> tuple[Report, int]:
     if len(rows) == 0:
         return report, 0
     moved = engine.relocate(rows, empty[: len(rows)])
-    # The inertia is that of before the update, which is the same one.
+    # The inertia before the update does not change.
     return moved._replace(inertia=report.inertia), len(rows)
 
 
 def donors(engine: Engine, count: int) -> np.ndarray:
-    """Return up to `count` rows that empty clusters may take, farthest first."""
+    """Return up to `count` rows that empty clusters may take, the farthest first."""
     left = engine.counts()
     asked = count
     while True:

@@ -1,9 +1,10 @@
-"""Where a fit stands, so that another process can go on from there, to the same bits.
+"""The state of a fit, with which another process can continue to the same result.
 
-A fit is a chain of runs, and a run a chain of iterations, each of which follows from the centres
-before it and from the data.  So what is kept is small: of a run that can go on the centres that its
-last iteration used and those that it made, of one that is over its result, and the state of the
-random numbers.  A run that `max_iter` ended can go on if that is raised, so both are kept of it.
+A fit is a sequence of runs, and a run is a sequence of iterations, each of which depends only on
+the data and on the centres before it.  So the state is small.  It holds the state of the random
+generator, the result of each complete run, and for each run that can continue, the centres that its
+last iteration used and the centres after it.  A run that ended at `max_iter` is complete and can
+continue with a larger `max_iter`, so both are stored for it.
 """
 
 from __future__ import annotations
@@ -37,31 +38,32 @@ __all__ = [
     "stored_parameters",
 ]
 
-# Parameters that change no bit of the result.
+# Parameters that never change the result.
 FREE = ("algorithm", "copy_x", "device", "n_threads", "verbose")
 
-# What stands for a generator that the caller gave.
+# The stored value of random_state if it is a RandomState.
 GENERATOR = "RandomState"
 
-# The only kind of generator whose state a file keeps: that of all seeds.
+# The only kind of generator whose state a file can hold; every integer seed makes this kind.
 MT = "MT19937"
 
-# Rows that data are known by, besides their magnitudes.
+# The number of rows in the digest of the data.
 SAMPLE = 16
 
 
-# What numpy.random.RandomState.get_state() gives.
+# The type of numpy.random.RandomState.get_state().
 State = tuple[str, NDArray[np.uint32], int, int, float]
 
 
 class OtherParameterError(ValueError):
-    """A parameter is not what the fit was begun with, and it may change the result.
+    """The error for a resumed fit with another value of a parameter that can change the result.
 
     Attributes
     ----------
     name : str
+        The parameter.
     value, before : number, text or None
-        As they are stored.
+        The values now and in the interrupted fit, as they are stored.
     """
 
     def __init__(self, name: str, value: Any, before: Any) -> None:
@@ -78,22 +80,22 @@ class OtherParameterError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that the rest of a fit depends on, but for the data.
+    """Everything that the rest of a fit depends on, except the data.
 
     Attributes
     ----------
     parameters : dict
-        Of the estimator; numbers, texts and None.
+        The parameters of the estimator as numbers, texts and None.
     data : dict
-        What the data can be known by; see :func:`known_by`.
+        Shape, type and digest of the data; see :func:`known_by`.
     results : dict from int to Result
-        Of the runs that are over, by their numbers, from 0; without labels.
+        The results of complete runs, without labels, by the number of the run, from 0.
     halts : dict from int to Halt
-        Where a run stands that is not over, or would not be with a larger `max_iter`.
+        The states of runs that are incomplete, or that would continue with a larger `max_iter`.
     random_state : tuple
-        State of the generator that later starts are drawn from.
+        The state of the generator from which later starts are drawn.
     init : ndarray of shape (k, d) or None
-        The centres to start from, where the caller gave them.
+        The initial centres, if the caller gave an array.
     """
 
     parameters: dict[str, Any]
@@ -105,11 +107,11 @@ class Snapshot:
 
 
 def known_by(engine: Engine) -> dict[str, Any]:
-    """Return what data can be known by: their shape and type, and a digest of some values.
+    """Return what identifies the data: their shape and type, and a digest of some values.
 
     The digest is of the largest magnitude of each feature, the magnitudes of the weights and a few
-    rows: the same on every engine.  That the centres follow from the rows is tested as well, where
-    a run goes on.
+    rows; it is the same on every engine.  A run that continues also tests that its centres follow
+    from the rows.
     """
     magnitudes, n = engine.magnitudes(), engine.n_samples
     rows = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)
@@ -139,26 +141,26 @@ def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
 
 
 def stored_parameters(estimator: Any, init: Any) -> dict[str, Any]:
-    """Return the parameters as numbers, texts and None, with this `init` for the estimator's.
+    """Return the parameters as numbers, texts and None, with `init` in place of the estimator's.
 
     Raises
     ------
     ValueError
-        Names the parameter that a file without pickle cannot hold.
+        If a file without pickle cannot hold a parameter; the message names it.
     """
     parameters = {**estimator.get_params(deep=False), "init": init}
-    # A connection is made anew.
+    # The client of a Dask cluster is a connection, which cannot be stored.
     parameters.pop("client", None)
     return {name: stored(name, value) for name, value in parameters.items()}
 
 
 def stored(name: str, value: Any) -> Any:
-    """Return the number, the text or the None that stands for a parameter in a file.
+    """Return the number, text or None that stands for a parameter in a file.
 
     Raises
     ------
     ValueError
-        A file without pickle cannot hold it.
+        If a file without pickle cannot hold the value.
     """
     if value is None or isinstance(value, str):
         return value
@@ -180,12 +182,12 @@ def stored(name: str, value: Any) -> Any:
 
 
 def stored_array(value: NDArray) -> str:
-    """Return the text that stands for an array among the parameters."""
+    """Return the text that stands for an array in the parameters of a file."""
     return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
 
 
 def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what an estimator of the snapshot is made with."""
+    """Return the parameters of the estimator of a snapshot."""
     parameters = dict(snapshot.parameters)
     if snapshot.init is not None:
         parameters["init"] = snapshot.init
@@ -197,43 +199,43 @@ def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
 
 
 class Keeper(Protocol):
-    """What keeps where a fit stands; :class:`lloydia.callbacks.Checkpoint` keeps it in a file."""
+    """An object that stores snapshots; :class:`lloydia.callbacks.Checkpoint` writes a file."""
 
     def due(self) -> bool:
-        """Count an iteration; return whether it is time to keep it."""
+        """Count an iteration; return whether it is time for a snapshot."""
 
     def write(self, snapshot: Snapshot) -> None:
-        """Keep it."""
+        """Store a snapshot in place of the previous one."""
 
 
 class Progress:
-    """Where a fit stands.
+    """The progress of a fit: its results so far, and the checkpoints to write.
 
     Parameters
     ----------
     estimator : KMeans
     engine : Engine
     init : str, ndarray of shape (k, d) or callable
-        As it was checked.
+        The checked `init`.
     checkpoints : sequence of Keeper
-        To be written.
+        The checkpoints to write.
     snapshot : Snapshot or None
-        Where to go on from.
+        The state to continue from.
 
     Attributes
     ----------
     random_state : RandomState
     results : dict from int to Result
-        Of the runs that are over.
+        The results of complete runs.
     halts : dict from int to Halt
-        Where runs go on from, unless they are new ones.
+        The states from which runs continue.
 
     Raises
     ------
     OtherDataError
-        The snapshot is of other data.
+        If the snapshot belongs to other data.
     OtherParameterError
-        A parameter is not what it was, and it may change the result.
+        If a parameter that can change the result differs from the snapshot.
     """
 
     def __init__(
@@ -253,17 +255,17 @@ class Progress:
 
     @cached_property
     def random_state(self) -> RandomState:
-        """What starts are drawn with; given ones draw nothing, and seeding it takes time."""
+        """The generator of starts, made at the first use, because seeding it takes time."""
         return generator(self.estimator.random_state)
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Those of the estimator, as they are stored."""
+        """The parameters of the estimator as they are stored."""
         return stored_parameters(self.estimator, self.init)
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What the data can be known by."""
+        """What identifies the data; see :func:`known_by`."""
         return known_by(self.engine)
 
     def _go_on_from(self, snapshot: Snapshot) -> None:
@@ -274,35 +276,35 @@ class Progress:
                 raise OtherParameterError(name, value, before)
         _check_data(self.data, snapshot.data)
         if not isinstance(self.estimator.random_state, RandomState):
-            # NumPy's global one stays as it is.
+            # Do not change the state of NumPy's global generator.
             self.random_state = RandomState()
         self.random_state.set_state(snapshot.random_state)
         self.results, self.halts = dict(snapshot.results), dict(snapshot.halts)
 
     def centers_so_far(self) -> Iterator[NDArray]:
-        """Give all centres that come from the snapshot and that an engine may be given."""
+        """Yield all centres of the snapshot that an engine may receive."""
         for halt in self.halts.values():
             yield halt.used
         for result in self.results.values():
             yield result.centers
 
     def left(self, n_runs: int) -> Iterator[int]:
-        """Give the numbers of the runs that are to be made or to go on."""
+        """Yield the numbers of the runs that are new or continue."""
         for number in range(n_runs):
             over = self.results.get(number)
             if over is None or (number in self.halts and over.n_iter < self.estimator.max_iter):
                 yield number
 
     def begin_run(self, number: int, centers: NDArray) -> None:
-        """Begin a run from these centres, or go on from where it was left."""
+        """Begin a run from these centres, or continue it from its stored state."""
         halt = self.halts.get(number)
-        # What the next iteration uses.
+        # The centres that the next iteration uses.
         self.used = halt.centers if halt else centers
         self.costs = list(halt.costs) if halt else []
         self.results.pop(number, None)
 
     def end_iteration(self, number: int, report: Report, last: bool) -> None:
-        """Write the checkpoints that are due; those of a run's last iteration wait for its end."""
+        """Write the checkpoints that are due, except after a run's last iteration."""
         if not self.checkpoints:
             return
         if report.inertia is not None:
@@ -314,7 +316,7 @@ class Progress:
         self.used = centers
 
     def end_run(self, number: int, result: Result, stopped: bool) -> None:
-        """Keep a run's result; `stopped` says whether a callback ended the fit with it."""
+        """Store a run's result; `stopped` is True if a callback ended the whole fit."""
         if not (result.reason == LIMIT or (stopped and result.reason == CALLBACK)):
             self.halts.pop(number, None)
         self.results[number] = result
@@ -347,7 +349,7 @@ class Progress:
         return min(sorted(results), key=lambda number: results[number].inertia)
 
     def _keep_labels(self, best: int) -> None:
-        """Forget the labels of all runs but one."""
+        """Drop the labels of all runs except the best."""
         for number, result in self.results.items():
             if number != best and result.labels is not None:
                 self.results[number] = result._replace(labels=None)

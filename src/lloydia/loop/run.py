@@ -1,11 +1,11 @@
-"""The one loop: (assign, update, stop?)*, then a last assignment to the centres it returns.
+"""The loop of a run: (assign, update, test)*, then a last assignment to the final centres.
 
-It never knows where it runs.  The order of the tests is scikit-learn's, so `n_iter` is too: labels
-that did not change, then the stop rule, after the update in both cases.
+The loop is the same for every engine.  After each update it tests, in scikit-learn's order, whether
+no label changed and whether the stop rule holds; so `n_iter` is scikit-learn's as well.
 
-A run is a generator, :func:`steps`, that halts wherever it would wait for its engine: one caller
-waits with it (:func:`run_iterations`), another goes on with other runs
-(:mod:`lloydia.loop.several_runs`).
+A run is a generator, :func:`steps`, that yields wherever it would wait for its engine.
+:func:`run_iterations` waits at these points; :mod:`lloydia.loop.several_runs` works on other runs
+instead.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ LIMIT = "max_iter reached"
 
 
 class Result(NamedTuple):
-    """What one run from one start gives.
+    """The result of one run.
 
     Attributes
     ----------
     labels : ndarray of shape (n,), int32, or None
-        None in what was read from a file: they follow from the centres.
+        None in a result that was read from a checkpoint; labels follow from the centres.
     centers : ndarray of shape (k, d)
     inertia : float
     n_iter : int
     converged : bool
-        False when `max_iter` or a callback ended it.
+        False if `max_iter` or a callback ended the run.
     reason : str
-        Why it stopped, for people.
+        Why the run ended, as a text for users.
     history : list of float
-        The inertia of each iteration, before its update; empty unless asked for.
+        The inertia of each iteration, before its update; empty unless it was requested.
     algorithm : str
-        The one used.
+        The algorithm of the last iteration.
     full : bool
-        Whether every cluster is known to have a row.
+        True if every cluster certainly has a row.
     """
 
     labels: NDArray[np.int32] | None
@@ -75,21 +75,21 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Halt:
-    """Where a run was left: all that its later iterations depend on, but for the data.
+    """The state of an interrupted run: everything that later iterations depend on, except the data.
 
-    The labels of an iteration are those of the centres it used, so to have them again it is done
-    again; what follows from it are the same centres, or the data are others.
+    Labels are not stored.  To restore them, the last iteration is repeated from the centres that it
+    used.  If that gives other centres than the stored ones, the data have changed.
 
     Attributes
     ----------
     iteration : int
-        The last one that was done, from 1.
+        The number of the last completed iteration, from 1.
     used : ndarray of shape (k, d)
-        The centres that it assigned the rows to.
+        The centres to which that iteration assigned the rows.
     centers : ndarray of shape (k, d)
-        Those that followed.
+        The centres after that iteration.
     costs : list of float
-        The inertia of each iteration up to it, where it was asked for.
+        The inertia of each iteration so far; empty unless it was requested.
     """
 
     iteration: int
@@ -99,15 +99,15 @@ class Halt:
 
 
 class OtherDataError(ValueError):
-    """A run cannot go on: these are not the rows and weights that it was begun with."""
+    """The error for a resumed fit whose rows or weights differ from the interrupted fit."""
 
 
-# Gives what it waits for next, None for anything but a report, and at the end the result.
+# Yields the report that it waits for, or None if it waits for something else; returns the result.
 Run = Generator[LateStop | None, None, Result]
 
 
 def run_iterations(engine: Engine, centers: NDArray, **options: Any) -> Result:
-    """Run Lloyd's method, waiting where one has to wait; parameters are those of :func:`steps`."""
+    """Run Lloyd's method to its end; the parameters are those of :func:`steps`."""
     run = steps(engine, centers, **options)
     while True:
         try:
@@ -128,35 +128,36 @@ def steps(
     on_iteration: Callable[[Report, bool], bool] | None = None,
     halt: Halt | None = None,
 ) -> Run:
-    """Run Lloyd's method (Lloyd 1982) from the given centres, halting before every wait.
+    """Run Lloyd's method (Lloyd 1982) from the given centres, yielding before every wait.
 
     Parameters
     ----------
     engine : Engine
-        Holds the data.
+        The engine that holds the rows.
     centers : ndarray of shape (k, d)
+        The initial centres.
     algorithm : str
-        One of :data:`lloydia.algorithms.ALGORITHMS`: how distances are
-        skipped; changes nothing else.
+        One of :data:`lloydia.algorithms.ALGORITHMS`.  It decides which distances are skipped and
+        never changes the result.
     rule : Rule
     max_iter : int
     empty : {"relocate", "keep", "error"}
     history : bool
         Whether to compute the inertia of every iteration.
     on_iteration : callable, optional
-        Gets each report and whether it is the last; returning True stops the run.
+        It is called with each report and whether it is the last; returning True stops the run.
     halt : Halt, optional
-        Go on from there; `centers` are the ones it used then.
+        The state to continue from; `centers` must be its `used` centres.
 
     Raises
     ------
     EmptyClusterError
-        Where `empty` is ``"error"``.
+        If `empty` is ``"error"`` and a cluster loses all its rows.
     OtherDataError
-        If `halt` is not of these data.
+        If `halt` does not belong to these data.
     """
     settles, costed = empty != "keep", history or rule.needs_inertia
-    # The engine counts from its own start, so many iterations after the run's.
+    # The engine counts iterations from its own start, which is this many later than the run's.
     before = halt.iteration - 1 if halt else 0
     watched = costed or halt is not None or on_iteration is not None
     engine.tolerance = NEVER if watched else tolerance_of(rule)
@@ -167,7 +168,7 @@ def steps(
         None if engine.tolerance == NEVER or shown_to else rule,
         costed,
         max_iter - before,
-        # A callback may look at the centres of its iteration, and stop the run there.
+        # No lag with a callback: it may read the centres of its iteration, and stop the run there.
         engine.lag if on_iteration is None else 0,
     )
     if halt:
@@ -179,7 +180,7 @@ def steps(
         yield late
         found = late.result()
         if found is None:
-            # None of the iterations that came ends the run.
+            # None of the iterations finished so far ends the run.
             continue
         report, own, fixed, relocated = found, found.iteration, found.n_changed == 0, 0
         if report.n_empty and settles:
@@ -196,7 +197,7 @@ def steps(
 
 
 class _Queue:
-    """The reports of a run, in their order, while later iterations are on their way.
+    """The reports of a run, in order, while later iterations are already queued.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class _Queue:
     costed : bool
         Whether to compute the inertia of every iteration.
     max_iter, lag : int
-        How many iterations to queue in all, and before the first report.
+        The number of iterations to queue in all, and the number ahead of the next report.
     """
 
     __slots__ = "costed", "engine", "lag", "max_iter", "queued", "rule", "waiting"
@@ -219,7 +220,7 @@ class _Queue:
         self.waiting: deque[Late] = deque()
 
     def next_report(self) -> LateStop:
-        """Return the next report, late."""
+        """Return the next report, which may still be under computation."""
         stop = None if self.rule is None else self.engine.next_stop(self.rule)
         if stop is not None:
             return stop
@@ -229,14 +230,14 @@ class _Queue:
         return self.waiting.popleft()
 
     def go_back(self, iteration: int) -> None:
-        """Make the state after an iteration current; what is queued beyond is lost."""
+        """Make the state after an iteration current, and discard the iterations queued after it."""
         self.engine.rewind(iteration)
         self.waiting.clear()
         self.queued = iteration
 
 
 def _noted(report: Report, iteration: int, costs: list[float]) -> Report:
-    """Return a report with its number in the run, and the drop of the inertia, which is noted."""
+    """Return a report with its number in the run and its drop; append its inertia to `costs`."""
     if iteration != report.iteration:
         report = report._replace(iteration=iteration)
     if (cost := report.inertia) is not None:
@@ -246,7 +247,7 @@ def _noted(report: Report, iteration: int, costs: list[float]) -> Report:
 
 
 def _ended(engine: Engine, report: Report, reason: str, costs: list[float], assigned: bool) -> Run:
-    """End a run after the iteration of this report: assign the rows, unless they are `assigned`."""
+    """End a run after the iteration of this report; assign the rows unless `assigned`."""
     if not assigned:
         engine.assign()
     inertia = engine.inertia()
@@ -265,7 +266,7 @@ def _ended(engine: Engine, report: Report, reason: str, costs: list[float], assi
 
 
 def _again(engine: Engine, halt: Halt, empty: str) -> Generator[Late, None, None]:
-    """Do the iteration that a run was left after once more."""
+    """Repeat the last iteration of an interrupted run, and compare the centres."""
     late = engine.iterate(False)
     yield late
     report = late.result()

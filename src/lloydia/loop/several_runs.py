@@ -1,8 +1,8 @@
-"""Several runs under one host, each a member of a batch: in step, or in turns.
+"""Several runs at the same time, each a member of a batch: in step, or in turns.
 
-A run (:func:`run.steps`) halts where it would wait for its engine.  Runs of one group do their
-iterations together: one wait is for all of them.  Of those in several lanes, the host queues
-the work of the others while one would wait.
+A run (:func:`run.steps`) yields where it would wait for its engine.  Runs in step make the same
+iteration together and wait once for all of them.  Runs in several lanes take turns: while one would
+wait, the host queues the work of the others.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lloydia.loop.run import Result, Run
 
 __all__ = ["Turns", "about", "in_step", "interleave", "outcome"]
 
-# Gives what it waits for next, as a run does; where results go is its own affair.
+# Yields the report that it waits for, as a run does; it stores the results itself.
 Turns = Generator[LateStop | None, None, None]
 
 
 @contextmanager
 def about(member: int) -> Iterator[None]:
-    """Say which member of the batch an error is about."""
+    """Add the number of the member to errors raised within."""
     try:
         yield
     except Exception as error:
@@ -32,9 +32,9 @@ def about(member: int) -> Iterator[None]:
 
 
 def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
-    """Do runs that wait for the same iterations; return those that ended, but for their results.
+    """Make the iterations of several runs in step; return the runs that are ready for `outcome`.
 
-    With `settles`, a run goes no further than an iteration with empty clusters.
+    With `settles`, a run with empty clusters is closed and not returned.
     """
     going, ended = dict(runs), {}
     while going:
@@ -57,16 +57,16 @@ def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
 
 
 def outcome(run: Run) -> Result:
-    """Return the result of a run that waits for nothing more."""
+    """Return the result of a run that has no more waits."""
     try:
         next(run)
     except StopIteration as end:
         return end.value
-    raise AssertionError("The run goes on after its end.")
+    raise AssertionError("The run continues after its end.")
 
 
 def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
-    """Do work of several lanes; while that of one would wait, that of the others goes on."""
+    """Do the work of several lanes in turns: when one would wait, the next one continues."""
     going = deque(work)
     while going:
         lane, turns = going.popleft()

@@ -1,1 +1,1 @@
-"""How far a fit is: what its stages are (:mod:`stages`), and the time that they still take."""
+"""The progress of fits: stages (:mod:`stages`), iterations, and estimates of the time left."""

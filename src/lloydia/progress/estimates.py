@@ -1,4 +1,4 @@
-"""The time that a stage still takes, by the pace of its steps so far."""
+"""Estimates of the time left in a stage, from the pace of its steps so far."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ __all__ = ["Clock", "Pace", "duration"]
 
 Clock = Callable[[], float]
 
-# Two marks are at least so far apart: seconds, and a part of the time that has passed.
+# The least time between two marks: in seconds, and as a fraction of the time since the start.
 APART, PART = 0.05, 0.01
 
 
 class Pace:
-    """How long the steps of a stage take: the later half of those that are done.
+    """The pace of a stage, measured over the later half of the completed steps.
 
-    Steps may become faster or slower as a stage goes on.  The first one does not count: it may
-    wait for a compiler, or for memory.
+    Steps may become faster or slower during a stage.  The first step does not count, because it may
+    wait for a compiler or for memory.
 
     Parameters
     ----------
     clock : callable
-        Returns seconds.
+        It returns the time in seconds.
     done : int
-        How many steps were done before.
+        The number of steps that are already done.
     """
 
     def __init__(self, clock: Clock = time.monotonic, done: int = 0) -> None:
         self.clock, self.began = clock, clock()
-        # Times, and the steps that were done then; the pace is measured from the first one.
+        # Pairs of a time and the number of steps done; the pace is measured from the first pair.
         self.start, self.marks = done, deque([(self.began, done)])
         self.is_first = True
 
     def note(self, done: int) -> None:
-        """Note that so many steps are done now."""
+        """Record that `done` steps are done now."""
         now, (last, before) = self.clock(), self.marks[-1]
         if done == before:
             return
@@ -51,9 +51,9 @@ class Pace:
             self.marks.popleft()
 
     def seconds_left(self, total: int) -> float | None:
-        """Return how long the rest of `total` steps takes.
+        """Return the estimated time in seconds until `total` steps are done.
 
-        None where that is unknown: no second step is done yet, or the rest took as long by now.
+        The result is None before the second step, and when the estimated time has passed.
         """
         (first, done_first), (last, done) = self.marks[0], self.marks[-1]
         if done == done_first:
@@ -64,9 +64,9 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people, such as ``"40 s"``, ``"3 min 20 s"`` or ``"2 h 5 min"``.
+    """Return a duration as a text, such as ``"40 s"``, ``"3 min 20 s"`` or ``"2 h 5 min"``.
 
-    It is one second at least.
+    Durations below one second are shown as one second.
     """
     whole = max(round(seconds), 1)
     if whole < 60:

@@ -1,4 +1,4 @@
-"""Who is shown the iterations of fits."""
+"""Functions that receive the reports of all iterations, for progress displays."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _watchers: ContextVar[tuple[Callable[[Report], object], ...]] = ContextVar("watc
 
 @contextmanager
 def watch(function: Callable[[Report], object]) -> Iterator[None]:
-    """Call `function` with the report of every iteration of any fit in this context.
+    """Call `function` with the report of every iteration of all fits in this context.
 
-    For progress displays; it cannot stop a run.
+    The function cannot stop a run.
     """
     token = _watchers.set((*_watchers.get(), function))
     try:
@@ -34,5 +34,5 @@ def watchers() -> tuple[Callable[[Report], object], ...]:
 
 
 def is_watched() -> bool:
-    """Return whether iterations of fits in this context are to be reported one by one."""
+    """Return whether any function receives the reports of iterations in this context."""
     return bool(_watchers.get())

@@ -1,6 +1,6 @@
-"""Stages: loops of many steps of one kind, such as the centres of a seeding, for displays.
+"""Stages for progress displays: loops of many similar steps, such as the centres of a seeding.
 
-Without a watcher a stage costs nothing: its loop runs over the items themselves.
+Without a watcher a stage costs nothing, because the loop then runs over the items themselves.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ OneOf = TypeVar("OneOf", covariant=True)
 
 
 class Items(Protocol[OneOf]):
-    """A list, a range, an array: it has a length, and its items can be looked at one by one."""
+    """A list, a range, an array, or another iterable with a length."""
 
     def __len__(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
 
     def __iter__(self) -> Iterator[OneOf]:
-        """Give the items."""
+        """Yield the items."""
 
 
 @dataclass(eq=False)
 class Stage:
-    """A loop that is under way.
+    """A running loop.
 
     Attributes
     ----------
     name : str
-        What its steps are: "centers", "rounds", "runs", "blocks", "bytes", ...
+        The kind of its steps: "centers", "rounds", "runs", "blocks", "bytes", ...
     total : int
-        How many steps it has; it may end after fewer.
+        The number of steps; the loop may end after fewer.
     done : int
-        How many of them are done.
+        The number of completed steps.
     position : callable, optional
-        Returns how many are done, in the place of `done`; another thread may call it.
+        It returns the number of completed steps, instead of `done`; any thread may call it.
     is_over : bool
+        Whether the loop has ended.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Stage:
     is_over: bool = False
 
 
-# Is called as a stage begins, after each of its steps, and as it ends.
+# A watcher is called when a stage begins, after each of its steps, and when it ends.
 Watcher = Callable[[Stage], object]
 
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("stage_watchers", default=())
@@ -59,7 +60,7 @@ _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("stage_watchers", defaul
 
 @contextmanager
 def watch_stages(watcher: Watcher) -> Iterator[None]:
-    """Call `watcher` with every stage in this context, after each of its steps."""
+    """Call `watcher` at the start, after each step and at the end of every stage in this context."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
@@ -68,9 +69,9 @@ def watch_stages(watcher: Watcher) -> Iterator[None]:
 
 
 def steps(name: str, items: Items[Item], before: int = 0) -> Iterable[Item]:
-    """Return the items of a loop; for watchers each is a step of a stage.
+    """Return the items of a loop; if there are watchers, each item is a step of a stage.
 
-    `before` is how many steps of that stage are done before the loop.
+    `before` is the number of steps of that stage that are done before the loop.
     """
     return _watched(name, items, before) if _watchers.get() else items
 
@@ -86,7 +87,7 @@ def _watched(name: str, items: Items[Item], before: int) -> Iterator[Item]:
 def stage(
     name: str, total: int, done: int = 0, position: Callable[[], int] | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """Open a stage for what is no loop over items.
+    """Open a stage for work that is not a loop over items.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def stage(
     Yields
     ------
     callable
-        Counts so many steps as done.
+        Call it with the number of steps that have been completed.
     """
     watchers, one = _watchers.get(), Stage(name, total, done, position)
 

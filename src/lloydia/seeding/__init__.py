@@ -1,8 +1,8 @@
-"""Where the centres start.
+"""Seedings: the choice of the initial centres.
 
 A seeding draws its random numbers from a NumPy ``RandomState`` on the host, in scikit-learn's
-order, and lets the engine pick rows by cumulative sums of integers: the same seed means the same
-rows on every engine.
+order.  The engine picks rows by cumulative sums of integers, so the same seed chooses the same rows
+on every engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["SEEDINGS", "Seeding"]
 
 Seeding = Callable[[Engine, int, np.random.RandomState], NDArray[np.int64]]
 
-# Each returns the rows that become centres.
+# Each function returns the indices of the rows that become centres.
 SEEDINGS: dict[str, Seeding] = {
     "k-means++": plusplus,
     "random": random,

@@ -1,6 +1,6 @@
-"""Farthest-first: a random row, then always the one farthest from its nearest centre.
+"""Farthest-first seeding: a random row, then always the row farthest from its nearest centre.
 
-Gonzalez 1985, "Clustering to minimize the maximum intercluster distance", with a random start.
+Gonzalez 1985, "Clustering to minimize the maximum intercluster distance", with a random first row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ __all__ = ["farthest"]
 
 
 def farthest(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return `k` rows, ties to the lowest; they recur once every row coincides with a centre."""
+    """Return the indices of `k` rows, ties to the lowest index.
+
+    Once every row coincides with a centre, the chosen rows repeat.
+    """
     engine.seed_start()
     chosen = [int(engine.seed_draw(random_state.random_sample(1))[0])]
     engine.seed_add(chosen[0])

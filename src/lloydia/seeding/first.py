@@ -11,6 +11,6 @@ __all__ = ["first"]
 
 
 def first(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return the first `k` rows of positive weight; where there are fewer, they recur."""
+    """Return the indices of the first `k` rows of positive weight; fewer rows repeat."""
     rows = engine.positive_rows(k)
     return np.resize(rows, k)

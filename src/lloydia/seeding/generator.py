@@ -1,4 +1,4 @@
-"""What the random numbers of starts come from: NumPy's legacy generator, as scikit-learn's do."""
+"""The generator of the random numbers of starts: NumPy's legacy one, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from sklearn.utils import check_random_state
 
 __all__ = ["generator", "is_seed", "undone_on_error"]
 
-# Seeds are below.
+# Seeds are integers below this.
 SEEDS = 1 << 32
 
 
 class Blank(ISeedSequence):
-    """Zeros: what a generator begins with that is to be seeded anew; random ones take time."""
+    """A state of zeros for a generator that is seeded afterwards; a random state takes time."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """Return that many zeros."""
+        """Return `n_words` zeros."""
         return np.zeros(n_words, dtype)
 
 
 def is_seed(random_state: Any) -> bool:
-    """Return whether this is an integer that :func:`generator` takes."""
+    """Return whether `random_state` is an integer that :func:`generator` accepts."""
     return isinstance(random_state, Integral) and 0 <= random_state < SEEDS  # type: ignore[operator]
 
 
 def generator(random_state: Any) -> RandomState:
-    """Return the generator that :func:`sklearn.utils.check_random_state` does.
+    """Return the same generator as :func:`sklearn.utils.check_random_state`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def generator(random_state: Any) -> RandomState:
     Raises
     ------
     ValueError
-        For anything else, and for integers that are no seed.
+        If `random_state` is of another type, or an integer that is not a valid seed.
     """
     if not isinstance(random_state, Integral):
         return check_random_state(random_state)
@@ -53,9 +53,9 @@ def generator(random_state: Any) -> RandomState:
 
 @contextmanager
 def undone_on_error(state: RandomState | None) -> Iterator[None]:
-    """Have a generator draw the same numbers again after an error or an interrupt within.
+    """Restore the state of a generator after an error or an interrupt within.
 
-    NumPy's global generator, which others draw from as well, is left as it is.
+    The state of NumPy's global generator is not restored, because other code draws from it too.
     """
     own = state if state is not np.random.mtrand._rand else None
     before: Any = None if own is None else own.get_state()

@@ -1,4 +1,4 @@
-"""Centres that the caller gives, as an array or from a callable."""
+"""Initial centres that the caller gives, as an array or by a callable."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["called", "checked", "fits"]
 
 
 def fits(centers: Any, X: Any, n_clusters: int) -> bool:
-    """Return whether centres are beside X on a GPU, and need no check but of their magnitudes.
+    """Return whether an engine can use the centres as they are, on X's GPU.
 
-    Then an engine takes them as they are.
+    Then only their magnitudes need a check.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(centers, torch.Tensor):
@@ -36,17 +36,17 @@ def fits(centers: Any, X: Any, n_clusters: int) -> bool:
 
 
 def called(init: Callable[..., Any], X: Any, n_clusters: int, random_state: Any) -> Any:
-    """Return what a callable `init` gives.
+    """Return the result of a callable `init`.
 
     Raises
     ------
     TypeError
-        It does not take these arguments; what it raises itself is left as it is.
+        If the callable does not accept the arguments.  Errors from within it are not changed.
     """
     try:
         return init(X, n_clusters, random_state=random_state)
     except TypeError as error:
-        # The traceback of an error from within goes on into the callable.
+        # The traceback of an error from within the callable has another frame.
         if error.__traceback__ is None or error.__traceback__.tb_next is not None:
             raise
         raise TypeError(
@@ -56,7 +56,7 @@ def called(init: Callable[..., Any], X: Any, n_clusters: int, random_state: Any)
 
 
 def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None = None) -> NDArray:
-    """Return a copy of `centers`, dense, on the host, in the type of the centres of `X`.
+    """Return a copy of `centers` as an ndarray, in the type of the centres of `X`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None =
     X : array of shape (n_samples, n_features)
     n_clusters : int
     names : sequence, optional
-        Labels of the features; the columns of a data frame are put in their order.
+        Labels of the features; the columns of a data frame are put in this order.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None =
     )
     centers = in_order_of(names, "init", *dense("init", centers, wanted))
     if is_plain(centers, dtype):
-        # What comes from a GPU is a copy.
+        # An array from a GPU is a copy already.
         centers = np.ascontiguousarray(centers) if there else centers.copy(order="C")
     else:
         centers = check_array(

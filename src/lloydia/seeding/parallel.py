@@ -1,9 +1,9 @@
-"""k-means||: a few rounds that choose many candidates each, then k of them.
+"""k-means||: a few rounds that draw many candidates each, then k-means++ among the candidates.
 
-Bahmani, Moseley, Vattani, Kumar and Vassilvitskii 2012, "Scalable k-means++".  A round chooses
-every row on its own with probability ``l w D / sum(w D)``, l = 2 k in the mean, by a random number
-that belongs to the row: no row waits for another.  The candidates, weighted by the rows nearest to
-them, are reduced to k by k-means++.
+Bahmani, Moseley, Vattani, Kumar and Vassilvitskii 2012, "Scalable k-means++".  A round draws each
+row independently with probability ``l w D / sum(w D)``, l = 2 k, by a random number that belongs to
+the row; so a round draws about l rows.  The candidates, weighted by the weights of the rows nearest
+to them, are reduced to k by k-means++.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lloydia.seeding.plusplus import plusplus
 
 __all__ = ["parallel"]
 
-# The paper's experiments: with l = 2 k and five rounds the cost is that of k-means++ or below.
+# In the paper's experiments, l = 2 k and five rounds give the cost of k-means++ or less.
 OVERSAMPLING = 2.0
 ROUNDS = 5
 
 
 def parallel(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return `k` rows; once every row coincides with a candidate, they recur.
+    """Return the indices of `k` rows; once every row coincides with a candidate, rows repeat.
 
-    Where the rounds choose fewer than `k`, the rest are drawn one by one as in k-means++.
+    If the rounds draw fewer than `k` rows, the others are drawn one by one as in k-means++.
     """
     candidates = oversample(engine, k, random_state)
     while len(candidates) < k:
@@ -41,7 +41,7 @@ def parallel(engine: Engine, k: int, random_state: np.random.RandomState) -> NDA
 
 
 def oversample(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return candidates, distinct, each a seed of the engine now."""
+    """Return the indices of distinct candidates, which are now the engine's seeds."""
     engine.seed_start()
     fresh = engine.seed_draw(random_state.random_sample(1))
     candidates = np.empty(0, dtype=np.int64)

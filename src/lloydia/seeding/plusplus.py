@@ -1,7 +1,8 @@
 """k-means++: rows drawn with probability proportional to D (Arthur and Vassilvitskii 2007).
 
-Greedy, as the authors tried it and scikit-learn does: each centre is the best of ``2 + log(k)``
-draws, the one that lowers the sum of weight times D most, ties to the first drawn.
+This is the greedy variant, which the authors propose and scikit-learn uses: each centre is the best
+of ``2 + int(log(k))`` draws.  The best one reduces the sum of weight times D most; ties go to the
+first one drawn.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ __all__ = ["by_steps", "greedy", "plusplus"]
 def plusplus(
     engine: Engine, k: int, random_state: np.random.RandomState, n_trials: int | None = None
 ) -> NDArray[np.int64]:
-    """Return `k` rows; once every row coincides with a centre, they recur in their order.
+    """Return the indices of `k` rows; once every row coincides with a centre, they repeat in order.
 
     Parameters
     ----------
     engine : Engine
     k : int
     random_state : numpy.random.RandomState
-        One number for the first row, `n_trials` for each other, as in scikit-learn.
+        It draws one number for the first row and `n_trials` for each other, as in scikit-learn.
     n_trials : int, optional
-        Draws a centre; ``2 + int(log(k))`` by default.  1 is the plain method.
+        The number of draws per centre, ``2 + int(log(k))`` by default; 1 is the variant that is not
+        greedy.
     """
     n_trials = 2 + int(np.log(k)) if n_trials is None else n_trials
     first = random_state.random_sample(1)
@@ -39,7 +41,7 @@ def plusplus(
 def by_steps(
     engine: Engine, first: NDArray[np.float64], fractions: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Draw the first row, and the best of each row of `fractions`; fewer where D becomes 0."""
+    """Return the first row and the best draw of each row of `fractions`; fewer if D becomes 0."""
     engine.seed_start()
     row = engine.seed_draw(first)
     engine.seed_add(int(row[0]))
@@ -48,7 +50,7 @@ def by_steps(
 
 
 def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Add a seed for each row of `fractions`, the best of its draws; fewer where D becomes 0."""
+    """Add the best draw of each row of `fractions` as a seed; stop early if all D become 0."""
     chosen: list[int] = []
     for draws in steps("centers", fractions, before=1):
         candidates = engine.seed_draw(draws)

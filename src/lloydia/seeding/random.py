@@ -11,9 +11,10 @@ __all__ = ["random"]
 
 
 def random(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return `k` distinct rows of positive weight; where there are fewer, they recur.
+    """Return the indices of `k` distinct rows of positive weight; fewer rows repeat.
 
-    The draws are scikit-learn's (``RandomState.choice`` without replacement), so are the rows.
+    The draws are scikit-learn's (``RandomState.choice`` without replacement), so the rows are its
+    rows as well.
     """
     weights = engine.seed_weights()
     possible = int((weights > 0).sum())
