@@ -1,7 +1,8 @@
-"""Which distances need not be evaluated, and why that is safe.
+"""Algorithms: which distances need no evaluation, and why skipping them is safe.
 
-Each algorithm is a class that holds its bounds, with the inequalities in its docstring; the engines
-apply them (for the CPU: :mod:`lloydia.backends.cpu.scan.bounds`).  All give the same labels.
+Each algorithm is a class that holds its bounds; the docstring of its module states the
+inequalities.  The engines apply them (for the CPU: :mod:`lloydia.backends.cpu.scan.bounds`).  All
+algorithms give the same labels.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
-"""Auto: the algorithm that is cheapest as a run goes on.
+"""Auto: the choice of the fastest algorithm during a run.
 
-All algorithms give the same bits, so a run may change from one to another between two iterations,
-and which one it uses may depend on the clock.  Another algorithm is tried for a few iterations once
-the run has cost several times what the trial will; the faster of the two goes on.  One that lost
-comes again much later, for bounds get better as centres settle.
+All algorithms give the same result, so a run may change its algorithm between two iterations, and
+the choice may depend on measured time.  Another algorithm is tried for a few iterations once the
+run has taken several times as long as the trial will take.  The faster of the two continues.  The
+slower one is tried again much later, because bounds become tighter as centres move less.
 
-* Few features: Lloyd, then filtering, once the run has cost as much as it takes to put the rows in
-  order, so hardly more than twice the better of the two.  Sooner where the order is probably cheap
-  beside what is to come: at once with many clusters, or when many rows still change cluster after
-  a few iterations.
-* More: Hamerly, which is Lloyd while its bounds do not pay, or Lloyd and later Hamerly where a row
-  is soon scored against all centres.  Up to eight features filtering is tried, though boxes grow
-  with them; beyond, with many clusters, yinyang, or of many features elkan where its bounds take
-  little beside the rows, unless the scan is by far the fastest way to make a product.
-* CSR rows, or so few numbers that an iteration is mostly overhead: Lloyd.  A run that ends soon is
-  Lloyd's too: bounds and boxes are not begun that have no time to pay.
+* Up to four features: Lloyd first.  Filtering is tried once the run has taken as long as ordering
+  the rows takes, so the total is hardly more than twice that of the better one.  It is tried
+  earlier if ordering is probably cheap compared with the rest of the run: at once with many
+  clusters, or when many rows still change their cluster after a few iterations.
+* More features: Hamerly, which is Lloyd while its bounds do not pay; or, if scoring a row against
+  all centres is cheap, Lloyd first and Hamerly later.  Up to eight features, filtering is tried,
+  although boxes become less effective with more features.  With more than eight features and many
+  clusters, yinyang is tried, and for many features elkan if its bounds take little memory compared
+  with the rows; but neither if the scan computes its products on matrix units.
+* Sparse rows, or so few numbers that an iteration is mostly overhead: Lloyd.  Short runs use Lloyd
+  as well, because bounds and boxes would have no time to pay.
 """
 
 from __future__ import annotations
@@ -25,64 +26,65 @@ from lloydia.algorithms import elkan, yinyang
 
 __all__ = ["Auto", "may_take"]
 
-# Features up to which boxes of neighbouring rows are small in all directions, or in most.
+# Numbers of features up to which boxes of neighbouring rows are small in all, or most, directions.
 FLAT, LOW = 4, 8
 
-# Below so many products an iteration, Lloyd's is too short to be worth skipping.
+# Below this number of products per iteration, Lloyd's iterations are too short to skip anything.
 SMALL = 20_000_000
 
-# Clusters from which groups of them pay.
+# The number of clusters from which bounds of groups pay.
 MANY = 128
 
-# Features from which a distance takes so long that a bound for each centre pays.
+# The number of features from which a bound for each centre pays.
 WIDE = 256
 
-# To put a row in order costs what about so many of Lloyd's products do; a row costs BASE before the
-# first of its products, and a product as much as EXTRA more of its features.
+# Costs in units of one feature of one of Lloyd's products: ordering a row costs ORDER, scanning a
+# row costs BASE before its first product, and each product costs EXTRA in addition to its features.
 ORDER, BASE, EXTRA = 10_000, 350, 6
 
-# Iterations of a trial: the first makes the bounds, the last is compared.  Each costs at most about
-# what one of Lloyd's does.
+# Iterations of a trial: the first one makes the bounds, and the last one is compared.  Each takes
+# at most about as long as one of Lloyd's.
 TRIAL = 3
 
-# A trial is made once the run has cost so many times as much, and again when it has grown so much.
+# A trial is made once the run has taken this many times as long as the trial, and again once the
+# run's time has grown by this factor.
 WAIT, AGAIN = 8.0, 3.0
 
-# Bounds are begun after so many iterations of Lloyd's, those of single centres sooner.  While
-# centres move far they skip little; begun when those nearly rest they skip most at once.
+# Bounds are tried after this many iterations of Lloyd's; bounds of single centres earlier.  Bounds
+# skip little while centres move far, and most distances once the centres have nearly settled.
 SOON, SINGLE = 12.0, 8.0
 
-# A run of many clusters lasts long: most often more than so many iterations a cluster.
+# A run of k clusters mostly takes more than this many iterations per cluster.
 LASTING = 0.125
 
-# Where a share of at least MOVING of the rows changes in iteration WATCHED, most often more than
-# LONG iterations are to come: clusters that lie apart are found sooner.
+# If at least this share of the rows changes cluster in iteration WATCHED, mostly more than LONG
+# iterations follow; well-separated clusters are found earlier.
 WATCHED, MOVING, LONG = 3, 0.03, 18
 
-# The challenger must be so much faster: the other one, too, has become faster since it stopped.
+# The challenger's time must be below this share of the other's, which has become faster meanwhile.
 BETTER = 0.8
 
 
-# Iterations in which bounds save less than they cost, and the products of a row that Lloyd makes in
-# less time than its bounds take at first.
+# The number of iterations in which bounds save less than they cost, and the products per row that
+# Lloyd computes in less time than its bounds take at first.
 BRIEF, SHORT = 16, 4_000
 
 
 class Auto:
-    """What to use next.
+    """The choice of the algorithm of the next iteration.
 
     Parameters
     ----------
     n_samples, n_features, k : int
     sparse : bool
     ordered : bool
-        Whether the rows are in order already.
+        Whether the rows have been ordered already.
     units : bool
-        Whether Lloyd's products are made on matrix units, which no scan of a few groups can use.
+        Whether Lloyd's products are computed on matrix units, which a scan of groups cannot use.
     max_iter : int
-        Iterations of the run at most.
+        The largest number of iterations of the run.
     allows : callable
-        Returns whether the memory of an algorithm's bounds may be taken; asked before a trial.
+        It returns whether an algorithm's bounds may take their memory; it is called before a trial.
 
     Attributes
     ----------
@@ -103,11 +105,11 @@ class Auto:
     ) -> None:
         self.using = "lloyd"
         self.others: list[str] = []
-        # To put the rows in order, in iterations of Lloyd's.
+        # The time to order the rows, in iterations of Lloyd's.
         order = 0.0 if ordered else ORDER / (BASE + k * (n_features + EXTRA))
         # The iteration from which on no trial can pay.
         self.late = max_iter - order
-        # What the run must cost before the next trial, in the same.
+        # The time that the run must have taken before the next trial, in the same unit.
         self.patience, self.allows = SOON, allows
         if not sparse and n_samples * n_features * k >= SMALL:
             if n_features <= FLAT:
@@ -116,7 +118,7 @@ class Auto:
                     self.using = self.others.pop()
             elif max_iter > BRIEF:
                 if k * (n_features + EXTRA) < SHORT:
-                    # Soon: where clusters lie apart, bounds skip nearly all after a few iterations.
+                    # With separate clusters, bounds skip nearly all rows after few iterations.
                     self.others = ["hamerly"]
                 else:
                     self.using = "hamerly"
@@ -128,8 +130,8 @@ class Auto:
                         self.others.append("elkan")
                         self.patience = SINGLE
                     self.others.append("yinyang")
-        # Whether the rows are soon put in order if many still change: of few features, where there
-        # are iterations left to pay for it.
+        # Whether many changing rows make filtering start early: only for few features, and if
+        # enough iterations are left to pay for the order.
         waits = n_features <= FLAT and self.using == "lloyd"
         self.watched = waits and order < min(LONG, (max_iter - WATCHED) / 2)
         self.iteration = self.left = 0
@@ -142,10 +144,10 @@ class Auto:
         self.iteration += 1
         if self.watched and self.iteration == WATCHED and moving >= MOVING:
             self.patience = 0.0
-        # No algorithm's iterations cost more than Lloyd's: what takes longer waits for a processor.
+        # Iterations of any algorithm take at most as long as Lloyd's; more time is spent waiting.
         self.spent += min(seconds, self.lloyd)
         if self.iteration <= 2:
-            # The first one may have compiled kernels: that says nothing of the rest.
+            # The first iteration may include the compilation of kernels.
             self.lloyd = min(self.lloyd, seconds)
             self.spent = self.iteration * self.lloyd
         if self.left:
@@ -158,7 +160,7 @@ class Auto:
         return self.using
 
     def _may_try(self) -> bool:
-        """Return whether there is another algorithm, and time and memory for it to pay."""
+        """Return whether another algorithm is left, with enough time and memory to pay."""
         if not 1 < self.iteration < self.late:
             return False
         while self.others and not self.allows(self.others[0]):
@@ -177,13 +179,13 @@ class Auto:
 def may_take(
     n_samples: int, k: int, row_bytes: int, spare: float, single: bool, algorithm: str
 ) -> bool:
-    """Return whether the memory of an algorithm's bounds with k centres may be taken now.
+    """Return whether an algorithm's bounds for k centres may take their memory now.
 
     Parameters
     ----------
     n_samples, k, row_bytes : int
     spare : float
-        Bytes a row for bounds of groups of centres, or of single ones.
+        The bytes per row that are available for bounds of many centres.
     single : bool
         Whether those of single ones may be kept at all.
     algorithm : str

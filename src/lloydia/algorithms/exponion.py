@@ -1,20 +1,21 @@
 r"""Exponion: the centres in a ball (Newling and Fleuret 2016, "Fast k-means with accurate bounds").
 
-The bounds and tests are those of :mod:`lloydia.algorithms.hamerly`.  What a point x of cluster a
-that fails them is compared with is not every centre: with u >= d(x, c_a), and g(a) the distance
-from c_a to its nearest other centre,
+The bounds and tests are those of :mod:`lloydia.algorithms.hamerly`.  A point x of cluster a that
+fails the tests is compared with the centres in a ball only.  With u >= d(x, c_a), and g(a) the
+distance from c_a to its nearest other centre,
 
-* the two centres nearest to x are at most u + g(a) away, for c_a and that other centre are;
+* the two centres nearest to x are at distances of at most u + g(a), because c_a and its nearest
+  other centre are;
 * d(x, c_j) >= d(c_a, c_j) - u.
 
 So only centres with d(c_a, c_j) <= 2 u + g(a) can be nearest or second nearest, and the second
-nearest of these gives l.  The points of one cluster that fail share one ball, that of the largest
-u among them: their candidates are then vectors that are made once.
+nearest of them gives l.  All failing points of a cluster use the ball of the largest u among them,
+so the vectors of its centres are made once.
 
-In few dimensions a ball holds few centres.  In many, where all distances are much alike, it holds
-them all; such points are scanned as in hamerly.
+In few dimensions, a ball contains few centres.  In many dimensions, where all distances are
+similar, it contains all of them; such points are scanned as in hamerly.
 
-Beside the bounds it keeps the list of the points that fail, at most 12 bytes a point.
+Besides the bounds, the algorithm stores the list of failing points: at most 12 bytes per point.
 """
 
 from __future__ import annotations
@@ -25,4 +26,4 @@ __all__ = ["Exponion"]
 
 
 class Exponion(Hamerly):
-    """The bounds of every point: those of Hamerly."""
+    """The bounds of all points, the same as Hamerly's."""

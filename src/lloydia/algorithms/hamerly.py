@@ -1,28 +1,28 @@
-r"""Hamerly: one upper and one lower bound a point (Hamerly 2010, "Making k-means even faster").
+r"""Hamerly: one upper and one lower bound per point (Hamerly 2010, "Making k-means even faster").
 
-For a point x with label a keep u >= d(x, c_a) and l <= d(x, c_j) for every other j.
+For a point x with label a, the algorithm keeps u >= d(x, c_a) and l <= d(x, c_j) for all j != a.
 
 * When the centres move, d(x, c_a) grows by at most moved(a), and every other distance shrinks by
   at most the largest movement among the others:  u += moved(a),  l -= max_{j != a} moved(j).
 * With s(a) half the distance from c_a to its nearest other centre, d(x, c_j) >= 2 s(a) - d(x, c_a).
 
-So if u < max(l, s(a)), centre a is still the nearest, and strictly: x is skipped.  If not, u is
-replaced by the distance itself; if the test still fails, x is scanned, which gives the label, u
-and l anew.
+So if u < max(l, s(a)), centre a is strictly the nearest centre, and x is skipped.  If not, u is
+replaced by the distance itself.  If the test still fails, x is scanned, which gives a new label, u
+and l.
 
-**No bound is moved.**  What a move does to u and l depends on the label alone, so it is added up a
-cluster: M(a) is how far centre a has moved since the run began, P(a) the sum of the largest
-movements of the others.  A point keeps ``U = u - M(a)`` and ``L = l + P(a)`` of the moment it was
-measured, and
+**Bounds are not rewritten when centres move.**  The changes of u and l depend on the label alone,
+so they are summed per cluster: M(a) is the total movement of centre a since the run began, and P(a)
+is the sum of the largest movements of the other centres.  A point stores ``U = u - M(a)`` and
+``L = l + P(a)``, with M and P at the time of its last scan.  Then
 
     u < l     is    L - U > M(a) + P(a),
-    u < s(a)  is    U < s(a) - M(a):
+    u < s(a)  is    U < s(a) - M(a),
 
-an iteration only reads U, L and the labels of the points that it skips.
+and an iteration only reads U, L and the labels of the points that it skips.
 
-**Blind iterations.**  While centres still move far, hardly a point passes its tests, and bounds
-only cost.  Then an assignment is Lloyd's, and the bounds are forgotten; from what they were for a
-few points, and how far the centres moved this time, it is guessed when they pay again.
+**Blind iterations.**  While centres move far, hardly any point passes its tests, and bounds only
+cost time.  Then the assignment is Lloyd's, and the bounds are dropped.  Whether bounds pay again is
+estimated from the last known bounds of a few points and from the current movements.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from lloydia.algorithms.geometry import Padding
 
 __all__ = ["Hamerly"]
 
-# Points that guesses are made from.
+# The number of points whose bounds are used for that estimate.
 SAMPLE = 1024
 
-# A point's bounds cost what about this many distances of a scan do, and a little.
+# The bounds of a point cost about as much time as this many distances of a scan.
 COST = 4.0
 
 
 class Hamerly:
-    """The bounds of every point: two float32, in the unit of the padding.
+    """The bounds of all points: two float32 per point, in the unit of the padding.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class Hamerly:
     padding : Padding
         Every computed bound passes through it.
     known : bool
-        Whether the bounds hold: not before the first assignment, nor after a blind one.
+        Whether the bounds are valid: not before the first assignment, nor after a blind one.
     sample : tuple of ndarray
-        u and l - u of a few points, of when they were last known.
+        The last known u and l - u of a few points.
     """
 
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
@@ -67,12 +67,12 @@ class Hamerly:
         self.sample = np.zeros(1), np.full(1, np.inf)
 
     def move(self, moved: NDArray, half_nearest: NDArray, labels: NDArray) -> bool:
-        """Add a move of the centres, and return whether bounds pay.
+        """Add the movements of the centres, and return whether bounds pay.
 
         Parameters
         ----------
         moved : ndarray of shape (k,)
-            Upper bounds on how far each centre went.
+            An upper bound on the movement of each centre.
         half_nearest : ndarray of shape (k,)
             s.
         labels : ndarray of shape (n,)
@@ -80,18 +80,18 @@ class Hamerly:
         if self.known:
             few = slice(None, None, max(1, len(labels) // SAMPLE))
             upper, lower = self.now(labels, few)
-            # Where both are infinite nothing is known: NaN exceeds no movement.
+            # If both are infinite, the difference is NaN, which exceeds no movement.
             with np.errstate(invalid="ignore"):
                 self.sample = upper, lower - upper
         u, slack = self.sample
         farthest = int(moved.argmax())
         others = np.full(len(moved), moved[farthest])
         others[farthest] = np.delete(moved, farthest).max(initial=0.0)
-        # Bounds that are not known will be of the moment after this move, and float32 holds little
-        # of them beside a move to rows that are very far away.
+        # Unknown bounds will be measured after this move, so their sums start at 0.  (After a move
+        # to very distant rows, larger sums would cost float32 precision.)
         self.moved = self.known * (self.moved + moved)
         self.passed = self.known * (self.passed + others)
-        # Centres slow down, so the next move counts for half of this one.
+        # Centres slow down, so the next move is estimated as half of this one.
         spent = 0.5 * np.median(moved + others)
         passing = np.mean((slack > spent) | (u < np.median(half_nearest)))
         pays = passing > 0.05 + COST / len(moved)
@@ -99,10 +99,10 @@ class Hamerly:
         return bool(pays)
 
     def tests(self, half_nearest: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Return M + P, s - M and M of every cluster as float32, rounded the safe way."""
-        # What float32 cannot hold becomes infinite, or its largest number, without a warning.
+        """Return M + P, s - M and M of all clusters as float32, rounded in the safe direction."""
+        # Numbers beyond the range of float32 become infinite without a warning.
         with np.errstate(over="ignore"):
-            # The kernel's L - U is rounded too.
+            # The factor also covers the rounding of L - U in the kernel.
             spent = ((self.moved + self.passed) * (1.0 + 2.0**-21)).astype(np.float32)
             near = (half_nearest - self.moved).astype(np.float32)
             least = (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
@@ -111,6 +111,6 @@ class Hamerly:
     def now(
         self, labels: NDArray, rows: slice = slice(None)
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return u and l of some points, given all labels."""
+        """Return the current u and l of some points, given all labels."""
         a = labels[rows]
         return self.upper[rows] + self.moved[a], self.lower[rows] - self.passed[a]

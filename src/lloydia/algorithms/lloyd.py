@@ -1,6 +1,6 @@
-"""Lloyd: every distance, every time (Lloyd 1982, "Least squares quantization in PCM").
+"""Lloyd: every distance in every iteration (Lloyd 1982, "Least squares quantization in PCM").
 
-It skips nothing, so it has no bounds and nothing to prove; its scan is the fastest.
+The algorithm skips nothing, so it has no bounds, and its scan per distance is the fastest.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ __all__ = ["Lloyd"]
 
 
 class Lloyd:
-    """No state."""
+    """The algorithm without state."""

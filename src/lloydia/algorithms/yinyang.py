@@ -1,23 +1,24 @@
-"""Yinyang: one lower bound for every group of centres.
+"""Yinyang: one lower bound per point for each group of centres.
 
 Ding, Zhao, Shen, Musuvathi and Mytkowicz 2015, "Yinyang k-means: a drop-in replacement of the
 classic k-means with consistent speedup".
 
-The centres are divided once, at the start, into t groups of centres near each other.  For a point x
-with label a keep u >= d(x, c_a) and, for every group G, l_G <= d(x, c_j) for every j != a in G.
+At the start, the centres are divided into t groups of centres near each other.  For a point x with
+label a, the algorithm keeps u >= d(x, c_a) and, for each group G, l_G <= d(x, c_j) for all j != a
+in G.
 
 * When the centres move:  u += moved(a),  l_G -= max_{j in G} moved(j).
 * If u < l_G, no centre of G is nearer than c_a: G is skipped.  If u < min_G l_G, x is skipped.
 
-For any other point u is replaced by (a bound on) the distance to c_a itself and the tests are
-repeated.  A group that is not skipped is evaluated whole, which gives l_G anew: the least of its
-distances, or the second least where the least belongs to the new label.  If c_a loses its label and
-its own group was skipped, l of that group is lowered to d(x, c_a).
+For any other point, u is replaced by (a bound on) the distance to c_a itself and the tests are
+repeated.  All distances of a group that is not skipped are evaluated, which gives a new l_G: the
+least of its distances, or the second least if the least belongs to the new label.  If x leaves the
+cluster of c_a and the group of c_a was skipped, l_G of that group is lowered to d(x, c_a).
 
-**Drift.**  Bounds that are not evaluated are not written either: instead of l_G the sum
-``L_G = l_G + S_G`` is kept, where S_G adds up the largest movements of the group since the start,
-and ``L_G - S_G`` is the bound at any later time.  Where S_G has outgrown what centres still move,
-L_G is lowered to that, and S_G begins anew.
+**Drift.**  A bound is written only when its group is evaluated.  What is stored is
+``L_G = l_G + S_G``, where S_G is the sum of the largest movements in the group, and ``L_G - S_G``
+is the bound at any later time.  When S_G has become much larger than the current movements, so that
+float32 would lose them, L_G is replaced by ``L_G - S_G`` and S_G restarts at 0.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from lloydia.imports import load
 
 __all__ = ["Yinyang", "bytes_of_row", "near_each_other"]
 
-# Bytes a row that lower bounds may always take; otherwise as many as the row itself.
+# Lower bounds take at most as many bytes per row as the row itself, or this many if that is more.
 LEAST_ALLOWED = 128
 
 
 class Yinyang:
-    """The bounds of every point: t + 1 float32, in the unit of the padding.
+    """The bounds of all points: t + 1 float32 per point, in the unit of the padding.
 
-    The numbers of a row take 4 bytes more than the row itself, or than 128 bytes, at most.
+    They take at most 4 bytes per row more than the row itself, or than 128 bytes.
 
     Attributes
     ----------
@@ -48,9 +49,9 @@ class Yinyang:
     drift : ndarray of shape (t,), float32
         S_G.
     size : int
-        Centres a group; the last group may have fewer.
+        Centres per group; the last group may have fewer.
     order : ndarray of shape (k,), int64
-        The centres, group after group.
+        The indices of the centres, group after group.
     padding : Padding
         Every computed bound passes through it.
     """
@@ -61,14 +62,14 @@ class Yinyang:
         self.padding = padding
 
     def divide(self, centers: NDArray[np.float64], width: int, row_bytes: float) -> None:
-        """Make groups of a multiple of `width` centres (k, d), for rows of so many bytes."""
+        """Divide centres (k, d) into groups of a multiple of `width`, for rows of `row_bytes`."""
         self.size, n_groups = groups_of(len(centers), width, row_bytes)
         self.lower = np.zeros((n_groups, len(self.upper)), dtype=np.float32)
         self.drift = np.zeros(n_groups, dtype=np.float32)
         self.order = near_each_other(centers, self.size)
 
     def move(self, moved: NDArray[np.float64]) -> None:
-        """Add how far the centres moved, shape (k,), to the drift of their groups."""
+        """Add the movements of the centres, shape (k,), to the drift of their groups."""
         largest = np.maximum.reduceat(moved[self.order], np.arange(0, len(moved), self.size))
         for g in np.flatnonzero(outgrown(self.drift, largest, self.padding)):
             self.lower[g] = self.padding.lowered(self.lower[g] - self.drift[g])
@@ -76,7 +77,7 @@ class Yinyang:
         self.drift = np.asarray(self.padding.raised(self.drift + largest), dtype=np.float32)
 
     def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return u, and l of every centre's group (0 for the label's own), of labelled points."""
+        """Return the current u of labelled points, and l of each centre (0 for the label)."""
         groups = (self.lower.astype(np.float64) - self.drift[:, None]).T
         lower = np.empty((len(labels), len(self.order)))
         lower[:, self.order] = np.repeat(groups, self.size, axis=1)[:, : len(self.order)]
@@ -85,29 +86,30 @@ class Yinyang:
 
 
 def groups_of(k: int, width: int, row_bytes: float) -> tuple[int, int]:
-    """Return how large groups of a multiple of `width` of k centres are, and how many there are."""
+    """Return the size of the groups of k centres, a multiple of `width`, and their number."""
     most = int(max(row_bytes, LEAST_ALLOWED)) // 4
     size = width * -(-k // (width * most))
     return size, -(-k // size)
 
 
 def bytes_of_row(k: int, row_bytes: float) -> int:
-    """Return what the bounds take of each row of so many bytes, with k centres."""
+    """Return the bytes per row of the bounds of k centres, for rows of `row_bytes`."""
     grouped = load("lloydia.backends.cpu.scan.grouped")
     _, n_groups = groups_of(k, grouped.vectors(k) * grouped.LANES, row_bytes)
     return 4 * (1 + n_groups)
 
 
 def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64]:
-    """Order centres of shape (k, d) so that every `size` of them in turn are near each other.
+    """Return an order of centres (k, d) in which consecutive groups of `size` are near each other.
 
-    Recursive bisection, at a multiple of `size`, across the direction of largest spread.
+    The order comes from recursive bisection, at multiples of `size`, along the direction of largest
+    variance.
     """
     k = len(centers)
     if k <= size:
         return np.arange(k)
     offsets = centers - centers.mean(axis=0)
-    # Near 1: what follows squares them.
+    # Scale the offsets to at most 1, because they are squared below.
     offsets /= np.abs(offsets).max() or 1.0
     along = np.argsort(offsets @ direction_of_spread(offsets), kind="stable")
     middle = -(-k // size) // 2 * size
@@ -116,7 +118,7 @@ def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64
 
 
 def direction_of_spread(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return about the first principal direction of offsets (m, d) from their mean: shape (d,)."""
+    """Return an estimate of the first principal direction of offsets (m, d): shape (d,)."""
     squares = np.square(offsets).sum(axis=1)
     direction = offsets[squares.argmax()]
     for _ in range(8):

@@ -60,7 +60,7 @@ _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("stage_watchers", defaul
 
 @contextmanager
 def watch_stages(watcher: Watcher) -> Iterator[None]:
-    """Call `watcher` at the start, after each step and at the end of every stage in this context."""
+    """Call `watcher` at the start, after each step and at the end of each stage in this context."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
