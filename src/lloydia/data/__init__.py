@@ -1,4 +1,4 @@
-"""Data in and out: tables, labels and models in files; outputs appear whole or not at all."""
+"""Data in and out: arrays, data frames, and files of tables, labels and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what callers have to what engines take: finite float32 or float64, in any layout."""
+"""Conversion of callers' arrays to those of engines: finite float32 or float64, in any layout."""
 
 from __future__ import annotations
 
@@ -49,30 +49,31 @@ __all__ = [
     "rows_on_host",
 ]
 
-# How scikit-learn's validation is asked to check X.
+# The arguments of scikit-learn's validation of X.
 ROWS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
     "accept_large_sparse": False,
 }
 
-# NumPy's names of half precision; bfloat16 is ml_dtypes'.
+# Names of half-precision types in NumPy; bfloat16 comes from ml_dtypes.
 HALF = ("float16", "bfloat16")
 
-# Beyond this ratio of the largest to the smallest weight, products could leave float64's range.
+# With a larger ratio of the largest to the smallest weight, products could leave float64's range.
 LARGEST_RATIO = 2.0**200
 
 
 def on_host(X: Any) -> Any:
-    """Return `X` on the host, in this machine's byte order, half precision widened to float32.
+    """Return `X` on the host, in native byte order, with half precision converted to float32.
 
-    torch tensors become NumPy arrays: those on the host share their memory, arrays on a GPU are
-    copied.  A sparse matrix becomes CSR with sorted 32-bit indices, each once.
+    torch tensors become NumPy arrays.  A tensor on the host shares its memory with the result; an
+    array on a GPU is copied.  A sparse matrix becomes CSR with sorted, unique 32-bit indices.
 
     Raises
     ------
     ValueError
-        If values of a masked array are masked, or a sparse matrix cannot have 32-bit indices.
+        If values of a masked array are masked, or if a sparse matrix is too large for 32-bit
+        indices.
     """
     refuse_masked(X)
     if on_gpu(X):
@@ -99,14 +100,14 @@ def on_host(X: Any) -> Any:
 def rows_on_host(X: Any) -> Any:
     """Return the rows of X as :func:`on_host` does, in a type that scikit-learn's validation keeps.
 
-    That knows the type of arrays, and takes all else as float64.  Data frames and lists whose
-    numbers are float32 or half precision, beside integers of at most 16 bits, become float32
-    arrays; a data frame becomes an array without names.
+    scikit-learn keeps the type of arrays, and converts everything else to float64.  So data frames
+    and lists become arrays first, without column names.  Their type is float32 if they hold float32
+    or half precision and otherwise only integers of at most 16 bits.
 
     Raises
     ------
     ValueError
-        As :func:`on_host`, or X holds dates, text that is no number, or vectors of different
+        As :func:`on_host`, or if X holds dates, text that is not a number, or vectors of different
         lengths.
     """
     if is_frame(X):
@@ -117,7 +118,7 @@ def rows_on_host(X: Any) -> Any:
     if isinstance(X, list | tuple | memoryview):
         try:
             torch = sys.modules.get("torch")
-            # A view of several dimensions has no rows that can be looked at one by one.
+            # Iteration over a memoryview of several dimensions is not possible.
             listed = bool(X) and not isinstance(X, memoryview)
             if torch is not None and listed and all(isinstance(row, torch.Tensor) for row in X):
                 return on_host(torch.stack(list(X)))
@@ -145,7 +146,7 @@ def rows_on_host(X: Any) -> Any:
 
 
 def refuse_complex(dtype: Any) -> NoReturn:
-    """Raise the error for complex rows; it begins as scikit-learn's, which prints all of them."""
+    """Raise the error for complex rows; it begins like scikit-learn's, which prints all rows."""
     raise ValueError(
         f"Complex data not supported: X holds {dtype}; give real and imaginary parts as columns of "
         "their own, such as numpy.hstack([X.real, X.imag])."
@@ -153,7 +154,7 @@ def refuse_complex(dtype: Any) -> NoReturn:
 
 
 def is_buffer(X: Any) -> bool:
-    """Return whether X shows its memory, by Python's buffer protocol."""
+    """Return whether X supports Python's buffer protocol."""
     try:
         memoryview(X)
     except TypeError:
@@ -162,7 +163,7 @@ def is_buffer(X: Any) -> bool:
 
 
 def _numbers(X: NDArray) -> NDArray:
-    """Return rows of Python objects, or of texts, as numbers."""
+    """Return rows of Python objects or texts as numbers."""
     vectors = [isinstance(value, VECTORS) for value in X] if X.ndim == 1 else []
     if vectors and all(vectors):
         raise ValueError(
@@ -186,7 +187,7 @@ def _numbers(X: NDArray) -> NDArray:
 
 
 def _refuse_columns(X: Any) -> NoReturn:
-    """Raise the error for a data frame that holds something else than numbers."""
+    """Raise the error for a data frame with a column that does not hold numbers."""
     for place, name in enumerate(names_of(X)):
         column = select(X, [place])
         if read_frame(column) is None:
@@ -207,7 +208,7 @@ def _refuse_columns(X: Any) -> NoReturn:
 
 
 def _is_no_number(value: Any) -> bool:
-    """Return whether a value of a data frame is there, and is neither number nor text of one."""
+    """Return whether a value of a data frame is neither missing, nor a number or text of one."""
     if not isinstance(value, str | bytes):
         return not (value is None or isinstance(value, Real | Decimal | np.bool_))
     try:
@@ -218,12 +219,12 @@ def _is_no_number(value: Any) -> bool:
 
 
 def array_of(name: str, values: Any) -> NDArray:
-    """Return what a parameter of this name has on the host as an array.
+    """Return the value of the parameter `name` as an array.
 
     Raises
     ------
     ValueError
-        They are rows of unequal lengths.
+        If the value consists of rows of different lengths.
     """
     try:
         return np.asarray(values)
@@ -236,15 +237,15 @@ def array_of(name: str, values: Any) -> NDArray:
 def real_numbers(name: str, values: Any, what: str) -> NDArray:
     """Return the values of a parameter as an array of real numbers on the host.
 
-    NumPy would read dates as nanoseconds, and the text ``"1_2"`` as 12.
+    This is stricter than NumPy, which reads dates as nanoseconds and the text ``"1_2"`` as 12.
 
     Parameters
     ----------
     name : str
-        What errors call the parameter.
+        The name of the parameter in errors.
     values : array-like
     what : str
-        What errors call its values, such as "weights".
+        The name of its values in errors, such as "weights".
 
     Returns
     -------
@@ -254,7 +255,8 @@ def real_numbers(name: str, values: Any, what: str) -> NDArray:
     Raises
     ------
     ValueError
-        The values are sparse or masked, make no array, or are not all real numbers.
+        If the values are sparse or masked, have rows of different lengths, or are not all real
+        numbers.
     """
     if sp.issparse(values):
         raise ValueError(
@@ -278,9 +280,9 @@ def real_numbers(name: str, values: Any, what: str) -> NDArray:
 
 
 def refuse_masked(X: Any, where: str = "") -> None:
-    """Raise an error for an array with masked values: nothing here looks at masks.
+    """Raise an error for an array with masked values, because the engines ignore masks.
 
-    `where` is what an error begins with.
+    `where` is the beginning of the message.
     """
     if isinstance(X, np.ma.MaskedArray) and (count := int(np.ma.count_masked(X))):
         values = "value is" if count == 1 else "values are"
@@ -291,7 +293,7 @@ def refuse_masked(X: Any, where: str = "") -> None:
 
 
 def refuse_path(X: Any) -> None:
-    """Raise an error for the name of a file where rows are asked for."""
+    """Raise ValueError if X is the path of a file."""
     if isinstance(X, str | Path):
         raise ValueError(
             f"X={str(X)!r} is a text, not rows: if it is a path, read the file first (numpy.load, "
@@ -300,9 +302,9 @@ def refuse_path(X: Any) -> None:
 
 
 def is_sound(X: Any) -> bool:
-    """Return whether `X` is an array that scikit-learn's validation would return as it is.
+    """Return True only if scikit-learn's validation would certainly return the array `X` unchanged.
 
-    It may say no where the answer is yes.
+    The result may be False although the validation would return `X` unchanged.
     """
     if type(X) is not np.ndarray or X.dtype not in ROWS["dtype"] or X.ndim != 2 or X.size == 0:
         return False
@@ -311,9 +313,9 @@ def is_sound(X: Any) -> bool:
 
 
 def home_of(X: Any) -> Callable[[Any], Any]:
-    """Return the function that brings an engine's arrays to the library and device of `X`.
+    """Return the function that converts an engine's arrays to the library and device of `X`.
 
-    For anything on the host that is NumPy; what is on a cluster stays there.
+    For X on the host, the result is an ndarray; results on a Dask cluster stay there.
     """
     if is_collection(X):
         return lambda values: values.collection if isinstance(values, Partitions) else values
@@ -321,12 +323,13 @@ def home_of(X: Any) -> Callable[[Any], Any]:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
-    """Return the weights on the host as float64, or None where there are none.
+    """Return the weights on the host as float64, or None if there are none.
 
     Raises
     ------
     ValueError
-        If they are not one finite non-negative number a row, all are 0, or they lie too far apart.
+        If the weights are not one finite number >= 0 per row, if all are 0, or if their ratio is
+        too large.
     """
     if sample_weight is None:
         return None
@@ -351,17 +354,17 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
 
 
 def acceptable(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which weights can be taken, each by itself."""
+    """Return which weights are valid: finite and >= 0."""
     return np.isfinite(weights) & (weights >= 0)
 
 
 def refuse_weight(row: int, weight: float) -> NoReturn:
-    """Raise the error for one that cannot."""
+    """Raise the error for an invalid weight."""
     raise ValueError(f"sample_weight[{row}] is {weight}: weights must be finite and >= 0.")
 
 
 def refuse_range(total: float, least: float, largest: float) -> None:
-    """Refuse weights by their sum, the least positive one and the largest one."""
+    """Refuse weights by their sum, and by the ratio of the largest to the least positive one."""
     if not np.isfinite(total):
         raise ValueError("The sample weights add up to infinity: scale them down.")
     if largest == 0:

@@ -1,4 +1,4 @@
-"""Centres that callers give: as a start, as an argument, or as an attribute of an estimator."""
+"""Centres from callers: initial centres, arguments, and attributes of estimators."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ __all__ = ["TABLE", "dense", "in_order_of", "is_plain", "opened"]
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# What is said of centres that are no table.
+# The end of the error for centres that are not a table.
 TABLE = (
     "has shape {shape} and must be (n_clusters, n_features): a row of features for each cluster."
 )
 
 
 def is_plain(centers: Any, dtype: np.dtype) -> bool:
-    """Return whether centres are a finite array of a type, so that nothing is left to check.
+    """Return whether centres are a finite ndarray of this type, which needs no more checks.
 
-    scikit-learn's own checks take longer than an iteration over few rows.
+    scikit-learn's checks take longer than an iteration over few rows.
     """
     plain = type(centers) is np.ndarray and centers.dtype == dtype and centers.ndim == 2
     return plain and centers.size > 0 and bool(np.isfinite(centers).all())
 
 
 def opened(X: Any, name: str = "X") -> tuple[Any, list[Any] | None]:
-    """Return the rows of a data frame and the labels of its features; all else as it is, and None.
+    """Return the rows and the feature labels of X; labels are None if X has none.
 
-    Errors call the frame by `name`.
+    A data frame is converted to an array; everything else is returned unchanged.  Errors call the
+    frame `name`.
     """
     frame = read_frame(X, name) if is_frame(X) else None
     if frame is not None:
@@ -44,24 +45,24 @@ def opened(X: Any, name: str = "X") -> tuple[Any, list[Any] | None]:
 
 
 def dense(name: str, centers: Any, wanted: str = TABLE) -> tuple[NDArray, list[Any] | None]:
-    """Return centres as a dense table of real numbers on the host, and the labels of its columns.
+    """Return centres as a dense array of real numbers on the host, and the labels of its columns.
 
     Parameters
     ----------
     name : str
-        What errors call them.
+        The name of the centres in errors.
     centers : array-like, sparse matrix or data frame
     wanted : str
-        What an error says of another ``{shape}``.
+        The end of the error for a ``{shape}`` that does not have two dimensions.
 
     Raises
     ------
     ValueError
-        They have not two dimensions, or are no real numbers; see
+        If the centres do not have two dimensions, or are not real numbers; see
         :func:`lloydia.data.arrays.real_numbers`.
     """
     if type(centers) is np.ndarray and centers.ndim == 2 and centers.dtype in FLOATS:
-        # Nothing to convert or to refuse, as in most fits and predictions.
+        # The usual case: nothing to convert.
         return centers, None
     centers, names = opened(centers, name)
     centers = on_host(centers.toarray() if sp.issparse(centers) else centers)
@@ -76,23 +77,23 @@ def in_order_of(
 ) -> NDArray:
     """Return centres with their columns in the order of the features of X.
 
-    Labels of any type are matched.  0, 1, 2, ... in this order, beside other labels, only says
-    where the columns stand.
+    Labels of any type are matched.  If one side has the labels 0, 1, 2, ... and the other side has
+    different labels, columns are matched by position.
 
     Parameters
     ----------
     names : sequence or None
         Labels of the features of X; None if they have none.
     name : str
-        What errors call the centres.
+        The name of the centres in errors.
     centers : ndarray of shape (k, d)
     own : sequence or None
-        Labels of their columns; None if they have none.
+        Labels of the columns of `centers`; None if they have none.
 
     Raises
     ------
     ValueError
-        Both have labels, and not the same ones.
+        If both have labels that differ.
     """
     if names is None or own is None or list(names) == list(own):
         return centers

@@ -1,4 +1,4 @@
-"""A fit that is under way, in an .npz file, without pickle."""
+"""The state of an unfinished fit in an .npz file, without pickle."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ FORMAT = "lloydia checkpoint 2"
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
-    """Write a snapshot; whenever the process ends, there is the old file or the new one, whole.
+    """Write a snapshot; if the process ends meanwhile, the old file or the new one is complete.
 
     Raises
     ------
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     kind, keys, *rest = snapshot.random_state
     arrays: dict[str, Any] = {"keys": keys}
@@ -77,12 +77,17 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> None:
 
 
 def load_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot and check all of it.
+    """Read a snapshot and check every part of it.
 
     Raises
     ------
     DataError
-        There is no such file, it is not a checkpoint, it is damaged, or of another format.
+        If there is no such file, or it is not a checkpoint, is damaged, or has another format.
+
+    Warns
+    -----
+    UserWarning
+        If another version of Lloydia wrote the file.
     """
     stranger = (
         f"{path} is not a checkpoint: name one that "
@@ -117,12 +122,12 @@ def load_snapshot(path: str | Path) -> Snapshot:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> Snapshot:
-    """Return the snapshot of sound parts.
+    """Return the snapshot of checked parts.
 
     Raises
     ------
     ValueError, LookupError, TypeError or AttributeError
-        A part is missing, or of another type, or out of range.
+        If a part is missing, of another type, or out of range.
     """
     parameters, data = dict(header["parameters"]), dict(header["data"])
     state = sound_state(header["random_state"], arrays.pop("keys"))
@@ -163,7 +168,7 @@ def _check_data(data: dict[str, Any]) -> None:
 
 
 def _check_parameters(parameters: dict[str, Any], init: NDArray | None) -> None:
-    """Check those of an estimator, as the estimator does."""
+    """Check the parameters as the estimator does."""
     given = SimpleNamespace(**parameters)
     check(type(given.init) is str)
     if init is not None:
@@ -185,7 +190,7 @@ def _check_result(facts: dict[str, Any], max_iter: int) -> None:
 
 
 def _check_runs(results: dict[int, Result], halts: dict[int, Halt], most: int) -> None:
-    """Check that runs follow each other, and that those which are over and may go on say so."""
+    """Check that run numbers are consecutive, and that complete runs with a halt can continue."""
     numbers = results.keys() | halts.keys()
     check(0 < len(numbers) <= most and numbers == set(range(len(numbers))))
     for number in results.keys() & halts.keys():
@@ -194,7 +199,7 @@ def _check_runs(results: dict[int, Result], halts: dict[int, Halt], most: int) -
 
 
 def _numbered(given: dict[str, Any]) -> dict[int, Any]:
-    """Return what is kept of runs, by their numbers."""
+    """Return the stored parts of runs by their numbers."""
     check(all(re.fullmatch("0|[1-9][0-9]{0,9}", number) for number in given))
     return {int(number): value for number, value in given.items()}
 

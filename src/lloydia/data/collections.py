@@ -1,4 +1,4 @@
-"""Dask arrays and data frames, told apart without an import of Dask, and what is known of them.
+"""Dask arrays and data frames: detection without an import of Dask, and facts about partitions.
 
 A partition is one of a collection's blocks of rows.
 """
@@ -26,7 +26,7 @@ def is_collection(X: Any) -> bool:
 
 
 def on_cluster(X: Any) -> bool:
-    """Return whether `X` is one, and a client is current: its workers compute."""
+    """Return whether `X` is a Dask collection and there is a current client to compute it."""
     distributed = sys.modules.get("distributed")
     if distributed is None or not is_collection(X):
         return False
@@ -38,7 +38,7 @@ def on_cluster(X: Any) -> bool:
 
 
 def undeclared(p: int, what: str, count: int, declared: int) -> str:
-    """Return what is said of a partition that is not what its collection declares."""
+    """Return the error text for a partition whose size is not what its collection declares."""
     return (
         f"Partition {p} of X has {count} {what} and X declares {declared}: let Dask find out with "
         "X.compute_chunk_sizes(), or give map_blocks the right chunks=."
@@ -47,19 +47,20 @@ def undeclared(p: int, what: str, count: int, declared: int) -> str:
 
 @dataclass(frozen=True)
 class Fact:
-    """What the client knows of a partition.
+    """Facts about a partition that the client keeps.
 
     Attributes
     ----------
     length, width : int
+        Number of rows and of columns.
     dtype : str
         float32 or float64.
     place : str
-        ``"cpu"`` or ``"cuda"``: where its block lives.
+        ``"cpu"`` or ``"cuda"``: where its block is stored.
     digest : int
-        Rows that are computed again must have the same.
+        A digest of the rows; recomputed rows must have the same one.
     problem : str
-        Why it cannot be taken; empty if it can.
+        Why the partition cannot be used; empty if it can.
     """
 
     length: int
@@ -72,7 +73,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some partitions as engines take them (ndarrays, CSR matrices, tensors), and their facts."""
+    """Some partitions as arrays for engines (ndarrays, CSR matrices, tensors), and their facts."""
 
     arrays: list[Any]
     facts: list[Fact]
@@ -80,14 +81,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Held:
-    """What one worker holds.
+    """The partitions that one worker holds.
 
     Attributes
     ----------
     numbers : list of int
-        The partitions, ascending.
+        The numbers of the partitions, ascending.
     address : tuple of str
-        Of the worker, once; empty where Dask has just lost it.
+        The address of the worker; empty if Dask has just lost it.
     rows : Future of Rows
     """
 
@@ -98,7 +99,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Partitions:
-    """A collection in its place; it has the shape and the type of an array.
+    """A collection held by the workers; it has the `shape` and `dtype` of an array.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class Partitions:
     client : Client
     held : list of Held
     facts : list of Fact
-        Of each partition.
+        The facts about each partition.
     """
 
     collection: Any
@@ -116,7 +117,7 @@ class Partitions:
 
     @property
     def lengths(self) -> list[int]:
-        """Rows of each partition."""
+        """The number of rows of each partition."""
         return [fact.length for fact in self.facts]
 
     @property
@@ -130,5 +131,5 @@ class Partitions:
         return np.dtype(self.facts[0].dtype)
 
     def astype(self, dtype: type) -> Partitions:
-        """Return the same rows in another type, in the same places."""
+        """Return the same rows in another type, on the same workers."""
         return load("lloydia.backends.cluster.partitions").retyped(self, dtype)

@@ -1,4 +1,4 @@
-"""Arrays that live on a GPU: torch tensors, CuPy, cuDF, and whatever else speaks DLPack.
+"""Arrays on a GPU: torch tensors, CuPy arrays, cuDF data frames, and others that support DLPack.
 
 A caller's array becomes a torch tensor that shares its memory, and what an engine returns becomes
 an array of the caller's library, on the caller's device.  For arrays on the host nothing is
@@ -41,7 +41,7 @@ def load_torch() -> Any:
     Raises
     ------
     ImportError
-        It is not installed.
+        If torch is not installed.
     """
     try:
         return load("torch")
@@ -55,7 +55,7 @@ def load_torch() -> Any:
 
 
 def on_gpu(X: Any) -> bool:
-    """Return whether `X` is an array, or a data frame, in a GPU's memory."""
+    """Return whether `X` is an array or a data frame in the memory of a GPU."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(X, torch.Tensor):
         return X.device.type in TORCH
@@ -67,14 +67,14 @@ def on_gpu(X: Any) -> bool:
 
 
 def as_tensor(X: Any) -> Tensor:
-    """Return an array on a GPU as a torch tensor that shares its memory, in its own type.
+    """Return an array on a GPU as a torch tensor of the same type that shares its memory.
 
     Raises
     ------
     ImportError
-        torch is not installed.
+        If torch is not installed.
     ValueError
-        `X` is sparse.
+        If `X` is sparse.
     """
     torch = load_torch()
     if hasattr(X, "to_cupy"):
@@ -84,26 +84,26 @@ def as_tensor(X: Any) -> Tensor:
             raise ValueError("X is sparse, and the GPU takes dense data: use X.to_dense().")
         return X.detach().resolve_neg() if X.requires_grad or X.is_neg() else X
     if min(getattr(X, "strides", None) or (0,)) < 0:
-        X = X.copy()  # torch has no strides below 0
+        X = X.copy()  # torch does not support negative strides
     if hasattr(X, "__dlpack__"):
         return torch.from_dlpack(X)
     tensor = torch.as_tensor(X, device="cuda")
-    torch.cuda.synchronize(tensor.device)  # this protocol leaves the order of streams to us
+    torch.cuda.synchronize(tensor.device)  # this protocol does not synchronise streams
     return tensor
 
 
 def returning(X: Any) -> Callable[[Any], Any]:
-    """Return the function that makes arrays like `X`, which is on a GPU, of ndarrays and tensors.
+    """Return the function that converts ndarrays and tensors to the library and device of `X`.
 
-    Like means of its library and on its device.  A library that does not import DLPack gets torch
-    tensors, cuDF gets CuPy arrays.
+    `X` is on a GPU.  The result is a torch tensor if the library of `X` does not import DLPack, and
+    a CuPy array for cuDF.
     """
     torch = load_torch()
     if isinstance(X, torch.Tensor):
         device, kind = X.device, torch.Tensor
 
         def there(values: Any) -> Any:
-            # Mostly it is there already, and torch takes longer to see that.
+            # The values are mostly on the device already; this test is faster than torch's.
             if isinstance(values, kind) and values.device == device:
                 return values
             return torch.as_tensor(values, device=device)
@@ -127,16 +127,16 @@ def center_dtype(X: Any) -> np.dtype:
 
 
 def rows_of(X: Any, rows: NDArray) -> Any:
-    """Return some rows, given their numbers or a mask, where they are."""
+    """Return some rows of X, given their indices or a mask, on the device of X."""
     return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
 
 
 def n_distinct(labels: Any, n_clusters: int) -> int:
-    """Return how many labels occur: integers below k, in an ndarray, a tensor or a Dask array."""
+    """Return the number of distinct labels in an ndarray, a tensor or a Dask array."""
     if is_collection(labels):
         return int(np.count_nonzero(load("dask.array").bincount(labels, minlength=n_clusters)))
     if isinstance(labels, np.ndarray):
-        # Most often a few rows show them all.
+        # Most often, the first rows contain all labels.
         found = np.count_nonzero(np.bincount(labels[: 64 * n_clusters], minlength=n_clusters))
         if found < n_clusters:
             found = np.count_nonzero(np.bincount(labels, minlength=n_clusters))

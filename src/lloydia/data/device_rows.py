@@ -1,4 +1,4 @@
-"""Rows on a GPU, checked in scikit-learn's words."""
+"""Checks of rows on a GPU, with scikit-learn's errors."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 __all__ = ["check_rows", "refuse_non_finite"]
 
-# What rows are stored as; everything else becomes float64, as it does in NumPy.
+# The types that rows keep; all others become float64, as on the CPU.
 KEPT = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
 
 
 def check_rows(X: Any, estimator: Any = None, reset: bool = True) -> Tensor:
-    """Return the rows of an array on a GPU as a tensor, checked but for NaN and infinity.
+    """Return the rows of an array on a GPU as a tensor, checked except for NaN and infinity.
 
-    Those are found when the engine measures the rows, so that they are read once: see
+    The engine finds NaN and infinity when it measures the rows, so that the rows are read once; see
     :func:`refuse_non_finite`.
 
     Parameters
     ----------
     X : array or data frame on a GPU
     estimator : estimator, optional
-        Its number of features and their names are set, or with ``reset=False`` compared.
+        The number of features and their names are set in it, or compared if `reset` is False.
     reset : bool
 
     Returns
     -------
     Tensor of shape (n_samples, n_features)
-        It shares the memory of `X` unless the type has to change.
+        It shares the memory of `X` unless the type must change.
 
     Raises
     ------
     ValueError
-        scikit-learn's, for a wrong shape, complex numbers or a wrong number of features.
+        scikit-learn's error, for a wrong shape, complex numbers or a wrong number of features.
     """
     rows = as_tensor(X)
     if rows.is_complex():
@@ -60,14 +60,15 @@ def _check_features(X: Any, estimator: Any, reset: bool) -> None:
     if named or not (reset or d == getattr(estimator, "n_features_in_", d)):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     elif reset:
-        # scikit-learn's own way takes longer than an iteration over few rows.
+        # scikit-learn's validation takes longer than an iteration over few rows.
         estimator.n_features_in_ = d
 
 
 def refuse_non_finite(X: Tensor) -> None:
     """Raise scikit-learn's error if a tensor holds NaN or infinity.
 
-    For engines: it reads all of `X`, so ask when a result that depends on all of it is not finite.
+    It reads all of `X`, so engines call it only after a result that depends on all rows is not
+    finite.
     """
     wrong = X[~X.isfinite()]
     if len(wrong):

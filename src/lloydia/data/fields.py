@@ -1,4 +1,4 @@
-"""What the fields of a file of ours may be: types and ranges of models and checkpoints."""
+"""Checks of the fields of model and checkpoint files: types and ranges."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = [
     "sound_state",
 ]
 
-# Words of the state of a generator; its position among them is at most as many.
+# The number of words in the state of a generator; its position is at most this.
 WORDS = 624
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def check(sound: bool) -> None:
-    """Raise a ValueError for a field that is not sound; the reader says which file is damaged."""
+    """Raise ValueError for an invalid field; the reader turns it into an error about the file."""
     if not sound:
         raise ValueError("a field of another type, or out of range")
 
 
 def is_whole(value: Any, least: int, most: int = 2**63 - 1) -> bool:
-    """Return whether this is an integer in a range; True and 1.0 are none."""
+    """Return whether this is an integer in a range; True and 1.0 are not integers here."""
     return type(value) is int and least <= value <= most
 
 
@@ -43,19 +43,19 @@ def is_real(value: Any) -> bool:
 
 
 def is_text(array: NDArray, ndim: int = 0) -> bool:
-    """Return whether an array holds text only."""
+    """Return whether an array is a text of `ndim` dimensions."""
     return array.dtype.kind == "U" and array.ndim == ndim
 
 
 def sound_centers(
     centers: NDArray, shape: tuple[int, int] | None = None, dtype: np.dtype | None = None
 ) -> NDArray:
-    """Return finite centres of some shape and type, or of any.
+    """Return centres that are finite and have the given shape and type; None means any.
 
     Raises
     ------
     ValueError
-        They are others.
+        If they do not.
     """
     check(centers.dtype in FLOATS if dtype is None else centers.dtype == dtype)
     check(centers.ndim == 2 and centers.size > 0 if shape is None else centers.shape == shape)
@@ -64,12 +64,12 @@ def sound_centers(
 
 
 def sound_costs(costs: NDArray, most: int) -> list[float]:
-    """Return the inertias of at most so many iterations.
+    """Return the inertias of at most `most` iterations.
 
     Raises
     ------
     ValueError
-        They are more, or no finite numbers of at least 0.
+        If there are more, or they are not finite numbers >= 0.
     """
     check(costs.dtype == np.float64 and costs.ndim == 1 and len(costs) <= most)
     check(bool((np.isfinite(costs) & (costs >= 0)).all()))
@@ -77,12 +77,14 @@ def sound_costs(costs: NDArray, most: int) -> list[float]:
 
 
 def sound_state(given: list[Any], words: NDArray) -> State:
-    """Return the state of a generator, all of it in range: NumPy itself reads beyond its words.
+    """Return the state of a generator, with all parts in range.
+
+    NumPy does not check the position, and would read beyond the words.
 
     Raises
     ------
     ValueError
-        A part of it is of another type, or out of range.
+        If a part is of another type, or out of range.
     """
     kind, position, has_gauss, gauss = given
     check(kind == MT and words.dtype == np.uint32 and words.shape == (WORDS,))

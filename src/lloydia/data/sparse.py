@@ -1,4 +1,4 @@
-"""Sparse matrices of any format, as the engines take them: CSR with 32-bit indices."""
+"""Conversion of sparse matrices to the format of the engines: CSR with 32-bit indices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LARGEST = np.iinfo(np.int32).max
 
 
 def as_csr(X: Any) -> Any:
-    """Return a sparse matrix in CSR: sorted indices of 32 bits, each once in its row.
+    """Return a sparse matrix in CSR format with sorted, unique 32-bit indices.
 
-    Duplicates are added up.  Memory is shared with `X` where nothing has to change; `X` itself
-    stays as it is.
+    Duplicates are summed.  The result shares the memory of `X` if nothing must change; `X` itself
+    is never changed.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def as_csr(X: Any) -> Any:
     Raises
     ------
     ValueError
-        It has not two dimensions, more columns or stored values than 32 bits count, or indices
-        outside its columns.
+        If X does not have two dimensions, has more columns or stored values than 32-bit indices can
+        count, or has indices outside of its columns.
     """
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a sparse array of shape {X.shape} instead.")
@@ -38,7 +38,7 @@ def as_csr(X: Any) -> Any:
     _check(X)
     if X.indices.dtype != np.int32 or X.indptr.dtype != np.int32:
         narrow = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        # A new matrix: the one of the caller keeps its own indices.
+        # A new matrix, because the caller's matrix must not change.
         X = type(X)((X.data, *narrow), shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
@@ -47,7 +47,7 @@ def as_csr(X: Any) -> Any:
 
 
 def _check(X: Any) -> None:
-    """Refuse what 32 bits cannot count, and what a kernel would read out of bounds."""
+    """Refuse matrices too large for 32-bit indices, and indices that are out of bounds."""
     for what, count in (("columns", X.shape[1]), ("stored values", int(X.indptr[-1]))):
         if count > LARGEST:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""How the variance of a table is divided among its columns."""
+"""The shares of a table's columns in its variance."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["DOMINANT", "Variances", "warn_of_dominant", "warning_of_blocks"]
 # A column with a larger share of the variance decides the clusters almost alone.
 DOMINANT = 0.95
 
-# Numbers that are looked at together.
+# The number of values that are summed at a time.
 PORTION = 1 << 20
 
 
 class Variances:
-    """The variance of each column, of rows that come block by block.
+    """The variance of each column, computed from blocks of rows.
 
     Parameters
     ----------
@@ -32,9 +32,10 @@ class Variances:
     Attributes
     ----------
     n_samples : int
-        Rows so far.
+        Number of rows so far.
     sums, squares : ndarray of shape (n_features,)
-        Of the differences from the first row, so that an offset of all rows costs no digits.
+        Sums and sums of squares of the differences from the first row, so that an offset common to
+        all rows costs no precision.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -61,7 +62,7 @@ class Variances:
         self.n_samples += rows.shape[0]
 
     def dominant(self) -> tuple[int, float] | None:
-        """Return the column with more than DOMINANT of the variance, and its share, if one has."""
+        """Return the column that has more than DOMINANT of the variance, and its share, or None."""
         if len(self.sums) == 1:
             return None
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -77,15 +78,15 @@ def warn_of_dominant(rows: Any, columns: Columns, where: str) -> None:
     Parameters
     ----------
     rows : ndarray or CSR matrix of shape (n, d), or Variances
-        Variances of all rows, where these are not in memory.
+        The rows, or the variances of rows that are not in memory.
     columns : Columns
     where : str
-        What the warning calls the table.
+        The name of the table in the warning.
 
     Warns
     -----
     UserWarning
-        There is one.
+        If a column has more than DOMINANT of the variance.
     """
     if not isinstance(rows, Variances):
         found = Variances(rows.shape[1])
@@ -107,7 +108,7 @@ def warn_of_dominant(rows: Any, columns: Columns, where: str) -> None:
 def warning_of_blocks(
     columns: Columns, shape: tuple[int, int], where: str
 ) -> Callable[[NDArray[Any]], None]:
-    """Return a function of blocks that warns, once all rows have come, of a dominant column."""
+    """Return a function of blocks that warns of a dominant column after the last block."""
     found = Variances(shape[1])
 
     def look(block: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Arrays that are read by slices: NumPy's files and memory maps, Zarr, HDF5."""
+"""Arrays that are read by slices: .npy files, memory maps, Zarr and HDF5."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lloydia.imports import load
 
 __all__ = ["NumpyFile", "Slices", "hdf5_dataset", "numpy_file", "zarr_array"]
 
-# Bytes of a slice, about.
+# The approximate size of a slice in bytes.
 SLICE = 4_000_000
 
 
 class Slices(Chunks):
-    """Anything with a shape and a type that gives rows by slices.
+    """Any object with `shape` and `dtype` whose rows can be read by slices.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Slices(Chunks):
         self.array, self.path = array, path
         n, width = (int(x) for x in array.shape)
         raw = np.dtype(array.dtype)
-        # Whole chunks of the array's own, so that each is read once.
+        # Slices consist of whole chunks of the array, so that each chunk is read once.
         own = getattr(array, "chunks", None)
         step = int(own[0]) if own else 1
         self.step = -(-max(SLICE // max(width * raw.itemsize, 1), 1) // step) * step
@@ -79,7 +79,7 @@ class Slices(Chunks):
 
 
 class NumpyFile(Slices):
-    """The rows of a .npy file, read as bytes: a map of it would count as memory of the process."""
+    """The rows of a .npy file, read as bytes: a memory map would count as memory of the process."""
 
     def __init__(self, mapped: np.memmap, wanted: str | Sequence[str] | None, path: Path) -> None:
         self.offset = mapped.offset
@@ -100,7 +100,7 @@ def numpy_file(path: Path, wanted: str | Sequence[str] | None) -> Chunks:
     Raises
     ------
     DataError
-        It is damaged, or no table.
+        If it is damaged, or not a table.
     """
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -112,12 +112,12 @@ def numpy_file(path: Path, wanted: str | Sequence[str] | None) -> Chunks:
 
 
 def zarr_array(path: Path, wanted: str | Sequence[str] | None) -> Chunks:
-    """Open a Zarr array, or the one of a group.
+    """Open a Zarr array, or the array of a group.
 
     Raises
     ------
     DataError
-        zarr is not installed, or it is damaged, or there is no such array.
+        If zarr is not installed, or if the array is damaged or missing.
     """
     zarr = _library("zarr", path)
     try:
@@ -135,7 +135,7 @@ def hdf5_dataset(path: Path, wanted: str | Sequence[str] | None) -> Chunks:
     Raises
     ------
     DataError
-        h5py is not installed, or there is no such data set.
+        If h5py is not installed, or if the file is damaged or has no such data set.
     """
     h5py = _library("h5py", path)
     try:
@@ -154,7 +154,7 @@ def _library(name: str, path: Path) -> Any:
 
 
 def _only(names: Sequence[str], path: Path) -> str:
-    """Return the name of the only array, or of the one that is named X or data."""
+    """Return the name of the only array, or of the array named X or data."""
     name = names[0] if len(names) == 1 else next((n for n in ("X", "data") if n in names), None)
     if name is None:
         listed = ", ".join(names) or "no array"

@@ -1,8 +1,8 @@
-"""How much memory Arrow takes to decode a row group, whatever pages and dictionaries it has.
+"""The memory that Arrow takes to decode a row group with any pages and dictionaries.
 
-Arrow holds, of every column at a time, a buffer of the file, a decompressed page and a dictionary.
-The metadata of a Parquet file tell the sizes of none of them, and a page may be as large as the row
-group, so the first batch of one column is decoded and looked at.
+For each column, Arrow holds a buffer of the file, a decompressed page and a dictionary.  The
+metadata of a Parquet file do not contain their sizes, and a page may be as large as the row group.
+So the first batch of one column is decoded, and its memory is measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["decoding_bytes", "open_file"]
 
-# A page beyond this size is there twice while it is decompressed.
+# A page larger than this is in memory twice during its decompression.
 SINGLE = 4_000_000
 
 # The result is a multiple of this.
@@ -21,15 +21,15 @@ UNIT = 100_000
 
 
 def open_file(parquet: Any, path: Any, buffer: int) -> Any:
-    """Open a Parquet file whose columns are read through buffers of so many bytes.
+    """Open a Parquet file whose columns are read through buffers of `buffer` bytes.
 
-    Otherwise Arrow fetches the bytes of a whole row group before it decodes the first row.
+    Without a buffer, Arrow reads a whole row group before it decodes the first row.
     """
     return parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=False)
 
 
 def decoding_bytes(file: Any, names: Sequence[str], step: int, buffer: int) -> int:
-    """Return the bytes that Arrow takes to read columns of the largest row group side by side.
+    """Return the bytes that Arrow takes to read columns of the largest row group together.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def decoding_bytes(file: Any, names: Sequence[str], step: int, buffer: int) -> i
         held = max(pool.bytes_allocated() - before, buffer)
         del first, batches
         total += count * (held * 5 // 4 + max(held - SINGLE, 0))
-    # What Arrow holds may differ by a few bytes from one run to the next, and a plan should not.
+    # Arrow's memory may differ by a few bytes between runs; rounding makes plans reproducible.
     return -(-total // UNIT) * UNIT
 
 

@@ -1,4 +1,4 @@
-"""Blocks from a callable: whatever can be iterated over again and again."""
+"""Blocks from a callable that returns a new iterator at each call."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["Blocks"]
 
 
 class Blocks(Chunks):
-    """The blocks of a fresh iterator each pass.
+    """The blocks of a new iterator in each pass.
 
     Parameters
     ----------
     factory : callable
-        Returns an iterator of arrays of shape (m, d), or of data frames; m may be 0.
+        It returns an iterator of arrays of shape (m, d), or of data frames; m may be 0.
     wanted : str, sequence of str or None
         Columns.
     """
@@ -66,11 +66,11 @@ class Blocks(Chunks):
         self.features = self.labels if is_text else None
         frame = None
         if is_frame(first):
-            # Dates in a column that is not chosen do not matter; `_chosen` refuses others.
+            # Dates in unused columns do not matter; `_chosen` refuses the others.
             with suppress(ValueError):
                 frame = read_frame(first, where)
         if frame is not None and frame.rows.shape[1] > self.width:
-            # Columns of vectors are several features each.
+            # A column of vectors is several features.
             self.features = names_of(frame.like)
         n_features = self.width if frame is None else frame.rows.shape[1]
         self.n_features = n_features
@@ -86,7 +86,7 @@ class Blocks(Chunks):
         return (_on_host(block, f"{where}: block {i + 1}") for i, block in enumerate(made))
 
     def _chosen(self, block: Any) -> NDArray[Any]:
-        """Return the chosen columns; texts in those of a frame that are not chosen matter not."""
+        """Return the chosen columns; texts in other columns of a data frame do not matter."""
         places = list(self.columns.places)
         if not is_frame(block):
             block = np.asanyarray(block)
@@ -107,14 +107,14 @@ class Blocks(Chunks):
         return block if self.every else block[:, places]
 
     def _refuse_text(self, block: Any) -> None:
-        """Refuse chosen columns of a data frame that hold something else than numbers."""
+        """Refuse chosen columns of a data frame that do not hold numbers."""
         other = [read_frame(select(block, [j])) is None for j in range(block.shape[1])]
         numeric = [self.columns.places[j] for j, wrong in enumerate(other) if not wrong]
         kinds = [_held(select(block, [j])) if wrong else "" for j, wrong in enumerate(other)]
         refuse_text(self.columns, kinds, self.where, proposed(numeric, self.features))
 
     def _match_labels(self, block: Any, i: int) -> None:
-        """Refuse a data frame whose columns have other labels than those of the first one."""
+        """Refuse a data frame whose column labels differ from those of the first one."""
         first, labels = self.labels, labels_of(block)
         if first is None or labels is None or labels == first:
             return
@@ -152,13 +152,13 @@ class Blocks(Chunks):
 
 
 def _held(column: Any) -> str:
-    """Return what an error calls the values of a data frame of one column that holds no numbers."""
+    """Return how an error describes the values of a one-column data frame without numbers."""
     first = next((value for value in values_of(column) if value is not None), None)
     return "text" if isinstance(first, str | bytes) else f"{first!r:.80}"
 
 
 def _on_host(block: Any, where: str) -> Any:
-    """Return a block as a data frame, a list or an array of NumPy's."""
+    """Return a block as a data frame, a list or an ndarray."""
     if sp.issparse(block):
         raise DataError(
             f"{where} is sparse, a {type(block).__name__}: give dense blocks (toarray())."

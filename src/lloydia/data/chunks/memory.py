@@ -1,4 +1,4 @@
-"""How much memory a fit of chunks takes, and which part of it holds rows."""
+"""The memory plan of a fit of chunks: how much it takes, and how many rows stay in memory."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from lloydia.spelling import option
 
 __all__ = ["Plan", "Purpose", "available", "parse_bytes", "spell"]
 
-# The interpreter, the libraries, and kernels while they are compiled; measured.
+# Bytes of the interpreter, the libraries, and kernels during their compilation; measured.
 PROGRAM = 450_000_000
 
-# Bytes of a block at most, and at least where memory is short; and how many are there at once: one
-# that is computed, one that is read ahead, one that is let go, and what is made of one.
+# The largest size of a block in bytes, the smallest one if memory is scarce, and the number of
+# blocks in memory at once: one in use, one read ahead, one being released, and one result.
 LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
 
-# Bytes a row: the D of the inertia, labels; D to the nearest seed and what k-means++ notes of it;
-# the shares from which "random" draws.
+# Bytes per row: D for the inertia; a label; D to the nearest seed and the notes of k-means++; the
+# probabilities from which "random" draws.
 COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
 
-# Bytes a row of the bounds of each algorithm that has the same for all shapes.
+# Bytes per row of the bounds of each algorithm for which they do not depend on the shape.
 BOUNDS = {"lloyd": 0, "hamerly": 8, "exponion": 12, "auto": 8, "filtering": 8}
 
-# Of at most so many features auto may filter.
+# The largest number of features for which auto may use filtering.
 FEW = 8
 
-# What filtering keeps of each row where all are in memory, beside a copy: the order of the curve
-# and labels, or while it sorts, keys and two orders; and its part of the nodes, one for 56 rows,
-# each with a box and, in as many limbs as most data need, a sum.
+# Bytes per row of filtering with all rows in memory, in addition to a copy of the rows: the order
+# of the curve and labels; or, during the sort, keys and two orders.  And rows per node: a node has
+# a box and a sum, in as many limbs as most data need.
 ORDERED, SORTED, A_NODE, LIMBS = 8, 28, 56, 3
 
-# Bytes of the engine that each block has of its own, and for each feature.
+# Bytes of the engine of each block, and per feature.
 OWN, OWN_FEATURE = 20_000, 600
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 1024 ** (i + 1) for i, unit in enumerate("kmgt")}
 AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?)\s*([kmgt]i?|)b?\s*")
 
-# Where Linux tells of the system's memory.
+# The file in which Linux reports the system's memory.
 SYSTEM = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """What the rows are for, which decides what is kept of each.
+    """The purpose of the rows, which decides what is stored for each row.
 
     Attributes
     ----------
     n_clusters : int
     algorithm, init : str
-        As in :class:`lloydia.KMeans`; "given" where nothing is drawn from the rows.
+        As in :class:`lloydia.KMeans`; `init` is "given" if no rows are drawn.
     a_row : int
-        Bytes that the result takes, a row.
+        Bytes per row of the result.
     keeps : bool
-        Whether something is kept of every row; otherwise of those of one block at a time.
+        Whether data are stored for all rows, or only for the rows of one block at a time.
     """
 
     n_clusters: int = 1
@@ -73,7 +73,7 @@ class Purpose:
     keeps: bool = True
 
     def of_row(self, row: int, weighted: bool) -> int:
-        """Return the bytes that are kept of each row beside itself, which takes `row` bytes."""
+        """Return the bytes stored per row in addition to the row itself, of `row` bytes."""
         k = self.n_clusters
         if self.algorithm == "elkan":
             bounds = load("lloydia.algorithms.elkan").bytes_of_row(k)
@@ -85,9 +85,9 @@ class Purpose:
         return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
 
     def at_will(self, d: int, size: int) -> list[int]:
-        """Return the bytes a row that auto's bounds may take beside, the most first.
+        """Return the possible sizes of auto's bounds in bytes per row, the largest first.
 
-        Where all rows are in memory; it goes without those that do not fit.
+        They apply if all rows are in memory; auto does without bounds that do not fit.
         """
         k, row = self.n_clusters, d * size
         auto, elkan, yinyang = (
@@ -100,13 +100,13 @@ class Purpose:
         return [*[single] * wide, yinyang.bytes_of_row(k, row), 0]
 
     def of_cluster(self, d: int, n_threads: int) -> int:
-        """Return the bytes that each cluster takes: threads' sums, packed centres, candidates."""
+        """Return the bytes per cluster: sums of each thread, packed centres, candidates."""
         candidates = 10 if self.init in ("k-means||", "k-means++") else 1
         return (d + 1) * 8 * (3 * n_threads + 12 + 4 * candidates) + 300 * candidates
 
 
 class Planned(Protocol):
-    """What a plan is made for; see :class:`lloydia.data.chunks.Chunks`."""
+    """The attributes of a source that a plan uses; see :class:`lloydia.data.chunks.Chunks`."""
 
     where: str
     raw: np.dtype
@@ -125,25 +125,25 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How rows are held; :meth:`of` makes it.
+    """A memory plan; :meth:`of` makes one.
 
     Attributes
     ----------
     memory : int
-        Bytes that the process may take.
+        Limit on the memory of the process, in bytes.
     rows : int
-        Of a block.
+        Rows per block.
     n_blocks, n_kept : int
-        How many blocks there are, and how many of them stay in memory once they have been read.
+        The number of blocks, and how many of them stay in memory after they have been read.
     whole : bool
-        Whether all rows are held as one array, as if they had been given as one.
+        Whether all rows are loaded as one array.
     program, state, flow, kept : int
-        Bytes: of the process as such, of what is kept of rows and clusters, of blocks on their way,
-        and of rows that stay.
+        Bytes of the process itself, of the data stored for rows and clusters, of blocks in flight,
+        and of rows that stay in memory.
     spill : Path or None
-        The folder that blocks which do not stay are written to, if there are any.
+        The folder for blocks that do not stay in memory, if there are such blocks.
     spare : int
-        Bytes a row that auto may take for bounds of many centres; part of the state.
+        Bytes per row that auto may use for bounds of many centres; a part of `state`.
     partial : bool
         Whether the source has rows of weight 0, which only get a label.
     """
@@ -200,7 +200,7 @@ class Plan:
 
     @property
     def peak(self) -> int:
-        """Bytes that the process will take at most."""
+        """The largest number of bytes that the process takes."""
         return self.program + self.state + self.flow + self.kept
 
     def __str__(self) -> str:
@@ -222,7 +222,7 @@ class Plan:
 
 
 def tiles(d: int, size: int) -> int:
-    """Return the bytes a row that filtering keeps beside a copy of the rows."""
+    """Return the bytes per row that filtering stores in addition to a copy of the rows."""
     node = 2 * d * size + 8 * LIMBS * (d + 1)
     return max(SORTED, ORDERED + -(-node // A_NODE))
 
@@ -233,7 +233,7 @@ def parse_bytes(text: int | str) -> int:
     Raises
     ------
     ValueError
-        It means none.
+        If the text is not an amount of memory.
     """
     found = AMOUNT.fullmatch(str(text).lower())
     if isinstance(text, bool) or found is None or not float(found[1]):
@@ -244,7 +244,7 @@ def parse_bytes(text: int | str) -> int:
 
 
 def spell(count: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes as a text with a unit."""
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
         if count >= unit:
             return f"{count / unit:.2f} {name}"
@@ -252,20 +252,20 @@ def spell(count: int) -> str:
 
 
 def available() -> int:
-    """Return the bytes of memory that are free for this process, also in its control groups.
+    """Return the bytes of memory that this process can still use, within its control groups.
 
-    A container is such a group, and a job on a cluster; pages of files in its cache are free.
+    Containers and jobs on a cluster are control groups.  Pages of the file cache count as free.
 
     Raises
     ------
     ValueError
-        The system does not say.
+        If the system does not report its free memory.
     """
     if SYSTEM.exists():
         found = re.search(r"MemAvailable:\s+(\d+) kB", SYSTEM.read_text())
         free = int(found[1]) * 1024 if found else 0
     elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        # What is free is not told; half of all there is.
+        # The free memory is not reported; assume half of the total.
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     elif sys.platform == "win32":
         free = _free_on_windows()
@@ -290,7 +290,7 @@ class _MemoryStatus(ctypes.Structure):
 
 
 def _free_on_windows() -> int:
-    """Return the bytes of memory that Windows has free."""
+    """Return the bytes of free memory on Windows."""
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     if not ctypes.CDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Parquet: a file, or a folder of files, row group by row group."""
+"""A Parquet file, or a folder of Parquet files, read by row groups."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from lloydia.spelling import option
 
 __all__ = ["Parquet"]
 
-# Bytes that are decoded at a time, about: they stay in the cache until they are put in rows.
+# The approximate number of bytes decoded at a time, small enough to stay in the cache.
 BATCH = 1_000_000
 
-# Bytes of all columns that are read from the files at a time, and of one at most and at least.
+# The size of the read buffers in bytes: of all columns, and the largest and smallest of a column.
 BUFFERS, MOST, LEAST = 16_000_000, 1_000_000, 64_000
 
 
 class Parquet(Chunks):
-    """A piece is a row group; files come in the order of their names, subfolders included.
+    """A source whose pieces are row groups.
 
     Parameters
     ----------
     path : Path
-        A file or a folder; of a folder all files but those whose name begins with . or _.
+        A file or a folder.  The files of a folder and its subfolders are read in the order of their
+        names, except names that begin with . or _.
     wanted : str, sequence of str or None
-        Columns; pandas' index is none of them.
+        The columns; a pandas index is not a column.
     """
 
     path: Path
@@ -48,7 +49,7 @@ class Parquet(Chunks):
         _warn_of_partitions(path, self.files)
         self.groups: list[tuple[int, int]] = []
         lengths: list[int] = []
-        # Bytes of the largest row group of each file.
+        # The size in bytes of the largest row group of each file.
         self.largest: list[int] = []
         for number in range(len(self.files)):
             found = self._open(number).metadata
@@ -60,14 +61,14 @@ class Parquet(Chunks):
         self.features = features_of(first, wanted, str(path), self._first_row)
         raw, columns = self.features.raw, self.features.columns
         self.buffer = max(min(BUFFERS // len(columns.places), MOST), LEAST)
-        # The features of each file: their types may differ where they are read as the same.
+        # The features of each file; their stored types may differ if they are read as one type.
         self.of_file = [self.features]
         for number in range(1, len(self.files)):
             self.of_file.append(self._alike(number, first, wanted is None))
         super().__init__(str(path), raw, columns, lengths)
 
     def _first_row(self, names: list[str]) -> Any:
-        """Return a batch of the first row of all files, or None if there is none."""
+        """Return a batch with the first row of all files, or None if there are no rows."""
         for number, file in enumerate(self.files):
             batches = self._open(number).iter_batches(1, columns=names)
             try:
@@ -83,20 +84,20 @@ class Parquet(Chunks):
         try:
             file = open_file(self.parquet, path, self.buffer)
             check_row_groups(file.metadata, str(path))
-            # Types that are not read are named here.
+            # This raises an error for types that pyarrow does not read.
             _ = file.schema_arrow
         except arrow_errors() as error:
             raise unreadable(error, str(path), "a Parquet file") from None
         return file
 
     def _alike(self, number: int, first: Any, every: bool) -> Features:
-        """Return the features of a file, if they are those of the first file.
+        """Return the features of a file, which must be those of the first file.
 
         Raises
         ------
         DataError
-            A column is missing, holds something else, or, with `every`, is one that the first file
-            has not.
+            If a column is missing or has another kind of values, or, with `every`, if the file has
+            a column that the first file does not have.
         """
         schema, name_of_first = self._open(number).schema_arrow, self.files[0]
         file = self.files[number]
@@ -106,7 +107,7 @@ class Parquet(Chunks):
                     f"{file} has {'several columns' if count else 'no column'} {name!r}, and "
                     f"{name_of_first} has one: all files of a folder need the same columns."
                 )
-        # An index that has a name is a column here if it is one there.
+        # A named index is a column in this file if it is a column in the first file.
         surplus = next((name for name in feature_names(schema) if name not in first.names), None)
         if every and surplus is not None:
             raise DataError(
@@ -127,7 +128,7 @@ class Parquet(Chunks):
 
     @property
     def step(self) -> int:
-        """Rows that are decoded at a time."""
+        """The number of rows that are decoded at a time."""
         return max(BATCH // (self.shape[1] * self.raw.itemsize), 256)
 
     @property
@@ -136,7 +137,7 @@ class Parquet(Chunks):
 
     @cached_property
     def overhead(self) -> int:
-        # Of the file with the largest row group: others take less.
+        # The file with the largest row group takes the most memory.
         number, _ = max(enumerate(self.largest), key=lambda one: one[1])
         if not self.largest[number]:
             return 0
@@ -156,7 +157,7 @@ class Parquet(Chunks):
 
     def label(self, piece: int) -> str:
         number, group = self.groups[piece]
-        # Within a file the row says it all.
+        # Within a single row group, the row alone identifies the place.
         several = f"{self.files[number].relative_to(self.path)}, " if self.path.is_dir() else ""
         return f"{several}row group {group + 1}" if len(self.groups) > 1 else ""
 
@@ -190,7 +191,7 @@ def files_of(path: Path) -> list[Path]:
     Raises
     ------
     DataError
-        There are none.
+        If there are none.
     """
     if not path.is_dir():
         return [path]
@@ -204,7 +205,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _warn_of_partitions(path: Path, files: list[Path]) -> None:
-    """Warn where folders are named as ``column=value``, since these columns are in no file."""
+    """Warn if folders have names such as ``column=value``, because these columns are not read."""
     parts = {part for file in files if path.is_dir() for part in file.relative_to(path).parts[:-1]}
     names = sorted({part.partition("=")[0] for part in parts if "=" in part})
     if names:
@@ -216,6 +217,6 @@ def _warn_of_partitions(path: Path, files: list[Path]) -> None:
 
 
 def is_read(file: Path, folder: Path) -> bool:
-    """Return whether a file in a folder is, by its name, one of those that are read."""
+    """Return whether a file in a folder is read, by its name."""
     hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
     return file.suffix == ".parquet" and not hidden

@@ -1,4 +1,4 @@
-"""Dask arrays and data frames, computed here, one partition after the other."""
+"""Dask arrays and data frames, computed in this process one partition at a time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Partitions"]
 
 
 class Partitions(Chunks):
-    """The partitions of a dask array of shape (n, d), or of a dask data frame.
+    """The partitions of a Dask array of shape (n, d), or of a Dask data frame.
 
     Parameters
     ----------
     collection : dask.array.Array or dask.dataframe.DataFrame
-        Rows need not be known; then they are counted, which computes them once.
+        If the numbers of rows are unknown, they are counted, which computes the collection once.
     wanted : str, sequence of str or None
         Columns.
     """
@@ -37,7 +37,7 @@ class Partitions(Chunks):
             names = [str(name) for name in collection.columns]
             counts = collection.map_partitions(len).compute()
         else:
-            # A partition is whole rows.
+            # A partition must consist of whole rows.
             collection = collection.rechunk({1: -1})
             raw, counts = collection.dtype, collection.chunks[0]
             if np.isnan(counts).any():

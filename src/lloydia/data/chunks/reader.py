@@ -1,4 +1,4 @@
-"""Blocks of equal length, cut from a source's pieces, read ahead, checked and partly kept."""
+"""Blocks of equal length from the pieces of a source: read ahead, checked, and partly kept."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from lloydia.progress.stages import steps
 
 __all__ = ["Reader", "mingled"]
 
-# Rows of a block whose order a mark depends on.
+# The number of rows of a block on whose order a mark depends.
 SAMPLE = 256
 
 
 class Reader:
-    """A source's rows in blocks.
+    """A reader of a source's rows in blocks.
 
-    The first time that a block is read its values must be finite; every other time it must be what
-    it was.
+    In the first pass, the values of each block must be finite; in later passes, they must not have
+    changed.
 
     Parameters
     ----------
     source : Chunks
     rows : int
-        Of a block.
+        Rows per block.
     n_kept : int
-        How many blocks stay in memory.
+        The number of blocks that stay in memory.
     spill : Path, optional
-        A folder: the others are written there once, and read from there from then on.
+        A folder to which the other blocks are written in the first pass; later passes read them
+        from there.
 
     Attributes
     ----------
     lengths : list of int
-        Rows of each block.
+        The number of rows of each block.
     edges : ndarray
-        Where the blocks begin, and the number of rows.
+        The first row of each block, and the number of rows at the end.
     block_bytes : int
-        Of the largest block.
+        The size of the largest block in bytes.
     kept : range
-        Blocks that stay in memory once they have been read.
+        The blocks that stay in memory after they have been read.
     """
 
     def __init__(
@@ -64,12 +65,12 @@ class Reader:
         self.spill = None if spill is None else Spill(spill, n_bytes)
 
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, NDArray[np.floating]]]:
-        """Give some blocks with their numbers; one is read while another is computed.
+        """Yield some blocks with their numbers; the next block is read while one is in use.
 
         Raises
         ------
         DataError
-            A value is not finite, or the source is not what it was; it names where.
+            If a value is not finite, or the source has changed; the message names the place.
         """
         wanted = sorted(wanted)
         held, missing = ([i for i in wanted if (i in self.cache) == kept] for kept in (True, False))
@@ -125,7 +126,7 @@ class Reader:
             yield block
 
     def _apart(self, at: int, start: int) -> bool:
-        """Return whether it saves reading to begin anew at `start`, as all before `at` is read."""
+        """Return whether jumping to `start` reads less than continuing at `at`."""
         here, there = np.searchsorted(self.source.edges, [at, start], side="right")
         return bool(here < there) and not self.source.in_order
 
@@ -146,13 +147,13 @@ class Reader:
 
 
 def mingled(held: list[int], missing: list[int]) -> list[int]:
-    """Return the numbers of both, each in order, so that reading goes on all the time."""
+    """Return the numbers of both lists merged evenly, so that reading never pauses for long."""
     places = [((j + 0.5) / len(one), i) for one in (held, missing) for j, i in enumerate(one)]
     return [i for _, i in sorted(places)]
 
 
 def mark_of(block: NDArray[np.floating]) -> tuple[int, int]:
-    """Return two numbers that differ, most probably, where a value or the order of rows does."""
+    """Return two numbers that almost certainly change when a value or the order of rows changes."""
     words = block.reshape(-1).view(np.uint32)
     few = np.ascontiguousarray(block[:: max(len(block) // SAMPLE, 1)])
     return int(words.sum(dtype=np.uint64)), zlib.crc32(few.data)

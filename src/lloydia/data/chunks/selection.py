@@ -1,4 +1,4 @@
-"""Some of the rows of a source, as a source."""
+"""A source that consists of some rows of another source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Selection"]
 
 
 class Selection(Chunks):
-    """The rows that a mask selects; of the others, each that is read must be finite.
+    """The rows that a mask selects; the other rows are read as well and must be finite.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Selection(Chunks):
         self.source, self.mask, self.dtype = source, mask, source.dtype
         self.in_order, self.path = source.in_order, source.path
         self.memory, self.block, self.spill = source.memory, source.block, source.spill
-        # The mask is kept, and at the end the labels of the other rows, alone and among all.
+        # Memory for the mask and, at the end, for the labels of the other rows, twice.
         n = self.shape[0]
         beside = len(mask) + 2 * LABEL * (len(mask) - n)
         a_row = source.purpose.a_row + -(-beside // max(n, 1))
@@ -60,7 +60,7 @@ class Selection(Chunks):
             yield own, rows[wanted]
 
     def _refuse_others(self, rows: NDArray[Any], wanted: NDArray[np.bool_], at: int) -> None:
-        """Refuse a row that is not selected and not finite; `at` is the number of the first row."""
+        """Refuse a row that is neither selected nor finite; `at` is the index of the first row."""
         wrong = ~wanted
         wrong[wrong] = ~np.isfinite(rows[wrong]).all(axis=1)
         if wrong.any():

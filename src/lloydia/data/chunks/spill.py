@@ -1,4 +1,4 @@
-"""Blocks on disk in the type they are computed in: decoded once, and read from then on."""
+"""Blocks on disk in their computed type: decoded once, and read from disk in later passes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["Spill"]
 
 
 class Spill:
-    """A file without a name, which is gone with this, and with the process, however that ends.
+    """A temporary file without a name, which is freed with this object or when the process ends.
 
     Parameters
     ----------
     folder : Path
     n_bytes : int
-        Of all blocks that are going to be written.
+        The size of all blocks that will be written.
 
     Raises
     ------
     OSError
-        The folder cannot be written to, or has too little room.
+        If the folder cannot be written to, or has too little free space.
     """
 
     def __init__(self, folder: Path, n_bytes: int) -> None:
@@ -59,11 +59,11 @@ class Spill:
         Raises
         ------
         OSError
-            The disk is full, say.
+            If the block cannot be written, for instance because the disk is full.
         """
         place = self.file.seek(0, os.SEEK_END)
         try:
-            # Not tofile: that tells nothing of what did not get there in the end.
+            # Not tofile, which does not report an incomplete write.
             rest = block.data.cast("B")
             while rest:
                 rest = rest[self.file.write(rest) :]
@@ -81,7 +81,7 @@ class Spill:
         Raises
         ------
         OSError
-            Not all of it is there.
+            If the block is incomplete.
         """
         block = np.empty(shape, dtype=dtype)
         self.file.seek(self.places[number])

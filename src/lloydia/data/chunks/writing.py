@@ -1,4 +1,4 @@
-"""Files that are written block by block, and appear when they are whole."""
+"""Files that are written block by block, and appear when they are complete."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["put_blocks", "write_blocks"]
 def write_blocks(
     path: Path, blocks: Iterable[NDArray[Any]], n: int, source: Path | None = None
 ) -> None:
-    """Write blocks of rows one after the other.
+    """Write blocks of rows to a file, one after another.
 
     Parameters
     ----------
     path : Path
-        .npy, .parquet, .csv, .tsv or .txt.
+        The file: .npy, .parquet, .csv, .tsv or .txt.
     blocks : iterable of ndarray, shape (m,) or (m, w)
-        All of one width and type.
+        The blocks, all of one width and type.
     n : int
-        Rows of all of them.
+        The number of rows of all blocks.
     source : Path or None
-        Where the rows are that they are made of: a file or folder that must stay as it is.
+        The file or folder from which the blocks are computed; it must not be overwritten.
 
     Raises
     ------
     DataError
-        See :func:`lloydia.data.outputs.check_output`.
+        As :func:`lloydia.data.outputs.check_output`.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     check_output(path, TABLES, others=[] if source is None else [source])
     coming = iter(blocks)
@@ -50,7 +50,7 @@ def write_blocks(
 def put_blocks(
     to: Path, blocks: Iterable[NDArray[Any]], n: int, names: Sequence[str], suffix: str
 ) -> None:
-    """Write blocks to a file as they come; see :func:`lloydia.data.outputs.write_table`."""
+    """Write blocks to a file one at a time; see :func:`lloydia.data.outputs.write_table`."""
     if suffix == ".npy":
         write_numpy(to, blocks, n)
     elif suffix == ".parquet":
