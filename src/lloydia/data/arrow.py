@@ -1,8 +1,8 @@
 """Arrow tables: which of their columns are features, and their rows as one array.
 
-A column of vectors (``list``, ``large_list``, ``fixed_size_list``: embeddings) is as many features
-as its vectors have numbers, named ``name[0]``, ``name[1]`` and so on.  A DECIMAL becomes the
-nearest float64.
+Each number of a column of vectors (``list``, ``large_list`` or ``fixed_size_list``, such as
+embeddings) is a feature, named ``name[0]``, ``name[1]`` and so on.  A DECIMAL becomes the nearest
+float64.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from lloydia.data.proposals import proposed, refuse_text
 
 __all__ = ["Features", "all_but_id", "feature_names", "features_of", "id_name"]
 
-# What pandas calls the columns that hold an index without a name.
+# The beginning of pandas' names of columns that hold an index without a name.
 UNNAMED_INDEX = "__index_level_"
 
-# Bytes that the name of a feature and its place take, measured.
+# Bytes of memory of the name and the position of a feature, measured.
 A_FEATURE = 400
 
 
@@ -83,7 +83,7 @@ class Features:
         Raises
         ------
         DataError
-            One of them holds no numbers, or vectors instead of numbers, or the other way round.
+            If a column does not hold numbers, or holds vectors instead of numbers or vice versa.
         """
         plain_types = [stored(kind) for kind in types]
         for name, kind in zip(self.names, plain_types, strict=True):
@@ -115,14 +115,14 @@ class Features:
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            At least the columns `names`.
+            A batch with at least the columns `names`.
         place : callable
-            Returns what an error calls a row of the batch, counted from 0.
+            It returns the name of a row of the batch, counted from 0, in errors.
 
         Raises
         ------
         DataError
-            A value is missing, or a vector has another length than the first one.
+            If a value is missing, or a vector has another length than the first one.
         """
         rows = np.empty((batch.num_rows, len(self.sources)), dtype=self.raw)
         places: dict[str, list[int]] = {}
@@ -152,19 +152,19 @@ def features_of(
     ----------
     schema : pyarrow.Schema
     wanted : str, sequence of str or None
-        Columns, as in :func:`lloydia.data.columns.choose`.  The index of a pandas data frame is
-        among them only where its name is given.
+        Columns, as in :func:`lloydia.data.columns.choose`.  A pandas index is read only if its name
+        is given.
     where : str
-        What errors call the table.
+        The name of the table in errors.
     first_row : callable
-        Takes names of columns and returns a record batch or a table of them that begins with the
-        first row, or None if there is no row.  It tells how long vectors are where the schema does
-        not.
+        It takes names of columns and returns a record batch or a table of them that begins with the
+        first row, or None if there are no rows.  The first row gives the length of vectors if the
+        schema does not.
 
     Raises
     ------
     DataError
-        A chosen column holds no numbers, or a name stands twice.
+        If a chosen column does not hold numbers, or a name occurs twice.
     """
     names = feature_names(schema)
     asked = [part.text for part in parts_of(wanted)]
@@ -201,7 +201,7 @@ def _place_in(where: str, start: int, row: int) -> str:
 
 
 def feature_names(schema: Any) -> list[str]:
-    """Return the names of a schema's columns but those of a pandas index, which is no feature."""
+    """Return the names of a schema's columns, without those of a pandas index."""
     index = index_names(schema)
     return [
         name for name in schema.names if name not in index and not name.startswith(UNNAMED_INDEX)
@@ -211,12 +211,12 @@ def feature_names(schema: Any) -> list[str]:
 def all_but_id(
     schema: Any, wanted: str | Sequence[str] | None, id_column: str | None, where: str
 ) -> str | Sequence[str] | None:
-    """Return a choice of columns: without one all of them but that of the ids.
+    """Return the choice of columns `wanted`; None becomes all columns except the ids.
 
     Raises
     ------
     DataError
-        There is no such column of ids, or no other.
+        If there is no such column of ids, or no other column.
     """
     if id_column is None or wanted is not None:
         return wanted
@@ -228,12 +228,12 @@ def all_but_id(
 
 
 def id_name(schema: Any, id_column: str, where: str) -> str:
-    """Return the name of the column of ids, which may be the index of pandas.
+    """Return the name of the column of ids, which may be a pandas index.
 
     Raises
     ------
     DataError
-        There is no such column.
+        If there is no such column.
     """
     names = feature_names(schema)
     if schema.names.count(id_column) == 1:
@@ -242,9 +242,9 @@ def id_name(schema: Any, id_column: str, where: str) -> str:
 
 
 def index_names(schema: Any) -> list[str]:
-    """Return the columns that hold the index of a data frame, by the metadata that pandas writes.
+    """Return the columns that hold the index of a data frame, from the metadata of pandas.
 
-    A range without values is no column.
+    An index that is a range has no column.
     """
     try:
         found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
@@ -260,9 +260,9 @@ def _choose(
     wanted: str | Sequence[str] | None,
     where: str,
 ) -> tuple[Columns, tuple[int, ...]]:
-    """Choose features; return their columns, and which number of a vector each is.
+    """Return the columns of the chosen features, and the position of each in its vector.
 
-    The name or the number of a column of vectors means all its features.
+    The name or the number of a column of vectors chooses all its features.
     """
     expanded = [
         (place, i, f"{name}[{i}]" if widths.get(name) else name)
@@ -296,7 +296,7 @@ def _choose(
 
 
 def _widths(types: Mapping[str, Any], first_row: Callable[[list[str]], Any]) -> dict[str, int]:
-    """Return how many numbers the vectors of each column of vectors have."""
+    """Return the length of the vectors of each column of vectors."""
     from pyarrow import types as kinds
 
     vectors = {name: kind for name, kind in types.items() if element(kind) is not None}
@@ -307,6 +307,6 @@ def _widths(types: Mapping[str, Any], first_row: Callable[[list[str]], Any]) -> 
     row = first_row(open_ended) if open_ended else None
     for name in open_ended:
         first = row.column(name)[0].as_py() if row is not None and len(row) else None
-        # Where the first one is missing the row is refused when it is read.
+        # If the first vector is missing, reading its row raises the error.
         widths[name] = 1 if first is None else len(first)
     return widths

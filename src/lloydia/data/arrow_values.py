@@ -1,4 +1,4 @@
-"""Values of Arrow's types as NumPy arrays: numbers, DECIMALs, vectors of either."""
+"""Values of Arrow types as NumPy arrays: numbers, DECIMALs, and vectors of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PERIOD = "pandas.period"
 
 
 def stored(kind: Any) -> Any:
-    """Return an Arrow type, or that in which an extension or a category of numbers is stored."""
+    """Return an Arrow type; for an extension or a category of numbers, the type of its storage."""
     from pyarrow import types
 
     if types.is_dictionary(kind) and _is_number(kind.value_type):
@@ -39,16 +39,16 @@ def stored(kind: Any) -> Any:
 def extension_of(field: Any) -> str:
     """Return the name of the extension type of a field; "" for other types.
 
-    A type that is not registered in this process has its name in the metadata.
+    The metadata contain the name of a type that is not registered in this process.
     """
     written = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
     return getattr(field.type, "extension_name", "") or written
 
 
 def stored_in(field: Any) -> Any:
-    """Return the type in which a field is stored, or that of dates for periods of pandas.
+    """Return the type in which a field is stored, and a type of dates for pandas periods.
 
-    They are stored as integers, which are no numbers: they count months, say, since 1970.
+    Periods are stored as integers that count, for instance, months since 1970.
     """
     import pyarrow as pa
 
@@ -77,7 +77,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def not_numbers(kind: Any) -> str:
-    """Return what an error calls values of an Arrow type, or "" for numbers and vectors of them."""
+    """Return the name of an Arrow type's values in errors; "" for numbers and vectors of them."""
     from pyarrow import types
 
     if _is_number(kind) or element(kind) is not None:
@@ -99,7 +99,7 @@ def numpy_type(kind: Any) -> np.dtype:
 
 
 def plain(column: Any) -> Any:
-    """Return an array in the type that :func:`stored` says."""
+    """Return an array in the type that :func:`stored` returns."""
     if hasattr(column, "dictionary_decode") and stored(column.type) != column.type:
         return column.dictionary_decode()
     return getattr(column, "storage", column)
@@ -110,8 +110,8 @@ def numbers(values: Any) -> NDArray[Any]:
     import pyarrow as pa
 
     if pa.types.is_decimal(values.type):
-        # Arrow's own conversion multiplies by a power of 10, which rounds twice; a text is exact,
-        # and is read as the nearest float64.
+        # Arrow's own conversion multiplies by a power of 10, which rounds twice.  The conversion by
+        # way of a text gives the nearest float64.
         values = values.cast(pa.string()).cast(pa.float64())
     return values.to_numpy(zero_copy_only=False)
 

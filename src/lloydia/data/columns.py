@@ -1,4 +1,4 @@
-"""Columns of a table: which ones are read, and what an error calls them."""
+"""Columns of a table: the choice of the columns to read, and their names in errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED = 20  # names that an error lists
 
 
 class DataError(ValueError):
-    """Input that cannot be used; the message is one sentence that says why and what to do."""
+    """The error for input that cannot be used; its message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class Columns:
     places : tuple of int
         Positions in the file, counted from 0, in the order in which they are read.
     names : tuple of str or None
-        Their names where the table has a header.
+        Their names, if the table has a header.
     """
 
     places: tuple[int, ...]
     names: tuple[str, ...] | None
 
     def label(self, j: int) -> str:
-        """Return what an error calls the j-th column that is read: its number and its name."""
+        """Return the number and the name of the j-th column that is read, for errors."""
         return name_column(self.places[j], self.names[j] if self.names else "")
 
 
 def name_column(place: int, name: str) -> str:
-    """Return ``column 3 ('age')``, or ``column 3`` where the name is empty."""
+    """Return ``column 3 ('age')``, or ``column 3`` if the name is empty."""
     return f"column {place + 1} ({shown(name)})" if name else f"column {place + 1}"
 
 
@@ -60,18 +60,18 @@ def choose(
     Parameters
     ----------
     header : sequence of str or None
-        Names of all columns, or None where the table has none.
+        Names of all columns, or None if the table has no header.
     width : int
         Number of columns of the table.
     wanted : str, sequence of str or None
-        A text such as ``"a,b,3-5"`` (names, numbers counted from 1, ranges of numbers; a name that
-        looks like a number is taken as the name, and a name with a comma stands in double quotes),
-        or None for all; or a sequence of exact names, which asks for all columns where the table
-        has no header.
+        A text such as ``"a,b,3-5"`` of names, numbers counted from 1, and ranges of numbers.  A
+        name that looks like a number is read as the name; a name with a comma needs double quotes.
+        Or a sequence of exact names, which means all columns if the table has no header.  Or None
+        for all columns.
     where : str
-        What errors call the table.
+        The name of the table in errors.
     left_out : sequence of int
-        Places of columns that are not among all: they are read only if they are asked for.
+        Positions of columns that None does not include; they are read only if they are named.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def choose(
     Raises
     ------
     DataError
-        A name is unknown or stands twice in the header, a number is outside the table, or a column
-        is chosen twice.
+        If a name is unknown or occurs twice in the header, if a number is outside of the table, or
+        if a column is chosen twice.
     """
     if header is not None or isinstance(wanted, str):
         refuse_unknown(parts_of(wanted), header or (), where)
@@ -115,12 +115,12 @@ class Part(NamedTuple):
 
 
 def parts_of(wanted: str | Sequence[str] | None) -> list[Part]:
-    """Return what a choice of columns consists of; what stands in quotes or in a list is a name.
+    """Return the parts of a choice of columns; a part in quotes or in a list is a name.
 
     Raises
     ------
     DataError
-        A quote is not closed, or is followed by something else than a comma.
+        If a quote is not closed, or is not followed by a comma.
     """
     if not isinstance(wanted, str):
         return [Part(name, True) for name in wanted or ()]
@@ -140,7 +140,7 @@ def parts_of(wanted: str | Sequence[str] | None) -> list[Part]:
 
 
 def asked_names(wanted: str | Sequence[str] | None) -> list[str]:
-    """Return the names in a choice of columns that can be nothing else: no numbers, no ranges."""
+    """Return the parts of a choice of columns that are names, and neither numbers nor ranges."""
     return [part.text for part in parts_of(wanted) if _is_name(part)]
 
 
@@ -162,7 +162,7 @@ def _places(
 
 
 def _by_name(name: str, header: Sequence[str], where: str) -> int:
-    """Return the place of a name that refuse_unknown() passed."""
+    """Return the position of a name that passed refuse_unknown()."""
     if (count := list(header).count(name)) > 1:
         raise DataError(
             f"{where}: {count} columns are named {shown(name)}; choose one by its number."
@@ -176,7 +176,7 @@ def refuse_unknown(parts: Sequence[Part], header: Sequence[str], where: str) -> 
     Raises
     ------
     DataError
-        Names them all, what may be meant by each, and the columns that there are.
+        If there are such names; the message lists them, similar names, and the columns.
     """
     known = set(header)
     wrong = [part.text for part in parts if part.text not in known and _is_name(part)]
@@ -221,12 +221,12 @@ def _meant(name: str, header: Sequence[str]) -> str:
 
 
 def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]:
-    """Return which of the chosen columns are `names`, in the order of `names`.
+    """Return the positions of `names` among the chosen columns, in the order of `names`.
 
     Raises
     ------
     DataError
-        The names of the chosen columns are not `names` in some order.
+        If the names of the chosen columns are not `names` in some order.
     """
     chosen = list(columns.names or ())
     if chosen == list(names):
@@ -248,26 +248,28 @@ def in_order_of(names: Sequence[str], columns: Columns, where: str) -> list[int]
 
 
 def id_place(column: str, names: Sequence[str] | None, width: int, where: str) -> int:
-    """Return the place, from 0, of the column that holds the ids of rows.
+    """Return the position, from 0, of the column that holds the ids of rows.
 
     Parameters
     ----------
     column : str
-        Its name, which may stand in double quotes; or its number, from 1, if that is no name.
+        The name of the column, possibly in double quotes; or its number, from 1, if no column has
+        that name.
     names : sequence of str or None
-        Of all columns, or None where the table has none.
+        Names of all columns, or None if the table has no header.
     width : int
+        Number of columns of the table.
     where : str
-        What errors call the table.
+        The name of the table in errors.
 
     Raises
     ------
     DataError
-        There is no such column, or there are several.
+        If there is no such column, or there are several.
     """
     header = names or ()
     found = PART.fullmatch(column)
-    # In quotes, as --columns has names with commas.
+    # Quotes are allowed, as for names with commas in --columns.
     quoted = column not in header and found is not None and found[1] is not None
     name = found[1].replace('""', '"') if found is not None and quoted else column
     if quoted or name in header or not name.isdecimal():

@@ -1,4 +1,4 @@
-"""Tables from text, NumPy's, Parquet's and Arrow's files, as one array of finite floats."""
+"""Tables from text, NumPy, Parquet and Arrow files, as one array of finite floats."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Table:
     X : ndarray or CSR matrix of float32 or float64, shape (n, d)
         Finite numbers, C-contiguous.
     columns : Columns
-        The d columns: their places in the file, and their names where it has a header.
+        The d columns: their positions in the file, and their names if it has a header.
     where : str
-        What an error calls the table.
+        The name of the table in errors.
     """
 
     X: Any
@@ -70,16 +70,16 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the d columns, where the file has a header."""
+        """Names of the d columns, or None if the file has no header."""
         return self.columns.names
 
     def dense(self) -> Table:
-        """Return the table with all its zeros.
+        """Return the table as a dense array.
 
         Raises
         ------
         DataError
-            It does not fit into memory so.
+            If the dense array does not fit into memory.
         """
         if not sp.issparse(self.X):
             return self
@@ -106,30 +106,29 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        A .npy, .npz (one array, one named X or data, or SciPy's sparse matrix), .parquet, .feather
-        or .arrow file, "-" for standard input (recognised by its first bytes), or a text file with
-        any other name, which may end in .gz, .bz2, .xz or .zst.
+        A .npy, .npz (with one array, one named X or data, or a sparse matrix of SciPy), .parquet,
+        .feather or .arrow file; "-" for standard input, whose format is detected by its first
+        bytes; or a text file with any other name, which may end in .gz, .bz2, .xz or .zst.
     columns : str, sequence of str or None
-        Columns to read, as in `lloydia.data.columns.choose`; None reads all.
+        Columns to read, as in `lloydia.data.columns.choose`; None reads all columns.
     header : bool or None
-        Whether the first row of a text is a header; None finds out.
+        Whether the first row of a text is a header; None detects it.
     pairs : bool
-        Read a stream of numbers as consecutive x y.
+        Whether to read all numbers, one after another, as points: x y x y.
     dtype : {"float32", "float64"} or None
-        Type of the result. None keeps float32 and float64, reads half precision as float32, and
-        everything else as float64.
+        Type of the result.  None keeps float32 and float64, converts half precision to float32, and
+        everything else to float64.
     decimal : {".", ","}
-        What divides the whole part of a number in a text from its fraction.
+        The decimal mark of numbers in a text.
     thousands : {",", ".", " ", "'"} or None
-        What divides groups of three digits in a text.
+        The mark between groups of three digits in a text.
     n_rows : int or None
-        How many rows there must be, where the user has no options for the file: it tells whether
-        a first row of numbers in a text is a header.
+        The expected number of rows of a file for which the user cannot set `header`.  It decides
+        whether a first row of numbers in a text is a header.
     sparse : bool
-        Keep a sparse matrix sparse; else it gets its zeros.
+        Whether to keep a sparse matrix sparse; otherwise it becomes dense.
     id_column : str or None
-        Name or number of the column, of any type, that holds the ids of rows: it is not among all
-        columns.
+        Name or number of the column that holds the ids of rows, of any type; it is not a feature.
 
     Returns
     -------
@@ -138,7 +137,7 @@ def read_table(
     Raises
     ------
     DataError
-        The file cannot be read or is not a table of finite numbers; one sentence says where.
+        If the file cannot be read or is not a table of finite numbers; the message says where.
 
     Warns
     -----
@@ -211,7 +210,7 @@ def _arrays(
 
 
 def _of_archive(archive: Archive) -> Any:
-    """Return an archive's sparse matrix, or its only array, or the one named X or data."""
+    """Return an archive's sparse matrix, its only array, or its array named X or data."""
     if is_sparse(archive):
         return load_sparse(archive)
     names, where = archive.files, archive.where
@@ -235,7 +234,7 @@ def pyarrow_parquet(where: str) -> Any:
     Raises
     ------
     DataError
-        pyarrow is not installed.
+        If pyarrow is not installed.
     """
     try:
         from pyarrow import parquet
@@ -245,14 +244,14 @@ def pyarrow_parquet(where: str) -> Any:
 
 
 def check_row_groups(metadata: Any, where: str) -> None:
-    """Refuse a Parquet file whose row groups have other rows in all than it declares.
+    """Refuse a Parquet file whose row groups do not have the declared number of rows in all.
 
-    Arrow takes memory for the rows that a row group declares before it decodes any of them.
+    Arrow allocates memory for the declared rows of a row group before it decodes any of them.
 
     Raises
     ------
     DataError
-        It is damaged so.
+        If the numbers differ.
     """
     lengths = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
     if sum(lengths) != metadata.num_rows:
@@ -265,7 +264,7 @@ def parquet_table(stream: BinaryIO, where: str) -> Any:
     Raises
     ------
     DataError
-        It is damaged, or pyarrow is not installed.
+        If the file is damaged, or pyarrow is not installed.
     """
     parquet = pyarrow_parquet(where)
     try:
@@ -289,7 +288,7 @@ def _parquet(
             where,
             lambda names: next(file.iter_batches(1, columns=names), None),
         )
-        # As columns, and as rows.
+        # The numbers are in memory twice: as columns, and as rows.
         needed = 2 * file.metadata.num_rows * len(features.sources) * features.raw.itemsize
         check_room(needed, where, "choose fewer columns, or read it by blocks")
         table = file.read(columns=features.names)
@@ -299,7 +298,7 @@ def _parquet(
 
 
 def _sparse_floats(raw: Any, dtype: np.dtype, columns: Columns, where: str) -> Any:
-    """Return a sparse matrix in another type, if all its numbers are finite in it."""
+    """Return a sparse matrix in another type, and refuse numbers that are not finite in it."""
     with np.errstate(over="ignore"):
         X = raw.astype(dtype)
     if not np.isfinite(X.data).all():
@@ -312,12 +311,12 @@ def _sparse_floats(raw: Any, dtype: np.dtype, columns: Columns, where: str) -> A
 
 
 def check_squares(table: Table, count: int) -> None:
-    """Refuse a value so large that `count` squared distances, added up, overflow float64.
+    """Refuse a value so large that a sum of `count` squared distances could overflow float64.
 
     Raises
     ------
     DataError
-        The sentence names the row and the column of the largest value.
+        If there is one; the message names the row and the column of the largest value.
     """
     from lloydia.exact.distance import largest_magnitude
 
@@ -335,7 +334,7 @@ def check_squares(table: Table, count: int) -> None:
 def as_floats(
     raw: NDArray[Any], dtype: str | np.dtype | None, columns: Columns, where: str
 ) -> NDArray[np.floating]:
-    """Return numbers as :func:`read_table` does, or raise as it does."""
+    """Return numbers in the type that :func:`read_table` returns, or raise its errors."""
     read_as = stored_type(raw.dtype, where)
     if 0 in raw.shape:
         raise DataError(f"{where} is empty: its shape is {raw.shape}.")

@@ -1,8 +1,8 @@
 """Data frames of pandas, polars and Arrow: their columns as one array of one type.
 
-The type is the one that NumPy promotes those of the columns to, so float32 stays float32,
-however a library stores it.  A column of vectors (lists or arrays of one length) is as many
-features as its vectors have numbers, named ``name[0]``, ``name[1]`` and so on.
+The type is the one to which NumPy promotes the types of the columns, so float32 stays float32 in
+every library.  Each number of a column of vectors (lists or arrays of one length) is a feature,
+named ``name[0]``, ``name[1]`` and so on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 REAL = "fiub"
 KINDS = {"pandas": ["DataFrame"], "polars": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"]}
 VECTORS = (list, tuple, np.ndarray)
-# Kinds of arrays whose values are looked at one by one.
+# Kinds of arrays whose values are checked one by one.
 TEXT_OR_OBJECTS = "OSUT"
 # Names of the types that pandas registers in Arrow and polars, for periods and intervals.  Their
 # integers are no numbers.
@@ -52,7 +52,7 @@ class Frame:
     ----------
     rows : ndarray of shape (n, d), or a sparse matrix where all columns of pandas are sparse
     like : data frame
-        It has the names of the d features, and is the frame itself unless that holds vectors.
+        A frame with the names of the d features; the frame itself unless it holds vectors.
     """
 
     rows: Any
@@ -80,7 +80,7 @@ def names_of(X: Any) -> list[Any]:
 
 
 def labels_of(X: Any) -> list[Any] | None:
-    """Return the labels of the columns of a data frame of any library; None for all else."""
+    """Return the column labels of a data frame of any library; None for other objects."""
     if is_frame(X):
         return names_of(X)
     columns = getattr(X, "columns", None)
@@ -88,12 +88,12 @@ def labels_of(X: Any) -> list[Any] | None:
 
 
 def is_named(labels: Sequence[Any]) -> bool:
-    """Return whether labels say more than where their columns stand, as 0, 1, 2, ... does not."""
+    """Return whether labels are names, and not merely the positions 0, 1, 2, ..."""
     return list(labels) != list(range(len(labels)))
 
 
 def _features(X: Any) -> list[int]:
-    """Return the positions of an Arrow table's columns that are no index of pandas."""
+    """Return the positions of an Arrow table's columns that are not a pandas index."""
     names = names_of(X)
     return [i for i, name in enumerate(X.schema.names) if name in names]
 
@@ -108,17 +108,18 @@ def select(X: Any, places: Sequence[int]) -> Any:
 
 
 def read_frame(X: Any, where: str = "X") -> Frame | None:
-    """Return the rows of a data frame of numbers, which errors call `where`.
+    """Return the rows of a data frame of numbers; errors call the frame `where`.
 
     Returns
     -------
     Frame or None
-        None for a frame that holds something else than numbers, or no columns.
+        None if the frame has no columns, or a column that does not hold numbers.
 
     Raises
     ------
     ValueError
-        The vectors of a column have different lengths (it names the row), or a column holds dates.
+        If the vectors of a column have different lengths (the message names the row), or if a
+        column holds dates.
     """
     library, names = _library(X), names_of(X)
     if library == "pyarrow":
@@ -135,7 +136,7 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
             hasattr(kind, "subtype") and hasattr(kind, "fill_value") for kind in kinds
         ):
             common = np.result_type(*(kind.subtype for kind in kinds))
-            # Columns that are filled with another value are read as dense ones.
+            # Columns with another fill value are read as dense columns.
             if common.kind in REAL and all(kind.fill_value == 0 for kind in kinds):
                 dtype = sys.modules[library].SparseDtype(common, common.type(0))
                 return Frame(X.astype(dtype).sparse.to_coo(), X)
@@ -183,23 +184,23 @@ def _extensions(X: Any, library: str) -> list[str]:
 
 
 def _of_pandas(column: Any) -> NDArray[Any]:
-    """Return a column; an extension type as the NumPy type that it stands for."""
+    """Return a column; an extension type becomes the NumPy type of its values."""
     kind = getattr(column.dtype, "numpy_dtype", None)
     if kind is None or kind.kind not in REAL:
         return np.asarray(column)
     if column.isna().any():
-        # Missing values are refused later, as NaN.
+        # Missing values become NaN, which is refused later.
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     return column.to_numpy(dtype=kind)
 
 
 def array_from(X: Any, where: str) -> NDArray[Any]:
-    """Return an array of another library as NumPy's, which errors call `where`.
+    """Return an array of another library as an ndarray; errors call it `where`.
 
     Raises
     ------
     ValueError
-        NumPy has no type for its values, such as unions of types.
+        If NumPy has no type for the values, such as unions of types.
     """
     try:
         return np.asarray(X)
@@ -220,7 +221,7 @@ def values_of(column: Any) -> Sequence[Any]:
 
 
 def _of_series(column: Any, where: str) -> NDArray[Any]:
-    """Return a column of polars or Arrow; structs as objects, which are no vectors."""
+    """Return a column of polars or Arrow; structs become objects, because they are not vectors."""
     array = array_from(column, where)
     if array.ndim == 2 and hasattr(column, "struct") and hasattr(column.dtype, "fields"):
         array = np.empty(len(column), object)
@@ -229,7 +230,7 @@ def _of_series(column: Any, where: str) -> NDArray[Any]:
 
 
 def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
-    """Return a column of Python objects as numbers or vectors (n, width), where it holds these."""
+    """Return a column of Python objects as numbers or vectors (n, width), if it holds such."""
     if column.dtype.kind not in TEXT_OR_OBJECTS or len(column) == 0:
         return column
     if any(isinstance(value, VECTORS) for value in column):
@@ -244,16 +245,16 @@ def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
 
 
 def floats_of(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return Python objects, or texts, as numbers.
+    """Return Python objects or texts as numbers.
 
-    NumPy would read the text ``"1_2"`` as 12, and dates as numbers of their unit.
+    This is stricter than NumPy, which reads the text ``"1_2"`` as 12, and dates as numbers.
 
     Raises
     ------
     ValueError
-        A value is a date, or a text that is no number (docs/tables.md).
+        If a value is a date, or a text that is not a number (see docs/tables.md).
     TypeError or OverflowError
-        A value is something else, or too large.
+        If a value is of another type, or too large.
     """
     numbers = values.astype(object)
     for place, value in np.ndenumerate(numbers):

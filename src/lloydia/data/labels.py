@@ -1,4 +1,4 @@
-"""Labels from files: one a row of the data, numbers or words."""
+"""Labels from files: one label per row of the data, as numbers or words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lloydia.data.text.records import HEAD, WHITE, Text
 from lloydia.data.text.separators import separator_of
 from lloydia.spelling import either
 
-CLUSTER = "cluster"  # the column that is read of a table with several
+CLUSTER = "cluster"  # the column of labels in a table with several columns
 OF_TABLE = f"the column {CLUSTER!r} of a table with a header"
 TWO = f"labels beside ids are two columns, first the id and then the label, or {OF_TABLE}"
 SEPARATORS = {".tsv": "\t", ".txt": WHITE}
@@ -45,30 +45,30 @@ def read_labels(
     Parameters
     ----------
     path : str or Path
-        A .npy, .parquet, .feather or .arrow file, "-" for standard input, or text with one label a
-        line, which may be compressed.  The first
-        one is a header if it is a word above whole numbers; or, where there are n + 1 lines, if it
-        is 0, as pandas writes it, or no label below is like it.  Of a table with several columns,
-        as ``lloydia fit --out`` writes it, the column ``cluster`` is read.
+        A .npy, .parquet, .feather or .arrow file, "-" for standard input, or a text with one label
+        per line, which may be compressed.  The first line is a header if it is a word above whole
+        numbers; or, if there are n + 1 lines, if it is 0, as pandas writes it, or if no other label
+        is like it.  In a table with several columns, as ``lloydia fit --out`` writes it, the column
+        ``cluster`` is read.
     n : int
         Number of rows of the data.
     ids : iterable of sequences of str, or None
         The ids of the rows of the data, in blocks.  The file then has two columns: these ids, in
-        the same order, and the labels.  They are separated by tabs in .tsv, by white space in .txt
-        and else by commas.
+        the same order, and the labels.  They are separated by tabs in .tsv, by white space in .txt,
+        and by commas otherwise.
     id_column : str
         Name or number of the column of ids, if the file is a table with a column ``cluster``.
 
     Returns
     -------
     ndarray of shape (n,)
-        Integers where all labels are whole numbers, else text.
+        Integers if all labels are whole numbers, otherwise text.
 
     Raises
     ------
     DataError
-        The file cannot be read; it is not one column, or two with ids, and has no column
-        ``cluster``; it does not hold n labels; or its ids are others.
+        If the file cannot be read, has no column of labels, does not hold n labels, or holds other
+        ids than the data.
     """
     if ids is not None:
         return _identified(path, n, ids, id_column)
@@ -94,7 +94,7 @@ def read_labels(
 def _identified(
     path: str | Path, n: int, ids: Iterable[Sequence[str]], id_column: str
 ) -> NDArray[Any]:
-    """Read labels beside ids, which must be those of the rows."""
+    """Read labels with ids, which must be the ids of the rows."""
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, suffix):
         if suffix in (".parquet", *ARROW):
@@ -124,7 +124,7 @@ def _identified(
 
 
 def _checked(labels: NDArray[Any], where: str, n: int) -> NDArray[Any]:
-    """Return n labels as one column."""
+    """Return `labels` as one dimension, and refuse another number of them than n."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -140,7 +140,7 @@ def _checked(labels: NDArray[Any], where: str, n: int) -> NDArray[Any]:
 
 
 def _only_column(table: Any, where: str) -> NDArray[Any]:
-    """Return the only column of an Arrow table but for the index of pandas, or the clusters."""
+    """Return the only column of an Arrow table, apart from a pandas index, or the clusters."""
     names = feature_names(table.schema)
     places = [i for i, name in enumerate(table.schema.names) if name in names]
     if len(places) != 1 and names.count(CLUSTER) == 1:
@@ -163,11 +163,11 @@ def _words(lines: list[Row], where: str, n: int) -> NDArray[Any]:
 
 
 def _values(lines: list[Row], where: str) -> NDArray[Any]:
-    """Return labels as numbers if each of them is a whole number, else as words."""
+    """Return labels as integers if all of them are whole numbers, otherwise as words."""
     words = [row.cells[0].strip() for row in lines]
     numbers = [WHOLE.fullmatch(word) is not None for word in words]
     for row, word in zip(lines, words):
-        # Among words it may be one of them.
+        # Among words, such a word may be a label.
         missing = word == "" or (word.lower() in MISSING and any(numbers))
         if missing:
             raise DataError(
@@ -177,7 +177,7 @@ def _values(lines: list[Row], where: str) -> NDArray[Any]:
     if all(numbers):
         try:
             return np.array([int(word) for word in words], dtype=np.int64)
-        except (ValueError, OverflowError):  # too large for this type, which makes them words
+        except (ValueError, OverflowError):  # labels too large for int64 are words
             pass
     return np.array(words)
 
@@ -185,7 +185,7 @@ def _values(lines: list[Row], where: str) -> NDArray[Any]:
 def _of_text(
     stream: BinaryIO, where: str, suffix: str, n: int, id_column: str | None = None
 ) -> tuple[NDArray[Any], list[str]]:
-    """Return the labels of a text, and the ids beside them if there is a column of ids."""
+    """Return the labels of a text, and their ids if there is a column of ids."""
     try:
         with decoded(stream) as lines:
             head = list(islice(lines, HEAD))
@@ -207,7 +207,7 @@ def _of_text(
 
 
 def _separator_of_table(head: list[str], suffix: str, where: str) -> str | None:
-    """Return what separates the cells of a table with a column of clusters; None for all else."""
+    """Return the separator of a table with a column of clusters; None for other texts."""
     text = Text(iter(head))
     separator = separator_of(text, suffix, Grammar(), where)
     sample = text.sample(separator)
@@ -237,7 +237,7 @@ def _of_table(
 
 
 def _check_rows(found: list[Row], where: str, width: int) -> None:
-    """Refuse rows of a text that have not so many cells, or that are not UTF-8."""
+    """Refuse rows of a text that do not have `width` cells, or that are not UTF-8."""
     for row in found:
         if len(row.cells) != width:
             count = f"{len(row.cells)} column{'s' * (len(row.cells) > 1)}"
@@ -249,7 +249,7 @@ def _check_rows(found: list[Row], where: str, width: int) -> None:
 
 
 def _is_header(rows: list[Row], words: list[str], numbers: list[bool]) -> bool:
-    """Return whether the first line, which is one more than there are labels, is a header."""
+    """Return whether the first of n + 1 lines is a header."""
     if words[0] == "0":
         return True
     if numbers[0]:

@@ -1,4 +1,4 @@
-"""What counts as a number in texts: in tables, labels, pairs and options (docs/tables.md)."""
+"""The numbers that texts can hold: in tables, labels, pairs and options (see docs/tables.md)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.I)
 WHOLE = re.compile(r"[+-]?[0-9]+")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-# What may stand around a number: white space, but not the separators of ASCII (1C to 1F), which
-# Python strips from a text and float() refuses.
+# Characters that may surround a number: white space without the ASCII separators (1C to 1F), which
+# str.strip() removes and float() refuses.
 AROUND = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 
-# Characters that may divide thousands, and those that are written instead of some of them.
+# Characters that may separate thousands, and variants of some of them.
 DIVIDERS = (",", ".", " ", "'")
 LIKE = {" ": " \u00a0\u2007\u2009\u202f", "'": "'\u2019"}
 MINUS = "\u2212\u2010\u2011\u2012\u2013\ufe63\uff0d"
 
-# What a number begins with, in whatever spelling.
+# Characters with which a number can begin, in any spelling.
 BEGIN = re.compile(r"[-+(.,_0-9]|[^\x00-\x7f]")
 HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 FORTRAN = re.compile(r"(.*[0-9.])[dDqQ]([+-]?[0-9]+)")
@@ -140,12 +140,12 @@ class Grammar:
         return not (cell.lower() in MISSING or NOT_FINITE.fullmatch(cell) or self.is_number(cell))
 
     def value(self, cell: str) -> float:
-        """Return the number that a cell is.
+        """Return the number in a cell.
 
         Raises
         ------
         ValueError
-            It is none.
+            If the cell is not a number.
         """
         cell = cell.strip(AROUND)
         if not self.is_number(cell):
@@ -160,7 +160,7 @@ class Grammar:
         return float if self.plain else self.value
 
     def extend(self, values: array[float], cells: Sequence[str]) -> int | None:
-        """Add the numbers that cells are; return the place of the first one that is no number."""
+        """Append the numbers in cells; return the position of the first cell that is not one."""
         try:
             values.extend(map(self._convert, cells))
         except ValueError:
@@ -169,13 +169,13 @@ class Grammar:
             if not self.plain:
                 return None
             text = "".join(cells)
-            # Underscores, other scripts' digits, inf and nan: what float() reads beyond numbers.
+            # float() also accepts underscores, digits of other scripts, inf and nan.
             if text.isascii() and not ("_" in text or "n" in text or "N" in text):
                 return None
         return next((i for i, cell in enumerate(cells) if not self.is_number(cell)), None)
 
     def complaint(self, cell: str) -> str:
-        """Return what is wrong with a cell that is no finite number, and what to do."""
+        """Return what is wrong with a cell that is not a finite number, and what to do."""
         cell = cell.strip(AROUND)
         if NOT_FINITE.fullmatch(cell):
             what = "NaN" if cell.lower().endswith("nan") else "infinite"
@@ -187,7 +187,7 @@ class Grammar:
         return f"is {shown(cell)}, not a number" + (f"; {advice}" if advice else "")
 
     def advice(self, cell: str) -> str:
-        """Return what makes a number of a cell that is written in another way, or nothing."""
+        """Return what to do so that a cell is read as a number, or "" if that is unknown."""
         cell = cell.strip(AROUND)
         if any("\udc80" <= c <= "\udcff" for c in cell):
             return "the file is not UTF-8 text; save it as UTF-8"
@@ -196,13 +196,13 @@ class Grammar:
         return self.other_number(cell) or self._more_than_a_number(cell)
 
     def other_number(self, cell: str) -> str:
-        """Return how to read or write a cell that is a number in a spelling that is not read."""
+        """Return how to read or write a cell that is a number in an unsupported spelling."""
         if not BEGIN.match(cell):
             return ""
         return self._other_marks(cell) or self._other_spelling(cell)
 
     def _other_marks(self, cell: str) -> str:
-        """Return which `decimal` and `thousands` would make a number of a cell."""
+        """Return the `decimal` and `thousands` with which a cell is a number."""
         found = [other for other in _grammars() if other.is_number(cell)]
         if not found:
             return ""
@@ -218,7 +218,7 @@ class Grammar:
         return f"give {', or '.join(ways)}"
 
     def _unusual(self) -> dict[str, str]:
-        """Return the marks that Python does not write."""
+        """Return the marks that differ from Python's."""
         marks = {"decimal": self.decimal.replace(".", ""), "thousands": self.thousands or ""}
         return {name: mark for name, mark in marks.items() if mark}
 
@@ -227,7 +227,7 @@ class Grammar:
         return " and ".join(option(name, mark) for name, mark in marks.items())
 
     def _other_spelling(self, cell: str) -> str:
-        """Return what to write instead of a cell that is a number in another language."""
+        """Return what to write instead of a cell that is a number in another notation."""
         if not cell or len(cell) > 400:
             return ""
         if cell[0] == "(" and cell[-1] == ")" and self.is_number(cell[1:-1]):
@@ -245,7 +245,7 @@ class Grammar:
         return ""
 
     def _more_than_a_number(self, cell: str) -> str:
-        """Return what to remove from a cell, or to write for its word."""
+        """Return what to remove from a cell, or what to write instead of its word."""
         if cell.lower() in ("true", "false"):
             return f"write {int(cell.lower() == 'true')}"
         for sign in ("%", "\u2030", *(c for c in cell if unicodedata.category(c) == "Sc")):

@@ -1,4 +1,4 @@
-"""The columns that an error proposes: those that are features, as far as that can be seen."""
+"""The columns that an error proposes: probable features, without ids and row numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDENTIFIES = frozenset({"guid", "id", "ids", "uuid"})
 # customerId and HTTPCode are two words each.
 CAMELS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 BETWEEN_WORDS = re.compile(r"[\s_.:-]+")
-# As many values must rise by one before they are taken for numbers of rows.
+# The least number of values, each one more than the last, that are taken for row numbers.
 FEWEST = 3
 
 
@@ -37,15 +37,15 @@ def proposed(
     places : sequence of int
         Positions of columns of numbers.
     names : sequence of str or None
-        The names of all columns of the table, or None where it has no header.
+        The names of all columns of the table, or None if it has no header.
     cells_of : callable
-        The first cells of the column at a position, as text, if they are at hand.
+        It returns the first cells of the column at a position, as texts, if they are available.
 
     Returns
     -------
     str
-        An option, of all these columns if each of them numbers or identifies rows; "" if there are
-        no columns.
+        The option; it names all columns if each of them numbers or identifies rows.  "" if there
+        are no columns.
     """
     features = [
         place
@@ -76,25 +76,25 @@ def refuse_text(
     proposal: str,
     example: str = "",
 ) -> None:
-    """Refuse columns that hold no numbers.
+    """Refuse columns that do not hold numbers.
 
     Parameters
     ----------
     columns : Columns
         The columns that would be read.
     kinds : sequence of str
-        For each of them, what it holds instead of numbers, such as "text", or "" for numbers.
+        For each column, what it holds instead of numbers, such as "text"; "" for numbers.
     where : str
-        What the error calls the table.
+        The name of the table in the error.
     proposal : str
-        How other columns are chosen, as :func:`proposed` returns it; "" if none is numeric.
+        The option that chooses numeric columns, from :func:`proposed`; "" if there are none.
     example : str
-        What the error says about the first such cell, if that is known.
+        What the error adds about the first such cell, if it is known.
 
     Raises
     ------
     DataError
-        Some column is not numeric; the sentence names them all and proposes a choice.
+        If a column is not numeric; the message lists all such columns and proposes others.
     """
     bad = [columns.label(j) for j, kind in enumerate(kinds) if kind]
     if not bad:
@@ -110,7 +110,7 @@ def refuse_text(
 
 
 def warn_of_unnamed(columns: Columns, where: str) -> None:
-    """Warn of columns without a name under a header: most often they are row numbers."""
+    """Warn of columns without a name in the header, because they are mostly row numbers."""
     names = columns.names or ()
     named = [place for place, name in zip(columns.places, names) if name]
     unnamed = [place for place, name in zip(columns.places, names) if not name]

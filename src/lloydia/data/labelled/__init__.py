@@ -1,7 +1,7 @@
-"""A table once more, row by row as it is written, for what is put beside each row: its cluster.
+"""A second reading of a table, to write its rows with their clusters.
 
-Fits read numbers and keep nothing else of a table.  Its other columns are read a second time, in
-blocks, when the clusters are written.
+A fit keeps only the numbers of a table.  When the clusters are written, all columns are read a
+second time, in blocks.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def endings(data: str, option: str) -> tuple[str, ...]:
     ----------
     data : str
     option : str
-        What asks for it, as errors call it.
+        The option that needs the table, for errors.
 
     Raises
     ------
     DataError
-        It cannot be read a second time, or has no columns of other kinds than numbers.
+        If the table cannot be read a second time, or can hold only numbers.
     """
     path = Path(data)
     if data in STANDARD_INPUT or _is_pipe(path):
@@ -78,12 +78,12 @@ def original(data: str, before: Stamp, header: bool, grammar: Grammar) -> Origin
 
 
 def columns_but(data: str, id_column: str) -> Sequence[str]:
-    """Return the names of all columns of a Parquet table that may be features, but the ids.
+    """Return the names of all columns of a Parquet table that may be features, without the ids.
 
     Raises
     ------
     DataError
-        There is no such column, or no other.
+        If there is no such column of ids, or no other column.
     """
     from lloydia.data.arrow import all_but_id
     from lloydia.data.labelled.arrow import ArrowOriginal
@@ -96,7 +96,7 @@ def columns_but(data: str, id_column: str) -> Sequence[str]:
 def _is_pipe(path: Path) -> bool:
     try:
         mode = os.stat(path).st_mode
-    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+    except (OSError, ValueError):  # opening the file later raises the error
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

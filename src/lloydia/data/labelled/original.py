@@ -1,4 +1,4 @@
-"""What can be done with a table that is read once more."""
+"""The base class of tables that are read a second time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lloydia.data.numbers import shown
 
 __all__ = ["Labels", "Original", "stamp"]
 
-# One integer a row: an array, or one that is mapped from a file.
+# One integer per row: an array, or a memory map of a file.
 Labels = NDArray[Any]
 
 
@@ -30,23 +30,23 @@ def stamp(path: Path) -> Stamp:
 class Original(ABC):
     """A table whose rows are read in order, a second time.
 
-    The labels belong to the rows of the first reading, so every method that gives or writes rows
+    The labels belong to the rows of the first reading, so every method that yields or writes rows
     raises DataError if the table has changed since.
 
     Parameters
     ----------
     path : Path
     before : Stamp
-        What :func:`stamp` returned before the first reading.
+        The result of :func:`stamp` before the first reading.
 
     Attributes
     ----------
     where : str
-        What errors call it.
+        The name of the table in errors.
     names : tuple of str or None
-        Of all columns, if they have names.
+        Names of all columns, or None if they have no names.
     width : int
-        How many columns there are.
+        Number of columns.
     """
 
     where: str
@@ -61,7 +61,7 @@ class Original(ABC):
         return id_place(column, self.names, self.width, self.where)
 
     def id_name(self, column: str) -> str:
-        """Return what the column is called in a file of labels."""
+        """Return the name of the column in a file of labels."""
         return (self.names[self.place(column)] if self.names else "") or "id"
 
     def check_name(self, name: str) -> None:
@@ -70,7 +70,7 @@ class Original(ABC):
         Raises
         ------
         DataError
-            There is one.
+            If another column has this name.
         """
         if self.names is not None and name in self.names:
             raise DataError(
@@ -92,9 +92,9 @@ class Original(ABC):
         Raises
         ------
         DataError
-            The table has changed.
+            If the table has changed.
         OSError
-            The file cannot be written.
+            If the file cannot be written.
         """
         names = [self.id_name(column), "label"]
         if suffix == ".parquet":
@@ -118,19 +118,19 @@ class Original(ABC):
         self._check_count(n, labels)
 
     def ids(self, column: str) -> Iterator[Sequence[str]]:
-        """Give the cells of a column as texts, in blocks."""
+        """Yield the cells of a column as texts, in blocks."""
         with self._unchanged():
             yield from self._ids(column)
 
     def write(self, to: Path, labels: Labels, name: str, suffix: str) -> None:
-        """Write the whole table, every cell as it is, with a last column of labels.
+        """Write the whole table with every cell unchanged, and a last column of labels.
 
         Parameters
         ----------
         to : Path
         labels : ndarray of int, shape (n,)
         name : str
-            Of the new column.
+            The name of the new column.
         suffix : str
             One of :func:`lloydia.data.labelled.endings`.
 
@@ -149,7 +149,7 @@ class Original(ABC):
         Raises
         ------
         DataError
-            It does not.
+            If it does not fit.
         """
 
     @abstractmethod
@@ -165,7 +165,7 @@ class Original(ABC):
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        """Check before and after a reading that the table is the one that was read first."""
+        """Check before and after a reading that the table has not changed since the first one."""
         self._check_stamp()
         yield
         self._check_stamp()
@@ -180,6 +180,6 @@ class Original(ABC):
 
     def _changed(self, how: str) -> DataError:
         return DataError(
-            f"{self.where} changed while this command ran: {how}; run the command again when the "
-            "table stays as it is."
+            f"{self.where} changed while this command ran: {how}; run the command again when "
+            "nothing changes the table."
         )

@@ -1,4 +1,4 @@
-"""Outputs: checked before the work starts, written under a temporary name, renamed when whole."""
+"""Outputs: checked before the work starts, written under a temporary name, and then renamed."""
 
 from __future__ import annotations
 

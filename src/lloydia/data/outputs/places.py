@@ -1,4 +1,4 @@
-"""Where outputs may go: checked before any work is done for them."""
+"""Checks of the places of outputs, before any work is done for them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ def check_output(
     Parameters
     ----------
     path : Path
-        Where the output will go.
+        The file to write.
     known : sequence of str
-        Extensions, with the dot, that the output can have.
+        The extensions, with the dot, that the output can have.
     others : sequence of Path
-        Inputs and other outputs of the same command, which it must not overwrite.  Of a folder of
-        Parquet files it must not become one.
+        Inputs and other outputs of the same command.  The output must not overwrite them, nor
+        become a part of a folder of Parquet files among them.
     force : bool
-        Whether a file that is there already is replaced whoever wrote it; otherwise one that
-        Lloydia wrote.
+        Whether an existing file is replaced in any case, or only if Lloydia wrote it.
 
     Raises
     ------
     DataError
-        The extension is unknown, the folder does not exist or cannot be written, the path is no
-        plain file, or it is one of the others or would be read with them; or without `force` it is
-        somebody else's.
+        If the extension is unknown, if the folder does not exist or cannot be written to, if the
+        path is not a plain file, if it is one of the others or would be read with them, or, without
+        `force`, if Lloydia did not write the existing file.
     """
     if str(path) in STANDARD_INPUT:
         raise DataError("cannot write -: standard output is not supported for it; name a file.")
@@ -61,7 +60,7 @@ def check_output(
 
 
 def _check_place(path: Path, others: Sequence[Path]) -> None:
-    """Refuse a path that is taken, or where no file can be made."""
+    """Refuse a path that is in use, or where no file can be created."""
     if any(_same(path, other) for other in others):
         raise DataError(
             f"cannot write {path}: the command uses that file already; name another file."
@@ -88,7 +87,7 @@ def _check_place(path: Path, others: Sequence[Path]) -> None:
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Tell whether two names mean one file, through links of either kind."""
+    """Return whether two names are the same file, through symbolic or hard links."""
     try:
         return target_of(path) == target_of(other) or os.path.samefile(path, other)
     except OSError:  # one of them does not exist
@@ -96,11 +95,11 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def _joins(path: Path, folder: Path) -> bool:
-    """Tell whether an output would be read as one of a folder's Parquet files."""
+    """Return whether an output would be read as one of a folder's Parquet files."""
     from lloydia.data.chunks.parquet import is_read
 
     root = target_of(folder)
-    # A link is read where it is; what it leads to may be there too.
+    # A link is read in its own folder; its target may be in the folder as well.
     places = (target_of(path.parent) / path.name, target_of(path))
     inside = any(place.is_relative_to(root) and is_read(place, root) for place in places)
     return inside and any(folder.rglob("*.parquet"))

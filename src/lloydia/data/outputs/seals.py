@@ -1,14 +1,13 @@
-"""Which files Lloydia wrote, and nobody changed since.
+"""Seals: how Lloydia recognises unchanged files that it wrote.
 
-Nothing in a CSV or an .npy file can say who wrote it: every byte is data.  So the mark is not in
-the file but in the time of its last change, which each file system keeps.  A file that Lloydia
-wrote has a time whose last digits follow from the file's number in the file system (its inode), its
-size and its first bytes: the seal.  Writing to the file sets another time, and a copy has another
-number, even if it keeps the time (`cp -p`, `rsync -a`); both break the seal.
+A CSV or .npy file has no room for a mark, because every byte is data.  So the mark is in the
+modification time of the file.  The last digits of this time follow from the file's inode number,
+its size and its first bytes; they are the seal.  Writing to the file sets another time, and a copy
+has another inode number even if it keeps the time (`cp -p`, `rsync -a`); both break the seal.
 
-Times are sealed to 100 nanoseconds, as exactly as all usual file systems keep them; where they are
-kept less exactly, as on a FAT disk, or where numbers change, no file has a seal.  Of 90,000 files
-that Lloydia did not write, one has the right digits by chance.
+Seals have a resolution of 100 nanoseconds, which all usual file systems keep.  On file systems with
+a lower resolution, such as FAT, or with changing inode numbers, no file has a seal.  One of 90,000
+files that Lloydia did not write has the right digits by chance.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from lloydia.data.formats.numpy_files import DAMAGE, Archive
 
 __all__ = ["is_sealed", "kind_of", "refuse_others", "seal"]
 
-# Nanoseconds: the digits of a time that are the seal are below SPAN, and multiples of UNIT.
+# Nanoseconds: the seal is the part of a time below SPAN, and a multiple of UNIT.
 SPAN, UNIT = 10_000_000, 100
 
-# Bytes at the beginning of a file that its seal depends on.
+# The number of bytes at the beginning of a file on which its seal depends.
 START = 4096
 
-# What the formats of .npz files begin with, whatever their version, and what these files are.
+# The beginnings of the formats of .npz files, without the version, and the kinds of the files.
 KINDS = {
     "lloydia model": "model",
     "lloydia k-means": "model",
@@ -39,10 +38,10 @@ KINDS = {
 
 
 def seal(path: Path) -> None:
-    """Seal a file that was written a moment ago: its time becomes up to SPAN later.
+    """Seal a file that was just written, which sets its time up to SPAN later.
 
-    The time never becomes earlier, because a build program would then take the file for older than
-    the input that it was made from.  Where a seal is not possible, the file stays without one.
+    The time never becomes earlier, because a build program would then consider the file older than
+    its input.  If a seal is not possible, the file remains without one.
     """
     with suppress(OSError):
         found = path.stat()
@@ -53,12 +52,12 @@ def seal(path: Path) -> None:
 
 
 def is_sealed(path: Path) -> bool:
-    """Return whether Lloydia wrote a file, and nobody wrote to it since.
+    """Return whether Lloydia wrote a file that has not changed since.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        If the file cannot be read.
     """
     found = path.stat()
     return found.st_mtime_ns % SPAN == _digits(path, found)
@@ -69,17 +68,17 @@ def _digits(path: Path, found: os.stat_result) -> int:
         start = stream.read(START)
     digest = hashlib.sha256(b"lloydia %d %d " % (found.st_ino, found.st_size) + start).digest()
     steps = int.from_bytes(digest[:8], "big") % (SPAN // UNIT // 10 * 9)
-    # Times that are kept in milliseconds or microseconds have a zero as their last digit.
+    # Times with a resolution of milliseconds or microseconds have a zero as their last digit.
     return (steps // 9 * 10 + steps % 9 + 1) * UNIT
 
 
 def kind_of(path: Path) -> str | None:
-    """Return what a file of Lloydia says that it is, of any version.
+    """Return the kind of a file that any version of Lloydia wrote.
 
     Returns
     -------
     {"model", "checkpoint"} or None
-        None where the file says neither.
+        None if the file is neither.
     """
     try:
         with path.open("rb") as stream:
@@ -102,7 +101,7 @@ def refuse_others(path: Path) -> None:
     Raises
     ------
     DataError
-        There is one, and it is not empty.
+        If there is such a file, and it is not empty.
     """
     if not path.exists() or not path.stat().st_size:
         return
