@@ -44,13 +44,19 @@ SCRIPTS = {
         "First fits in fresh processes",
         "python benchmarks/startup.py --save",
         ("what",),
-        {"what": "what", "seconds": "seconds", "load of others": "load"},
+        {"what": "what", "seconds": "seconds", "load by other programs": "load"},
     ),
     "threads": Script(
         "A second thread, compared with a second process",
         "python benchmarks/threads.py --save",
         ("what",),
-        {"what": "what", "one": "one", "two": "two", "factor": "factor", "load of others": "load"},
+        {
+            "what": "what",
+            "one": "one",
+            "two": "two",
+            "factor": "factor",
+            "load by other programs": "load",
+        },
     ),
     "minibatch": Script(
         "MiniBatchKMeans, one epoch",
@@ -103,11 +109,11 @@ SCRIPTS = {
             "seconds": "seconds",
             "ratio": "ratio",
             "relative inertia": "relative_inertia",
-            "load of others": "load",
+            "load by other programs": "load",
         },
     ),
     "scaling": Script(
-        "Several GPUs of one host",
+        "Several GPUs of one machine",
         "python benchmarks/scaling.py --save",
         ("n", "d", "k", "gpus"),
         {
@@ -120,14 +126,14 @@ SCRIPTS = {
         },
     ),
     "out_of_core": Script(
-        "Rows on the host that do not fit on the GPU",
+        "Rows on the CPU that do not fit on the GPU",
         "python benchmarks/out_of_core.py --save",
         ("n", "d", "k", "narrow", "side"),
         {
             "rows": "n",
             "features": "d",
             "clusters": "k",
-            "half precision holds the rows": "narrow",
+            "rows exact in half precision": "narrow",
             "what stays on the GPU": "side",
             "bytes of GPU memory": "cap",
             "ms an iteration": "ms",
@@ -136,7 +142,7 @@ SCRIPTS = {
         },
     ),
     "switches": Script(
-        "What each mechanism of the GPU engine brings",
+        "The effect of each mechanism of the GPU engine on the time",
         "python benchmarks/switches.py --save",
         ("n", "d", "k", "without"),
         {
@@ -225,7 +231,7 @@ def script(path: Path, what: Script) -> str:
     for row in sorted(rows, key=lambda row: row["when"]):
         last[tuple(row[key] for key in what.key)] = row
     lines = [[cell(row.get(key)) for key in what.columns.values()] for row in last.values()]
-    notes = [f"`{what.command}` measures it on your machine."] if what.command else []
+    notes = [f"`{what.command}` measures this on your machine."] if what.command else []
     sheet = Sheet(what.title, list(what.columns), lines, [facts(list(last.values())), *notes])
     return sheet.markdown()
 
@@ -249,7 +255,7 @@ def facts(rows: Sequence[Row]) -> str:
     days = sorted({row.get("run", row.get("when"))[:10] for row in rows})
     place = f"{row['cores']} cores of {row['cpu']}"
     if "device" in row:
-        place = f"{row['device']}, beside {place}"
+        place = f"{row['device']}, with {place}"
     versions = ", ".join(f"{name} {row[name]}" for name in PACKAGES if name in row)
     return f"{place}, {row['system']}, {', '.join(days)}. Python {row['python']}, {versions}."
 

@@ -135,15 +135,16 @@ def _machine(rows: list[Row]) -> str:
     if "device" in row:
         runs = dict.fromkeys(sorted(row["run"] for row in rows))
         return (
-            f"{', '.join(runs)}, beside {row['cores']} cores of {row['cpu']}, {row['system']}.  "
+            f"{', '.join(runs)}, with {row['cores']} cores of {row['cpu']}, {row['system']}.  "
             f"Copy {rates['copy_gbs']:,.0f} GB/s; products of order 8,192: "
             f"{rates['gemm_float16_tflops']:.0f} TFLOP/s in float16, "
             f"{rates['gemm_float32_tflops']:.0f} in float32, "
             f"{rates['gemm_float64_tflops']:.0f} in float64.  Python {row['python']}, {versions}."
         )
     return (
-        f"{row['threads']} threads of {row['cores']} cores, {row['system']}, {row['run']}, load of "
-        f"others {row['load']}.  Copy {rates['copy_gbs']:.0f} GB/s, read {rates['read_gbs']:.0f} "
+        f"{row['threads']} threads of {row['cores']} cores, {row['system']}, {row['run']}, load by "
+        f"other programs {row['load']}.  Copy {rates['copy_gbs']:.0f} GB/s, read "
+        f"{rates['read_gbs']:.0f} "
         f"GB/s, gemm {rates['gemm_float32_gflops']:.0f} GFLOP/s in float32, "
         f"{rates['gemm_float64_gflops']:.0f} in float64.  Python "
         f"{row['python']}, {versions}."

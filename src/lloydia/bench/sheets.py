@@ -87,11 +87,11 @@ def _iterations(cases: dict[str, list[Row]], mode: str) -> Sheet:
             ]
         )
     notes = [
-        "an iteration, by brute force in every library: the difference of two fits over the "
-        "difference of their iterations.  Ratios are the other library's time over Lloydia's, "
-        "above 1 where Lloydia is faster.",
-        "gemm: the product X C^T alone, by BLAS; floor: the larger of its operations at the best "
-        "rate of gemm, and of reading X once.",
+        "Every library computes all distances.  An iteration is the time difference of two fits "
+        "over the difference of their iterations.  A ratio is the other library's time over "
+        "Lloydia's: above 1, Lloydia is faster.",
+        "gemm is the product X C^T alone, by BLAS.  The floor is the larger of two times: that of "
+        "the operations of gemm at its best rate, and that of reading X once.",
     ]
     more = ("gemm, ms", "gemm's ratio", "floor, ms", "Lloydia / floor")
     return Sheet("One iteration", (*heads, *more), lines, notes + remarks(cases))
@@ -121,10 +121,10 @@ def _fits(cases: dict[str, list[Row]], mode: str) -> Sheet:
             else [""] * 4
         )
     notes = [
-        "a whole fit from the same start to the same stop rule (tol = 1e-4); libraries "
+        "All fits begin with the same start and end by the same stop rule (tol = 1e-4).  Libraries "
         "without that rule do as many iterations as Lloydia.",
-        "an approximate library skips distances that probably do not matter, and draws a start "
-        "of its own: its inertia is relative to Lloydia's.",
+        "An approximate library skips distances that probably do not matter, and draws a start "
+        "of its own.  Its inertia is relative to Lloydia's.",
     ]
     return Sheet("Whole fits", heads, lines, notes + remarks(cases))
 
@@ -138,8 +138,8 @@ def _every_peer(cases: dict[str, list[Row]], mode: str) -> Sheet:
         lines.append([name, *(cells.get(peer, "") for peer in peers)])
     what = "One iteration" if mode == "iterations" else "Whole fits"
     notes = [
-        "the other library's time over Lloydia's; *: one round; a dash: the library is not "
-        "installed, or does not do this case."
+        "A figure is the other library's time over Lloydia's.  A star marks a single round.  A "
+        "dash means that the library is not installed, or cannot run this case."
     ]
     return Sheet(f"{what} of every library", ("case", *peers), lines, notes)
 
@@ -153,8 +153,8 @@ def _seeding(cases: dict[str, list[Row]], mode: str) -> Sheet:
         if "ms" in row
     ]
     notes = [
-        "potential: the inertia of the centres picked, relative to Lloydia's.  FAISS draws one "
-        "candidate a centre, the others 2 + log(k)."
+        "The potential is the inertia of the chosen centres, relative to Lloydia's.  FAISS draws "
+        "one candidate per centre, the others 2 + log(k)."
     ]
     return Sheet("Seeding", heads, lines, notes + remarks(cases))
 
@@ -173,9 +173,10 @@ def _auto(cases: dict[str, list[Row]], mode: str) -> Sheet:
             share = row["n_distances"] / (row["n"] * row["k"] * (row["n_iter"] + 1))
             lines.append([row["case"], name, *_beside(row)[1:], f"{share:.1%}", f"{memory:.1f}"])
     notes = [
-        "whole fits; ratio: the algorithm's time over auto's.  All results are the same bits.",
-        "distances: evaluated, of n k (iterations + 1).  Bytes: the most that a fit had allocated "
-        "at any time, besides X, within 20 iterations.",
+        "The times are of whole fits.  A ratio is the algorithm's time over that of auto.  All "
+        "results are the same to the last bit.",
+        "Distances are those evaluated, as a share of n k (iterations + 1).  Bytes are the largest "
+        "memory that a fit allocates in addition to X, within 20 iterations.",
     ]
     return Sheet("auto compared with every algorithm", heads, lines, notes + remarks(cases))
 

@@ -82,18 +82,20 @@ def _cells(row: Row | None) -> list[str]:
 
 def _iterations_notes() -> list[str]:
     return [
-        "a whole run over its number of iterations, what is done once a fit included; a ratio is "
-        "the library's time over Lloydia's, with its quartiles over the rounds.",
-        "floor: the larger of 2 n d k operations at the rate of a half-precision product, and of "
-        "reading X and writing labels once; a library that skips distances can be faster.  "
-        "re-checked: rows whose scores were too close to call, of all rows of all iterations.",
+        "A figure is the time of a whole run over its number of iterations, with the work that is "
+        "done once per fit.  A ratio is the library's time over Lloydia's, with its quartiles over "
+        "the rounds.",
+        "The floor is the larger of two times: that of 2 n d k operations at the rate of a "
+        "half-precision product, and that of reading X and writing labels once.  A library that "
+        "skips distances can be faster.  Re-checked are the rows whose scores were too close to "
+        "decide, of all rows of all iterations.",
     ]
 
 
 def _fits_notes() -> list[str]:
     return [
-        "Lloydia's whole fit to tol = 1e-4 from the same start; the others do as many iterations, "
-        "Lloydia CPU the same fit to the same bits."
+        "Lloydia fits to tol = 1e-4.  The other libraries do as many iterations from the same "
+        "start.  Lloydia CPU does the same fit, with the same result to the last bit."
     ]
 
 
@@ -123,8 +125,8 @@ def _wrong(cases: Cases) -> Sheet:
         cells = [_share(by_name.get(peer), labels) for peer in peers]
         lines.append([name, f"{labels:,}", *cells])
     notes = [
-        "labels that are not the nearest centre's (by canonical distances in float64); all "
-        "libraries use the same centres; float16's are judged on its own rounded rows and centres."
+        "A label is wrong if another centre is nearer by the float64 distance.  All libraries use "
+        "the same centres.  For float16 the rounded rows and centres count."
     ]
     return Sheet("Wrong labels", ("case", "labels", *peers), lines, notes + _occasions(cases))
 
@@ -147,11 +149,12 @@ def _profiles(cases: Cases) -> Sheet:
             line = [name, peer, f"all; busy {own[0]['busy']:.0%} of {own[0]['ms_whole']:.3f} ms"]
             lines.append([*line, str(calls), f"{us:,.0f}", "", "", "", ""])
     notes = [
-        "a run of ten iterations under PyTorch's profiler, kernels of at least 1 % of the time; "
-        "busy: time in kernels over the run's time without the profiler, which slows some down; "
-        "the rest are gaps.",
-        "TFLOP/s: 2 n d k operations a call of an assignment kernel; of gemm: its share of an "
-        "8192 x 8192 x 8192 product's rate in half precision, in the same run.",
+        "The table has the kernels of at least 1 % of the time of a run of ten iterations, by "
+        "PyTorch's profiler.  Busy is the time in kernels over the time of a run without the "
+        "profiler, since the profiler slows some runs down.  The rest are gaps.",
+        "TFLOP/s counts 2 n d k operations per call of an assignment kernel.  The last column is "
+        "the share of the rate of an 8192 x 8192 x 8192 product in half precision, in the same "
+        "run.",
     ]
     return Sheet("Kernels", heads, lines, notes + _occasions(cases))
 

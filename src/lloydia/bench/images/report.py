@@ -37,8 +37,9 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
     whole = [[peer, *(_mean(_of(rows, peer=peer, k=k)) for k in sizes)] for peer in peers]
     first = rows[0]
     notes = [
-        "PSNR in dB and SSIM are means over the photographs, times medians.",
-        f"{first['threads']} thread{'s' * (first['threads'] > 1)}; no dithering; pixels in memory.",
+        "PSNR in dB and SSIM are means over the photographs; times are medians.",
+        f"All libraries use {first['threads']} thread{'s' * (first['threads'] > 1)} and no "
+        "dithering.  The pixels are in memory.",
         *sorted({f"{r['case']}: {r['peer']}: {r['reason']}." for r in rows if r["reason"]}),
         *missing(every),
     ]
@@ -107,7 +108,8 @@ def write_images(rows: list[Row], stem: Path, *, force: bool = True) -> list[Pat
     text = [
         f"# Colour quantisation: {first['cpu']}",
         "",
-        f"{first['run']}, load of others {first['load']}.  Python {first['python']}, {versions}.",
+        f"{first['run']}, load by other programs {first['load']}.  "
+        f"Python {first['python']}, {versions}.",
         "",
         f"![Time and PSNR]({picture.name})",
         "",
