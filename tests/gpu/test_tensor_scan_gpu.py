@@ -13,7 +13,7 @@ import triton.language as tl  # noqa: E402
 
 from lloydia.backends.cuda.device_functions import run_state as state  # noqa: E402
 from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
-from lloydia.backends.cuda.matmul.grid_least import slots_of, unpacked  # noqa: E402
+from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
 from lloydia.backends.cuda.rows.placed import Placed  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402

@@ -46,8 +46,10 @@ def agree(found, X, **options):
 def test_each_member_ends_when_its_own_fit_does(n, stop, expected, again, monkeypatch, stages):
     X = members(3, n, 10)
     # The end that is queued behind the last iteration is that of all, unless a rule ended some.
-    ends, end_again = [], batch.Batch._end_again
-    monkeypatch.setattr(batch.Batch, "_end_again", lambda own: ends.append(own) or end_again(own))
+    ends, end_again = [], batch.Batch._end_separately
+    monkeypatch.setattr(
+        batch.Batch, "_end_separately", lambda own: ends.append(own) or end_again(own)
+    )
     options = {"init": X[:, :15:7], "max_iter": 4, "stop": stop}
     n_iter = agree(k_means_batched(X, 3, device="cuda", **options), X, n_clusters=3, **options)
     assert n_iter.tolist() == expected

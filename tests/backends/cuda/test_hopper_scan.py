@@ -7,8 +7,8 @@ import re
 import pytest
 
 from compiling import compiles, said_by
-from lloydia.backends.cuda.matmul.grid_least import slots_of
 from lloydia.backends.cuda.matmul.hopper_scan import MEMORY, OWN, RESIDENT, Tiling
+from lloydia.backends.cuda.matmul.packed_top_two import slots_of
 
 COMPILE = """
 import triton

@@ -148,7 +148,7 @@ def test_clusters_that_become_empty_on_the_way(monkeypatch, empty):
     go_back = tensor_run.TensorRun.go_back
 
     def noted(run, iteration):
-        emptied.append(run.pruning is not None and run.pruning.known)
+        emptied.append(run.pruning is not None and run.pruning.bounds_valid)
         go_back(run, iteration)
 
     monkeypatch.setattr(tensor_run.TensorRun, "go_back", noted)
@@ -168,11 +168,11 @@ def test_what_is_between_iterations_makes_bounds_unknown():
     run.launch(1, 1, False)
     run.status(1)
     run.launch(2, 3, False)
-    assert run.pruning.known
+    assert run.pruning.bounds_valid
     for act in (run.assign, run.end, lambda: run.go_back(3), lambda: run.finish(run.sums, 4)):
-        run.pruning.known = True
+        run.pruning.bounds_valid = True
         act()
-        assert not run.pruning.known
+        assert not run.pruning.bounds_valid
     run.begin_again(X[:k].copy())
     assert run.pruning is None
 

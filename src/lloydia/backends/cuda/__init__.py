@@ -32,7 +32,7 @@ Words:
   threads of a group leave what they have found.
 * *item*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
   iteration's centres and report are kept; of scores, with *cell*, a class of columns
-  (:mod:`matmul.two_least`).
+  (:mod:`matmul.top_two`).
 * *start*: what a centre's scores begin with; *norm*, *rest*: bounds of what is stored in half
   precision, and of what that leaves out; *limit*: the score above which no centre is the nearest;
   *in doubt*: a row that has a second score which is not above it.

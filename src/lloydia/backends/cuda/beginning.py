@@ -111,7 +111,7 @@ class Beginning(Gridded):
         self.begun = self._begin(centers)
         if self.renewed and self.fixed == self._fixed(self.k, int(settles)):
             assert isinstance(self.run, TensorRun)
-            self.run.begin_again(self.begun)
+            self.run.restart(self.begun)
             self.limit()
             self.used = self.run.current
             self.ending = None

@@ -84,7 +84,7 @@ class Batch:
         # What all end with, on its way: if they end with the last iteration there can be; in any
         # case.
         self.ending: AsyncCopy | None = None
-        self.settled: AsyncCopy | None = None
+        self.final: AsyncCopy | None = None
 
     # What plans have memory of their own for.
 
@@ -185,18 +185,18 @@ class Batch:
         self._assign()
         return AsyncCopy(self._totals(self.run.labels, self.run.current))
 
-    def settle(self) -> AsyncCopy:
+    def finish(self) -> AsyncCopy:
         """Return the inertia of each item, on its way; ask when all have ended.
 
         Labels and centres are the last ones once this was asked.
         """
-        if self.settled is None:
+        if self.final is None:
             if any(self.ended.get(b) != self.launched for b in self.unassigned):
                 self.ending = None
-            self.settled = self.ending or self._end_again()
-        return self.settled
+            self.final = self.ending or self._end_separately()
+        return self.final
 
-    def _end_again(self) -> AsyncCopy:
+    def _end_separately(self) -> AsyncCopy:
         """Queue the end of all items, some of which have ended before others."""
         run = self.run
         self._go_back()
@@ -207,10 +207,10 @@ class Batch:
     @cached_property
     def costs(self) -> list[float]:
         """The inertia of each item, once all have ended."""
-        return self._joined(self.settle())
+        return self._joined(self.finish())
 
     @cached_property
-    def spreads(self) -> list[float]:
+    def mean_variances(self) -> list[float]:
         """The mean over features of the variance of each item; ask after an iteration."""
         rows = self.rows
         # The centre of all rows as one cluster, whatever their labels: integers add up.

@@ -82,7 +82,7 @@ class BatchItem(SeedingState, Abilities):
         )
 
     def mean_variance(self) -> float:
-        return self.batch.spreads[self.number]
+        return self.batch.mean_variances[self.number]
 
     def start(
         self, centers: Any, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
@@ -124,11 +124,11 @@ class BatchItem(SeedingState, Abilities):
         return Owed(self.batch, self.number)
 
     def labels(self) -> torch.Tensor:
-        self.batch.settle()
+        self.batch.finish()
         return self.batch.run.labels.view(-1, self.n_samples)[self.number]
 
     def centers(self) -> torch.Tensor:
-        self.batch.settle()
+        self.batch.finish()
         return self.batch.run.current[self.number]
 
 

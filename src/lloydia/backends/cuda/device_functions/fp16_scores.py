@@ -11,14 +11,14 @@ __all__ = [
     "CHUNK",
     "GROUP",
     "HALF_NORM_WIDTH",
-    "WIDEST_KEPT",
+    "WIDEST_IN_REGISTERS",
     "error_of_sums",
     "fp16_scores",
     "group_of",
 ]
 
 # Features that are worked on at a time, and of the widest rows that programs keep: all are, then.
-CHUNK, WIDEST_KEPT = 64, 256
+CHUNK, WIDEST_IN_REGISTERS = 64, 256
 # Where there are more than UNGROUPED, the sums of so many are added to each other in float32: that
 # takes as many registers again, and loses less.
 UNGROUPED, GROUP = 2048, 512

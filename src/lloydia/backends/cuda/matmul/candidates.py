@@ -1,7 +1,7 @@
 """The second stage where :mod:`recheck_all` is not: the few centres that an ambiguous row can have.
 
 The scores of the ambiguous rows are computed once more, and four columns are named that the least
-are among (:func:`lloydia.backends.cuda.matmul.two_least.crossed`).  Where all other scores are
+are among (:func:`lloydia.backends.cuda.matmul.top_two.crossed`).  Where all other scores are
 above a row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between
 which :mod:`recheck_pairs` decides.  Of the other rows, most have theirs among nine columns; a few
 are left to the last stage.
@@ -23,7 +23,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
     HALF_NORM_WIDTH,
-    WIDEST_KEPT,
+    WIDEST_IN_REGISTERS,
     error_of_sums,
     fp16_scores,
     group_of,
@@ -41,7 +41,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import append
-from lloydia.backends.cuda.matmul.two_least import add_named_tile, begin_named, crossed, crossing
+from lloydia.backends.cuda.matmul.top_two import add_named_tile, begin_named, crossed, crossing
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import launch, processors
@@ -188,7 +188,7 @@ def nominate(
 
     They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
     """
-    wide, rows = fp16_rows.width > WIDEST_KEPT, fp16_rows.rows
+    wide, rows = fp16_rows.width > WIDEST_IN_REGISTERS, fp16_rows.rows
     cut = Tiling.choose(wide)
     columns = min(centers.tile, cut.max_columns)
     programs = programs_each(cut.programs * processors(rows.device), rows.batch_size)

@@ -14,8 +14,8 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT
-from lloydia.backends.cuda.matmul.grid_least import slots_of, unpacked
 from lloydia.backends.cuda.matmul.limits import limit_of
+from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
@@ -37,7 +37,7 @@ def certify_kernel(
 ):  # fmt: skip
     """Give rows that are certified their labels; list the others, with what was found of them.
 
-    The first stage has left what :func:`grid_least.unpacked` tells of; where `packed_ptr` is
+    The first stage has left what :func:`packed_top_two.unpacked` tells of; where `packed_ptr` is
     None, the least score, the next and the column of the least.
 
     A kernel of its own: what waits for atomics would keep a matrix unit waiting.

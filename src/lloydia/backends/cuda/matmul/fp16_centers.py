@@ -12,7 +12,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
     HALF_NORM_WIDTH,
-    WIDEST_KEPT,
+    WIDEST_IN_REGISTERS,
     error_of_sums,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
@@ -151,7 +151,7 @@ def half_norms_kernel(
 
 def packs_in_update(k: int, width: int) -> bool:
     """Return whether the end of an iteration packs its centres, of this width in half precision."""
-    return k <= MAX_CENTERS_PACKED_BY_UPDATE and width <= WIDEST_KEPT
+    return k <= MAX_CENTERS_PACKED_BY_UPDATE and width <= WIDEST_IN_REGISTERS
 
 
 class Fp16Centers:

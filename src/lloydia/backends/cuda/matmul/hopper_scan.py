@@ -33,7 +33,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.grid_least import (
+from lloydia.backends.cuda.matmul.packed_top_two import (
     RAISED,
     THREADS,
     of_rows,
@@ -114,12 +114,12 @@ def arrived(PENDING: gl.constexpr):
 
 
 @gluon.jit
-def tell(found, n, skip, desk, known):
-    """Write what all threads of a block of rows have left at a desk, if it is `known`."""
-    left = desk.load(ONE_ROW)
+def write_packed(found, n, skip, staging, complete):
+    """Write what all threads of a block of rows have left at a staging buffer, if it is `complete`."""
+    left = staging.load(ONE_ROW)
     row = gl.arange(0, ROWS, gl.SliceLayout(1, ONE_ROW))
     of_row = of_rows(left.to(gl.uint32), (left >> 32).to(gl.uint32))
-    gl.store(found + gl.minimum(skip, n - ROWS) + row, of_row, mask=known & (row >= 0))
+    gl.store(found + gl.minimum(skip, n - ROWS) + row, of_row, mask=complete & (row >= 0))
 
 
 @gluon.jit
@@ -128,16 +128,16 @@ def memory_of_group(WIDTH: gl.constexpr, STAGES: gl.constexpr):
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
     plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     y = gl.allocate_shared_memory(gl.float16, [STAGES, ROWS, WIDTH], wide)
-    desk = gl.allocate_shared_memory(gl.int64, [ROWS, THREADS], plain)
+    staging = gl.allocate_shared_memory(gl.int64, [ROWS, THREADS], plain)
     turn = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     mbarrier.init(turn, count=1)
-    return y, desk, turn
+    return y, staging, turn
 
 
 @gluon.jit
 def scan_blocks(
     y_ptr, found, n, end, step, start_unit, raised, centers, starts,
-    first, y, desk, turn, next_turn, WAITS: gl.constexpr, SLOTS: gl.constexpr,
+    first, y, staging, turn, next_turn, WAITS: gl.constexpr, SLOTS: gl.constexpr,
 ):  # fmt: skip
     """Scan every so many blocks of rows: all that a group does.
 
@@ -178,17 +178,17 @@ def scan_blocks(
         if WAITS is not None:
             # What others ask of the matrix unit from now on comes after this.
             mbarrier.arrive(next_turn)
-        tell(found, n, skip - step, desk, skip != first)
+        write_packed(found, n, skip - step, staging, skip != first)
         scores = warpgroup_mma_wait(0, deps=[scores])
         slot, cell, others = of_threads((scores,), raised, SLOTS)
         slot = gl.convert_layout(slot, BOTH_ROWS)
         cell, others = gl.convert_layout(cell, BOTH_ROWS), gl.convert_layout(others, BOTH_ROWS)
-        desk.store(packed(slot, with_name(others, cell * THREADS + thread)))
+        staging.store(packed(slot, with_name(others, cell * THREADS + thread)))
         here = gl.where(here + 1 == STAGES, 0, here + 1)
         coming = gl.where(coming + 1 == STAGES, 0, coming + 1)
     arrived(0)
     last = first + (gl.cdiv(end - first, step) - 1) * step
-    tell(found, n, last, desk, first < end)
+    write_packed(found, n, last, staging, first < end)
 
 
 @gluon.jit(do_not_specialize=["n", "raised"])
@@ -199,47 +199,49 @@ def hopper_kernel(
 ):  # fmt: skip
     """Write what :func:`resident_scan.resident_kernel` does, of one tile of centres."""
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
-    narrow: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
+    half_norm_layout: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
-    of_narrow: gl.constexpr = gl.BlockedLayout([1, 8], [256 // START, START // 8], [4, 1], [1, 0])
+    half_norm_threads: gl.constexpr = gl.BlockedLayout(
+        [1, 8], [256 // START, START // 8], [4, 1], [1, 0]
+    )
     wait_for_previous_kernel()
     stopped = gl.load(item_state(run_state) + STOPPED) != 0
     batch_item, begin = gl.program_id(2), first_row(n)
     y_ptr += begin * WIDTH
     found += begin
     centers = gl.allocate_shared_memory(gl.float16, [COLUMNS, WIDTH], wide)
-    starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], narrow)
+    starts = gl.allocate_shared_memory(gl.float16, [COLUMNS, START], half_norm_layout)
     copy_table(high_ptr + batch_item * COLUMNS * WIDTH, centers, of_wide)
-    copy_table(half_norm_ptr + batch_item * COLUMNS * START, starts, of_narrow)
+    copy_table(half_norm_ptr + batch_item * COLUMNS * START, starts, half_norm_threads)
     async_copy.commit_group()
     start_unit = gl.load(numbers + batch_item * NUMBERS + UNIT).to(gl.float16)
     end = gl.where(stopped, 0, n)
     first, step = gl.program_id(0) * (GROUPS * ROWS), gl.num_programs(0) * (GROUPS * ROWS)
-    y, desk, turn = memory_of_group(WIDTH, STAGES)
+    y, staging, turn = memory_of_group(WIDTH, STAGES)
     if GROUPS == 1:
         scan_blocks(
             y_ptr, found, n, end, step, start_unit, raised, centers, starts,
-            first, y, desk, turn, turn, None, SLOTS,
+            first, y, staging, turn, turn, None, SLOTS,
         )  # fmt: skip
     else:
         gl.static_assert(GROUPS == 3)
-        y1, desk1, turn1 = memory_of_group(WIDTH, STAGES)
-        y2, desk2, turn2 = memory_of_group(WIDTH, STAGES)
+        y1, staging1, turn1 = memory_of_group(WIDTH, STAGES)
+        y2, staging2, turn2 = memory_of_group(WIDTH, STAGES)
         arrived(0)
         # Arguments of groups are no tuples themselves.
         gl.warp_specialize(
             [
                 (scan_blocks, (
                     y_ptr, found, n, end, step, start_unit, raised, centers, starts,
-                    first, y, desk, turn, turn1, 0, SLOTS,
+                    first, y, staging, turn, turn1, 0, SLOTS,
                 )),
                 (scan_blocks, (
                     y_ptr, found, n, end, step, start_unit, raised, centers, starts,
-                    first + ROWS, y1, desk1, turn1, turn2, 1, SLOTS,
+                    first + ROWS, y1, staging1, turn1, turn2, 1, SLOTS,
                 )),
                 (scan_blocks, (
                     y_ptr, found, n, end, step, start_unit, raised, centers, starts,
-                    first + 2 * ROWS, y2, desk2, turn2, turn, 1, SLOTS,
+                    first + 2 * ROWS, y2, staging2, turn2, turn, 1, SLOTS,
                 )),
             ],
             [4, 4], [REGISTERS, REGISTERS],

@@ -73,7 +73,7 @@ def flat(table):
 
 
 @triton.jit
-def least_of(D, j, there):
+def nearest_in_table(D, j, there):
     """Return a vector of D as a table like `j`, and the lowest of each row's j that has the least.
 
     Those that are not there have an infinite D; where none is there the lowest is LAST.
@@ -91,7 +91,7 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
     x_at = tl.broadcast_to((X + rows.to(tl.int64) * d)[:, None], j.shape)
     c_at = centers + tl.where(there, j, 0).to(tl.int64) * d
     D = quick_distances(X, rows, centers, tl.where(there, j, 0), there, d, BLOCK)
-    D, label = least_of(D, j, there)
+    D, label = nearest_in_table(D, j, there)
     least = tl.min(D, 1)
     second_D = tl.min(tl.where(j == label[:, None], float("inf"), D), 1)
     roundings = (tl.cdiv(d, BLOCK) + BLOCK + 4).to(tl.float32)
@@ -99,7 +99,7 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
     if tl.sum(close.to(tl.int32), 0) > 0:
         there = there & close[:, None]
         exact = pair_distances(flat(x_at), flat(c_at), flat(there), d, LEVELS)
-        exact, nearest = least_of(exact, j, there)
+        exact, nearest = nearest_in_table(exact, j, there)
         label = tl.where(close, nearest, label)
     return label
 

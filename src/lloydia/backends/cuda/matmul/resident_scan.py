@@ -21,7 +21,12 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.grid_least import MAX_RESIDENT_COLUMNS, RAISED, least_of, slots_of
+from lloydia.backends.cuda.matmul.packed_top_two import (
+    MAX_RESIDENT_COLUMNS,
+    RAISED,
+    packed_top_two_of,
+    slots_of,
+)
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
@@ -75,7 +80,7 @@ def resident_kernel(
 ):  # fmt: skip
     """Write an integer of 64 bits a row: the column of its least score, that, and what others have.
 
-    What others have is a lower bound; :func:`grid_least.unpacked` reads all three.
+    What others have is a lower bound; :func:`packed_top_two.unpacked` reads all three.
     """
     # Not a return: centres are on their way while this is waited for.
     wait_for_previous_kernel()
@@ -99,7 +104,7 @@ def resident_kernel(
         tiles = ()
         for t in tl.static_range(TILES):
             tiles = tiles + (tl.dot(units, starts[t], tl.dot(y, centers[t])),)
-        tl.store(found + rows, least_of(tiles, raised, SLOTS), mask=mask)
+        tl.store(found + rows, packed_top_two_of(tiles, raised, SLOTS), mask=mask)
 
 
 def resident_scan(

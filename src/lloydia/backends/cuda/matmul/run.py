@@ -134,7 +134,7 @@ class TensorRun(TensorMemory):
         parts = [self.current, self.labels, self.arena.whole]
         return Layout(key, [*parts, *(x for x in start if x is not None)])
 
-    def begin_again(self, centers: NDArray) -> None:
+    def restart(self, centers: NDArray) -> None:
         """Make this the state before the first iteration from other centres."""
         self._begin(centers)
         # They are apart where their shape was not known.
@@ -178,7 +178,7 @@ class TensorRun(TensorMemory):
     def _forget_bounds(self) -> None:
         """Have the next iteration find labels or centres that bounds were not made for."""
         if self.pruning is not None:
-            self.pruning.known = False
+            self.pruning.bounds_valid = False
 
     def _first(self) -> None:
         """Queue the first iteration."""

@@ -11,7 +11,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
     HALF_NORM_WIDTH,
-    WIDEST_KEPT,
+    WIDEST_IN_REGISTERS,
     fp16_scores,
     group_of,
 )
@@ -34,7 +34,7 @@ from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
-from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
+from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
 from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
@@ -42,11 +42,11 @@ from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 
-__all__ = ["TensorScan", "tiled_least"]
+__all__ = ["TensorScan", "tiled_top_two"]
 
 
 @triton.jit
-def tiled_least(
+def tiled_top_two(
     y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
@@ -97,7 +97,7 @@ def scan_kernel(
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
-    best_score, second_score, label = tiled_least(
+    best_score, second_score, label = tiled_top_two(
         y, y_block, mask, high_ptr, half_norm_ptr, units, width, tl.where(stopped, 0, n_tiles),
         WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
     )  # fmt: skip
@@ -274,7 +274,7 @@ class TensorScan:
         if self.resident:
             resident_scan(fp16_rows, packed, self.packed_scores, run_state)
             return
-        wide = fp16_rows.width > WIDEST_KEPT
+        wide = fp16_rows.width > WIDEST_IN_REGISTERS
         if wide and not group_of(fp16_rows.width):
             launch(
                 wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),

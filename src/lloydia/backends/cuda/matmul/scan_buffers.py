@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_KEPT, group_of
+from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_IN_REGISTERS, group_of
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
@@ -31,7 +31,7 @@ class Tiling:
         """Return the fastest measured on an H200 for a width of rows."""
         if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
-        if width <= WIDEST_KEPT:
+        if width <= WIDEST_IN_REGISTERS:
             return Tiling(128, 128, 32, warps=8, stages=2, registers=128)
         return Tiling(128, 128 if group_of(width) else 256, 64, warps=8, stages=3)
 

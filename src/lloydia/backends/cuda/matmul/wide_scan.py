@@ -15,13 +15,13 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.matmul.two_least import add_tile, begin, end
+from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
 
-__all__ = ["wide_kernel", "wide_least"]
+__all__ = ["wide_kernel", "wide_top_two"]
 
 
 @triton.jit
-def wide_least(
+def wide_top_two(
     y_at, mask, b_at, single_at, width, n_tiles,
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
     STAGES: tl.constexpr,
@@ -71,7 +71,7 @@ def wide_kernel(
     b_at = high_ptr + column[None, :] * width + f[:, None]
     # Not a return: no branch around the loop.
     n_tiles = tl.where(stopped, 0, n_tiles)
-    best_score, second_score, label = wide_least(
+    best_score, second_score, label = wide_top_two(
         y_at,
         mask,
         b_at,

@@ -35,7 +35,7 @@ from lloydia.backends.engine import UNLIMITED, Report
 from lloydia.backends.parts import Parts
 from lloydia.spelling import option
 
-__all__ = ["GPUs", "Threads", "spread_rows"]
+__all__ = ["GPUs", "Threads", "distribute_rows"]
 
 
 class Threads:
@@ -194,9 +194,9 @@ class GPUs(Parts):
         for part, place_of_message in zip(others, self.inbox[1:]):
             place_of_message.copy_(part.message, non_blocking=True)
         with current(self.first.device):
-            torch.sum(self.inbox, dim=0, out=self.first.whole)
+            torch.sum(self.inbox, dim=0, out=self.first.total)
         for part in others:
-            part.whole.copy_(self.first.whole, non_blocking=True)
+            part.total.copy_(self.first.total, non_blocking=True)
 
     def _ask(self) -> None:
         with current(self.first.device):
@@ -246,18 +246,23 @@ class GPUs(Parts):
         self._look_back(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
-        weights = self.first.whole_sums()[0, :, :, -1]
+        weights = self.first.total_sums()[0, :, :, -1]
         return np.flatnonzero((weights == 0).all(dim=0).cpu().numpy())
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         status = self.reports.status(self.queued)
         moved = self._moved(rows, clusters, len(self.first.run.current))
         for part in self.parts:
-            part.finish_again(self.queued, moved)
+            part.finish_corrected(self.queued, moved)
         self._ask()
-        again = self.reports.status(self.queued)
+        corrected = self.reports.status(self.queued)
         return Report(
-            self.queued, self.n_samples, status.changed, again.empty, again.shift, again.move
+            self.queued,
+            self.n_samples,
+            status.changed,
+            corrected.empty,
+            corrected.shift,
+            corrected.move,
         )
 
     def assign(self) -> None:
@@ -268,7 +273,7 @@ class GPUs(Parts):
         return self.first.run.current
 
 
-def spread_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> GPUs:
+def distribute_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> GPUs:
     """Put rows on several GPUs, some on each, and return their engine.
 
     Raises

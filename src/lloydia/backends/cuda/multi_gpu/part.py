@@ -37,7 +37,7 @@ class CUDAPart(CUDA):
 
     Attributes
     ----------
-    message, whole : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
+    message, total : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
         What this part tells of an iteration, and what all parts do.
     values : ndarray of shape (m, d)
         The candidates evaluated last; those from number `evaluated` on are in `table`.
@@ -151,7 +151,7 @@ class CUDAPart(CUDA):
         return oversampling.chosen(terms, key, factor, total, before).cpu().numpy()
 
     def seed_spread(self, centers: NDArray) -> float:
-        self._spread(self._there(centers))
+        self._add_seeds(self._there(centers))
         return self.as_result(self.largest[0])
 
     # -- a run -------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class CUDAPart(CUDA):
         super().start(centers, algorithm, settles, max_iter)
         self.run.history[0] = self.run.current
         size = self.run.sums[0].numel() + COUNTS
-        self.message, self.whole = torch.empty((2, size), dtype=torch.int64, device=self.device)
+        self.message, self.total = torch.empty((2, size), dtype=torch.int64, device=self.device)
         self.concluding = Recording()
 
     def contribute(self) -> None:
@@ -222,22 +222,22 @@ class CUDAPart(CUDA):
         self.concluding.do(self._conclude, self.device)
 
     def _conclude(self) -> None:
-        queue_hear(self.whole, self.run.run_state)
-        queue_finish(self.whole_sums(), self.fixed_point_grid, self.run, batch_size=1)
+        queue_hear(self.total, self.run.run_state)
+        queue_finish(self.total_sums(), self.fixed_point_grid, self.run, batch_size=1)
 
-    def whole_sums(self) -> torch.Tensor:
+    def total_sums(self) -> torch.Tensor:
         """Return the sums of all parts: int64 of shape (1, n_limbs, k, d + 1)."""
-        return self.whole[:-COUNTS].view(1, *self.run.sums.shape[1:])
+        return self.total[:-COUNTS].view(1, *self.run.sums.shape[1:])
 
     def return_to(self, iteration: int) -> None:
         """Make the state after an iteration current."""
         self.run.go_back(iteration)
 
-    def finish_again(self, iteration: int, moved: NDArray[np.int64]) -> None:
+    def finish_corrected(self, iteration: int, moved: NDArray[np.int64]) -> None:
         """Queue the end of an iteration again, with other sums; `moved` is by how much."""
         self.run.go_back(iteration - 1)
         queue_finish(
-            self.whole_sums() + self._there(moved), self.fixed_point_grid, self.run, batch_size=1
+            self.total_sums() + self._there(moved), self.fixed_point_grid, self.run, batch_size=1
         )
         # No row changed: that is not the end this time.
         self.run.run_state[0] = 0

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.runtime.upload import lent
+from lloydia.backends.cuda.runtime.upload import pinned_view
 
 __all__ = ["Gathered"]
 
@@ -20,7 +20,7 @@ class Gathered:
 
     def fill(self, out: torch.Tensor) -> None:
         """Write them to a tensor, in its type."""
-        X, rows = lent(self.X), torch.from_numpy(self.rows)
+        X, rows = pinned_view(self.X), torch.from_numpy(self.rows)
         if out.dtype == X.dtype:
             torch.index_select(X, 0, rows, out=out)
         else:

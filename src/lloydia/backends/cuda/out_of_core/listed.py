@@ -88,7 +88,7 @@ class Listed:
         counts = values[
             [N_CHANGED.value, N_AMBIGUOUS.value, N_UNRESOLVED.value, N_WIDE.value]
         ].tolist()
-        self.n_changed, self.n_ambiguous, self.n_again, n_wide = counts
+        self.n_changed, self.n_ambiguous, self.n_unresolved, n_wide = counts
         self.n_wide = min(n_wide, (self.block.n_samples - self.n_ambiguous) // RECORD.value)
         changed, ambiguous = values[SIZE:].reshape(2, -1)
         return np.concatenate([changed[: self.n_changed], ambiguous[: self.n_ambiguous]])
@@ -114,9 +114,9 @@ class Listed:
             recheck_all(Picked(X, len(X)), self.scan.centers, ambiguous, *lists)
         else:
             candidates = self.candidates(where)
-            again = where[self.scan.unresolved[: self.n_again].long()]
+            unresolved = where[self.scan.unresolved[: self.n_unresolved].long()]
             rows = Picked(X, len(candidates))
-            self.scan.decide(rows, lane.current, ambiguous, again, candidates, *lists)
+            self.scan.decide(rows, lane.current, ambiguous, unresolved, candidates, *lists)
         fixed_point_grid = block.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])

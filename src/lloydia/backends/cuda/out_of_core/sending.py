@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.out_of_core.room import AT_ONCE
-from lloydia.backends.cuda.runtime.upload import lent
+from lloydia.backends.cuda.runtime.upload import pinned_view
 from lloydia.backends.passes import Host
 from lloydia.data.chunks.reader import mingled
 from lloydia.progress.stages import steps
@@ -173,7 +173,7 @@ class Sender:
         if isinstance(rows, Gathered):
             rows.fill(host)
         else:
-            host.copy_(lent(rows))
+            host.copy_(pinned_view(rows))
         if self.copying is not None:
             with torch.cuda.stream(self.copying):
                 self.copying.wait_event(place.used)

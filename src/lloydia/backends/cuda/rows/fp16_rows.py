@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.fp16_scores import CHUNK, WIDEST_KEPT
+from lloydia.backends.cuda.device_functions.fp16_scores import CHUNK, WIDEST_IN_REGISTERS
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.extent import (
@@ -60,7 +60,7 @@ SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5)
 
 def padded(n_features: int) -> int:
     """Return the width of a stored row."""
-    if n_features <= WIDEST_KEPT:
+    if n_features <= WIDEST_IN_REGISTERS:
         return next_power(n_features, 16)
     return ceil_div(n_features, CHUNK) * CHUNK
 
@@ -303,7 +303,7 @@ class Fp16Rows:
     def store(self, bounds: torch.Tensor | None = None) -> None:
         """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
         rows, n = self.rows, self.rows.n_samples
-        wide = self.width > WIDEST_KEPT
+        wide = self.width > WIDEST_IN_REGISTERS
         block = CHUNK if wide else self.width
         many = TILE // block
         resident = DOUBLE_RESIDENT if rows.wide == torch.float64 else RESIDENT

@@ -4,8 +4,8 @@ Any frame is right (:mod:`lloydia.exact.certificate`), and one that rows far awa
 keeps the scores of the others sharp, and the cells of one or two features (:mod:`low_dim.cells`)
 small. The host and the device find the same: rows that were stored in one (:mod:`low_dim.stored`)
 are scored in the other later.  The origin is the median of some rows, feature by feature.  Within 1
-of it are all rows, or, where they reach farther, what is within SPREAD times as far as seven of
-eight of those.
+of it are all rows, or, where they reach farther, what is within TYPICAL_REACHES times as far as
+seven of eight of those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["frame_of", "write_frame"]
 
 # Rows that are looked at, at most: one of each of so many parts, not at the same place in all.
 SAMPLED, STRIDE = tl.constexpr(32), tl.constexpr(40_503)
-SPREAD = tl.constexpr(4.0)
+TYPICAL_REACHES = tl.constexpr(4.0)
 
 
 def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> NDArray[np.float64]:
@@ -44,9 +44,9 @@ def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> 
     rows = torch.from_numpy(i * part + i * STRIDE.value % part).to(X.device)
     some = X[rows].cpu().to(torch.float64).numpy()
     origin = np.sort(some, axis=0)[(m - 1) // 2]
-    usual = SPREAD.value * np.sort(np.abs(some - origin).max(axis=1))[m * 7 // 8]
+    typical = TYPICAL_REACHES.value * np.sort(np.abs(some - origin).max(axis=1))[m * 7 // 8]
     reach = (largest + np.abs(origin)).max()
-    reach = min(reach, usual) if usual > 0.0 else reach
+    reach = min(reach, typical) if typical > 0.0 else reach
     return np.append(origin, scale_of(float(reach), most_scale(dtype)))
 
 
@@ -62,9 +62,9 @@ def write_frame(X, n, largest, frame, d: tl.constexpr, COLUMNS: tl.constexpr):
     some = tl.load(X + at[:, None] + f[None, :], mask=there, other=0.0).to(tl.float64)
     origin = ranked(tl.where((i < m)[:, None], some, float("inf")), (m - 1) // 2)
     away = tl.max(tl.where(there, tl.abs(some - origin[None, :]), 0.0), 1)
-    usual = SPREAD * ranked_of(tl.where(i < m, away, float("inf")), m * 7 // 8)
+    typical = TYPICAL_REACHES * ranked_of(tl.where(i < m, away, float("inf")), m * 7 // 8)
     reach = tl.max(tl.where(f < d, largest + tl.abs(origin), 0.0), 0)
-    reach = tl.where(usual > 0.0, tl.minimum(reach, usual), reach)
+    reach = tl.where(typical > 0.0, tl.minimum(reach, typical), reach)
     scale = -tl.minimum(tl.maximum(exponent_of(reach), -most), most)
     tl.store(frame + f, origin, mask=f < d)
     tl.store(frame + d, power_of_two(scale.to(tl.int64)))

@@ -107,7 +107,7 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
 
 
 @triton.jit
-def see_rest(labels, n, seen, k):
+def see_remaining(labels, n, seen, k):
     """Note which labels occur, if the first programs have not seen all: every program its own."""
     if n_missing(seen, k) > 0:
         for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
@@ -133,7 +133,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     tl.atomic_max(out + 6, tiny.to(tl.int64), sem="relaxed")
     wait_for_all(arrivals, n_programs, 0)
     if seen is not None:
-        see_rest(labels, n, seen, k)
+        see_remaining(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
     # Of the exponent of the smallest, or a smaller one.
     upper = tl.load(out + 6, volatile=True) ^ NONE

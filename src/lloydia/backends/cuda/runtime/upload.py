@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["lent", "put", "to_device"]
+__all__ = ["pinned_view", "put", "to_device"]
 
 PIECE = 1 << 26  # bytes of a pinned buffer
 DIRECT = 1 << 20  # bytes up to which pinning costs more than it gains
 FIRST = 1 << 16  # bytes that the driver takes at once
 
 
-class Lent:
+class PinnedView:
     """An array's memory for a reader that wants to be allowed to write there, and does not."""
 
     def __init__(self, array: NDArray) -> None:
@@ -28,7 +28,7 @@ class Lent:
         self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
 
 
-def lent(array: NDArray) -> torch.Tensor:
+def pinned_view(array: NDArray) -> torch.Tensor:
     """Return an array that is only read as a tensor; a copy where its memory does not suit torch.
 
     torch wants the machine's own numbers, aligned, and no negative strides.
@@ -39,7 +39,7 @@ def lent(array: NDArray) -> torch.Tensor:
         return torch.from_numpy(array)
     if not suits or any(pitch < 0 or pitch % array.itemsize for pitch in array.strides):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
-    return torch.from_numpy(np.asarray(Lent(array)))
+    return torch.from_numpy(np.asarray(PinnedView(array)))
 
 
 def put(array: NDArray, out: torch.Tensor) -> None:
@@ -47,7 +47,7 @@ def put(array: NDArray, out: torch.Tensor) -> None:
 
     The driver takes what is not pinned in pieces, each when its turn has come, but for the first.
     """
-    there = lent(array)
+    there = pinned_view(array)
     if array.nbytes > FIRST:
         pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda)
         there = pinned.copy_(there)
@@ -69,7 +69,7 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
     """
     dtype = getattr(torch, array.dtype.name)
     if device.type == "cpu" or array.nbytes <= DIRECT:
-        return torch.empty(array.shape, dtype=dtype).copy_(lent(array)).to(device)
+        return torch.empty(array.shape, dtype=dtype).copy_(pinned_view(array)).to(device)
     out = torch.empty(array.shape, dtype=dtype, device=device)
     rows = max(1, PIECE * len(array) // array.nbytes)
     buffers = [torch.empty((rows, *array.shape[1:]), dtype=dtype, pin_memory=True) for _ in "ab"]
@@ -78,7 +78,7 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
     for i, (start, stop) in enumerate(pairwise(edges)):
         buffer, event = buffers[i % 2][: stop - start], sent[i % 2]
         event.synchronize()  # returns at once where nothing was recorded
-        buffer.copy_(lent(array[start:stop]))
+        buffer.copy_(pinned_view(array[start:stop]))
         out[start:stop].copy_(buffer, non_blocking=True)
         event.record(torch.cuda.current_stream(device))
     return out  # the buffers' memory is not used again before it was read: torch sees to that

@@ -212,9 +212,9 @@ class SeedingState(Placed):
         return oversampling.chosen(terms, key, factor, total, 0).cpu().numpy()
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self._spread(self.X[torch.as_tensor(rows, device=self.device)])
+        self._add_seeds(self.X[torch.as_tensor(rows, device=self.device)])
 
-    def _spread(self, centers: torch.Tensor) -> None:
+    def _add_seeds(self, centers: torch.Tensor) -> None:
         """Make several centres seeds."""
         labels, D = self.closest(centers)
         if self.n_seeds == 0:

@@ -86,9 +86,9 @@ def continuing_iterations(
 ) -> ContinuingIterations:
     """Return how many of some reports, from the first, are of iterations that end nothing."""
     changed, empty, rechecked, _, pruned = COUNTS
-    moves = reports.view(np.float64)[:, MOVE.value].tolist()
+    largest_moves = reports.view(np.float64)[:, MOVE.value].tolist()
     count = rechecked_rows = pruned_rows = last = 0
-    for head, move in zip(reports[:, :FIRST].tolist(), moves):
+    for head, move in zip(reports[:, :FIRST].tolist(), largest_moves):
         if head[changed] == 0 or (settles and head[empty]):
             break
         # The square of one coordinate's change is part of the shift, and rounding keeps order.

@@ -9,7 +9,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
     HALF_NORM_WIDTH,
-    WIDEST_KEPT,
+    WIDEST_IN_REGISTERS,
     error_of_sums,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
@@ -22,9 +22,9 @@ from lloydia.backends.cuda.matmul.candidates import COUNT
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.pruning.bounds import above, below, shortfall
 from lloydia.backends.cuda.matmul.row_lists import divide
-from lloydia.backends.cuda.matmul.scan import tiled_least
+from lloydia.backends.cuda.matmul.scan import tiled_top_two
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
-from lloydia.backends.cuda.matmul.wide_scan import wide_least
+from lloydia.backends.cuda.matmul.wide_scan import wide_top_two
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
@@ -60,13 +60,13 @@ def scan_active_kernel(
         y_block = y_ptr + at[:, None] * stride + f[None, :]
         if WIDE:
             b_at = high_ptr + column[None, :] * stride + f[:, None]
-            best_score, second_score, label = wide_least(
+            best_score, second_score, label = wide_top_two(
                 y_block, mask, b_at, half_norm_f32_ptr + column, width, n_tiles,
                 CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
         else:
             y = tl.load(y_block, mask=mask[:, None], other=0.0)
-            best_score, second_score, label = tiled_least(
+            best_score, second_score, label = tiled_top_two(
                 y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
                 WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
             )  # fmt: skip
@@ -125,7 +125,7 @@ def certify_active_kernel(
 def scan_active(scan: ScanBuffers, active_rows: torch.Tensor, run_state: torch.Tensor) -> None:
     """Queue the scores of the rows in `active_rows`, as many as ``run_state[N_ACTIVE]`` says."""
     fp16_rows, packed, cut = scan.fp16_rows, scan.centers, scan.tiling
-    wide, n = fp16_rows.width > WIDEST_KEPT, scan.rows.n_samples
+    wide, n = fp16_rows.width > WIDEST_IN_REGISTERS, scan.rows.n_samples
     launch(
         scan_active_kernel,
         (min(ceil_div(n, cut.rows), SCORING * processors(active_rows.device)), 1, 1),

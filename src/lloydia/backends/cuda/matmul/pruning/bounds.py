@@ -12,7 +12,15 @@ import triton.language as tl
 
 from lloydia.exact import half_certificate
 
-__all__ = ["above", "below", "keeps", "moved", "narrowed", "shortfall", "widened"]
+__all__ = [
+    "above",
+    "below",
+    "keeps",
+    "lower_bound_shrunk",
+    "moved",
+    "shortfall",
+    "upper_bound_grown",
+]
 
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 UNIT = tl.constexpr(2.0**-24)
@@ -20,7 +28,7 @@ UNIT = tl.constexpr(2.0**-24)
 ROOT, STEP = tl.constexpr(2.0**-20), tl.constexpr(2.0**-22)
 # Distances so far apart, relative and absolute, are of the same order when D is rounded: that is
 # off by less than 2**-38 (d <= 8192), and 2**-60 where it underflows.
-APART, APART_LEAST = tl.constexpr(1.0 + 2.0**-15), tl.constexpr(2.0**-26)
+SEPARATION, MIN_SEPARATION = tl.constexpr(1.0 + 2.0**-15), tl.constexpr(2.0**-26)
 # Of each feature, what a square that underflows may lose of a root.
 UNDERFLOW = tl.constexpr(2.0**-537)
 
@@ -64,20 +72,20 @@ def below(score, norm, short, residual, shift, typical_norm, typical_residual, s
 def moved(square, scale, d):
     """Return how far a centre has moved in the frame, rounded up, by D between its places.
 
-    What float32 may lose near 0 is less than APART_LEAST by far.
+    What float32 may lose near 0 is less than MIN_SEPARATION by far.
     """
     far = tl.sqrt(square) * (1.0 + 2.0**-20) + d.to(tl.float64) * UNDERFLOW
     return (far * scale * (1.0 + 2.0**-20)).to(tl.float32)
 
 
 @triton.jit
-def widened(upper, move):
+def upper_bound_grown(upper, move):
     """Return `upper` when its centre has moved."""
     return (upper + move) * (1.0 + STEP)
 
 
 @triton.jit
-def narrowed(lower, move):
+def lower_bound_shrunk(lower, move):
     """Return `lower` when no centre has moved farther."""
     return (lower - move) - (tl.abs(lower) + move) * STEP
 
@@ -85,4 +93,4 @@ def narrowed(lower, move):
 @triton.jit
 def keeps(upper, lower):
     """Return whether the nearest centre is certain to be that of the label."""
-    return lower > upper * APART + APART_LEAST
+    return lower > upper * SEPARATION + MIN_SEPARATION

@@ -20,7 +20,13 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.pruning.bounds import below, keeps, narrowed, shortfall, widened
+from lloydia.backends.cuda.matmul.pruning.bounds import (
+    below,
+    keeps,
+    lower_bound_shrunk,
+    shortfall,
+    upper_bound_grown,
+)
 from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
 from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT, Fp16Rows
@@ -29,7 +35,7 @@ from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 __all__ = ["queue_prune"]
 
 # Features of rows that are looked at together, at most; of others CHUNK are.
-NARROW = 128
+FEATURES_AT_ONCE = 128
 # Rows of a program, its warps, and programs a multiprocessor; blocks of rows, or chunks, on their
 # way.
 ROWS, WARPS, PROGRAMS = 128, 8, 2
@@ -39,7 +45,7 @@ STAGES, CHUNK_STAGES = 3, 4
 @triton.jit
 def bring_up_to_date(
     rows, mask, scores, column, norm_ptr, residual_ptr, shift, typical_norm, typical_residual,
-    summed, short, labels, movements, rest_move, upper_ptr, lower_ptr, active_rows, run_state,
+    summed, short, labels, movements, other_move, upper_ptr, lower_ptr, active_rows, run_state,
 ):  # fmt: skip
     """Do it for a block of rows, given the scores of `column`; return how many it prunes.
 
@@ -50,8 +56,10 @@ def bring_up_to_date(
     score = tl.min(tl.where(column[None, :] == label[:, None], float("inf"), scores), 1)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
     residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
-    upper = widened(tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(movements + label))
-    lower = narrowed(tl.load(lower_ptr + rows, mask=mask, other=0.0), rest_move)
+    upper = upper_bound_grown(
+        tl.load(upper_ptr + rows, mask=mask, other=0.0), tl.load(movements + label)
+    )
+    lower = lower_bound_shrunk(tl.load(lower_ptr + rows, mask=mask, other=0.0), other_move)
     some = score < float("inf")
     score = tl.where(some, score, 0.0)
     near = below(score, norm, short, residual, shift, typical_norm, typical_residual, summed)
@@ -91,7 +99,7 @@ def prune_kernel(
     b = tl.load(b_block)
     shift = tl.load(numbers + SHIFT).to(tl.float32)
     typical_norm, typical_residual = tl.load(typical), tl.load(typical + 1)
-    rest_move = tl.load(movements + k)
+    other_move = tl.load(movements + k)
     n_chunks = width // CHUNK if WIDE else 1
     scores = tl.zeros((ROWS, COUNT), tl.float32)
     n_pruned = tl.zeros((), tl.int32)
@@ -110,7 +118,7 @@ def prune_kernel(
             n_pruned += bring_up_to_date(
                 rows, mask, scores + half_norm[None, :], column, norm_ptr, residual_ptr,
                 shift, typical_norm, typical_residual, summed, short,
-                labels, movements, rest_move, bounds, bounds + n, active_rows, run_state,
+                labels, movements, other_move, bounds, bounds + n, active_rows, run_state,
             )  # fmt: skip
             scores = tl.zeros((ROWS, COUNT), tl.float32)
     if n_pruned > 0:
@@ -145,7 +153,7 @@ def queue_prune(
     run_state : int32 tensor
     """
     width, n = fp16_rows.width, fp16_rows.rows.n_samples
-    wide = width > NARROW
+    wide = width > FEATURES_AT_ONCE
     programs = min(ceil_div(n, ROWS), PROGRAMS * processors(labels.device))
     launch(
         prune_kernel, (programs, 1, 1),

@@ -94,7 +94,7 @@ class Pruning:
     ----------
     bounds : float32 tensor of shape (2, n)
         The upper ones, and the lower ones.
-    known : bool
+    bounds_valid : bool
         Whether they are of the labels and the centres that the next iteration finds.
     renewed : int
         Iterations that were queued before every row was active the last time.
@@ -106,7 +106,7 @@ class Pruning:
         self.movements = torch.empty(k + 1, dtype=torch.float32, device=device)
         # None until a device that has not stopped names some: one that has reads them, too.
         self.largest = torch.full((N_LARGEST,), -1, dtype=torch.int32, device=device)
-        self.known = False
+        self.bounds_valid = False
         self.iterating, self.renewed = Recording(), 0
 
     @classmethod
@@ -132,11 +132,11 @@ class Pruning:
 
     def iterate(self, run: PrunedRun, times: int) -> None:
         """Queue so many iterations; their centres are not packed."""
-        if not self.known:
+        if not self.bounds_valid:
             # So that every row is active.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
-            self.known, self.renewed = True, self.iterating.times
+            self.bounds_valid, self.renewed = True, self.iterating.times
         self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
 
     def _iterate(self, run: PrunedRun) -> None:

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.matmul import two_least
+from lloydia.backends.cuda.matmul import top_two
 from lloydia.backends.cuda.runtime.launching import place
 
 ROWS = 64
@@ -21,29 +21,27 @@ def kernel(
 ):  # fmt: skip
     PARTS: tl.constexpr = COLUMNS // SLOTS
     row = tl.arange(0, ROWS)
-    slots, first, second, tile = two_least.begin(ROWS, PARTS, SLOTS)
-    more, a, b, c, name, next_name = two_least.begin_named(ROWS, PARTS, SLOTS)
+    slots, first, second, tile = top_two.begin(ROWS, PARTS, SLOTS)
+    more, a, b, c, name, next_name = top_two.begin_named(ROWS, PARTS, SLOTS)
     for t in range(TILES):
         scores = tl.load(table + row[:, None] * size + (t * COLUMNS + tl.arange(0, COLUMNS))[None])
-        slots, first, second, tile = two_least.add_tile(
-            slots, first, second, tile, scores, t, PARTS
-        )
-        more, a, b, c, name, next_name = two_least.add_named_tile(
+        slots, first, second, tile = top_two.add_tile(slots, first, second, tile, scores, t, PARTS)
+        more, a, b, c, name, next_name = top_two.add_named_tile(
             more, a, b, c, name, next_name, scores, t, PARTS
         )
-    s, r, j = two_least.end(slots, first, second, tile)
+    s, r, j = top_two.end(slots, first, second, tile)
     tl.store(least + row, s)
     tl.store(second_score + row, r)
     tl.store(column + row, j)
-    slot1, slot2, slot3, cell1, cell2, cell3, bound, farther = two_least.crossed(
+    slot1, slot2, slot3, cell1, cell2, cell3, bound, farther = top_two.crossed(
         more, a, b, c, name, next_name
     )
     slot = (slot1, slot2, slot3)
     cell = (cell1, cell2, cell3)
     for i in tl.static_range(4):
-        tl.store(columns + row * 4 + i, two_least.crossing(slot[i // 2], cell[i % 2], SLOTS))
+        tl.store(columns + row * 4 + i, top_two.crossing(slot[i // 2], cell[i % 2], SLOTS))
     for i in tl.static_range(9):
-        tl.store(nine + row * 9 + i, two_least.crossing(slot[i // 3], cell[i % 3], SLOTS))
+        tl.store(nine + row * 9 + i, top_two.crossing(slot[i // 3], cell[i % 3], SLOTS))
     tl.store(others + row, bound)
     tl.store(others + ROWS + row, farther)
 

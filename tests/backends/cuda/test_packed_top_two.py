@@ -8,11 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.matmul.grid_least import (
+from lloydia.backends.cuda.matmul.packed_top_two import (
     MAX_RESIDENT_COLUMNS,
     RAISED,
     SMALLEST_SCORE,
-    least_of,
+    packed_top_two_of,
     slots_of,
     unpacked,
 )
@@ -34,7 +34,7 @@ def kernel(
         j = t * COLUMNS + tl.arange(0, COLUMNS)
         scores = tl.load(table + row[:, None] * (TILES * COLUMNS) + j[None, :])
         tiles = tiles + (scores,)  # noqa: RUF005  Triton knows no other
-    found, least, others = unpacked(least_of(tiles, raised, SLOTS), slots, TILES * COLUMNS)
+    found, least, others = unpacked(packed_top_two_of(tiles, raised, SLOTS), slots, TILES * COLUMNS)
     tl.store(column + row, found)
     tl.store(upper + row, least)
     tl.store(lower + row, others)

@@ -1,6 +1,6 @@
 r"""The least score of each row, its column, and a bound of all others, of few scores.
 
-As in :mod:`two_least`, but with names in numbers instead of registers of their own.  A thread's
+As in :mod:`top_two`, but with names in numbers instead of registers of their own.  A thread's
 scores of a row are a table of *cells* by *slots*; its least of all is in the least slot and the
 least cell, any other score is in another slot or in another cell.  So what is compared of each
 score is two minima, and only those of slots and cells are given names and compared further.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.matmul.two_least import least_of_three, split_columns
+from lloydia.backends.cuda.matmul.top_two import min_of_three, split_columns
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = [
@@ -26,10 +26,10 @@ __all__ = [
     "RAISED",
     "SMALLEST_SCORE",
     "THREADS",
-    "least_of",
     "of_rows",
     "of_threads",
     "packed",
+    "packed_top_two_of",
     "slots_of",
     "unpacked",
     "with_name",
@@ -74,13 +74,13 @@ def numbers_of(tiles):
 
 
 @triton.jit
-def least_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
+def min_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
     """Return the least of values from a first one on, in steps, as far as there are any."""
     LAST: tl.constexpr = END if END < len(values) else len(values)
     COUNT: tl.constexpr = (LAST - FIRST + STEP - 1) // STEP
     least = values[FIRST]
     for i in tl.static_range(1, COUNT - 1, 2):
-        least = least_of_three(least, values[FIRST + i * STEP], values[FIRST + (i + 1) * STEP])
+        least = min_of_three(least, values[FIRST + i * STEP], values[FIRST + (i + 1) * STEP])
     if COUNT % 2 == 0:
         least = tl.minimum(least, values[FIRST + (COUNT - 1) * STEP])
     return least
@@ -120,13 +120,13 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
     BLOCKS: tl.constexpr = (COUNT + SLOTS - 1) // SLOTS
     slots = ()
     for i in tl.static_range(SLOTS):
-        slots = slots + (least_of_some(values, i, COUNT, SLOTS) * raised + i,)
+        slots = slots + (min_of_some(values, i, COUNT, SLOTS) * raised + i,)
     column_blocks = ()
     for i in tl.static_range(BLOCKS):
         column_blocks = column_blocks + (
-            least_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,
+            min_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,
         )
-    slot, cell = least_of_some(slots, 0, SLOTS, 1), least_of_some(column_blocks, 0, BLOCKS, 1)
+    slot, cell = min_of_some(slots, 0, SLOTS, 1), min_of_some(column_blocks, 0, BLOCKS, 1)
     # Of another slot than the least, or another cell, less one.  The least cell is at most 15 below
     # the least slot, by their names: so what is above it is at least slot + above + 1 - 15.
     above = tl.minimum(nearest_of(slots, slot), nearest_of(column_blocks, cell))
@@ -145,10 +145,10 @@ def with_name(bound, name):
 
 
 @triton.jit
-def least_of_both(slot, others, slot2, others2):
+def merged(slot, others, slot2, others2):
     """Return the least slot, and the bound of all others with names, of two that share a row."""
     # The larger is another one.
-    bound = least_of_three(others, others2, tl.maximum(slot, slot2))
+    bound = min_of_three(others, others2, tl.maximum(slot, slot2))
     name = tl.where(slot2 < slot, others2, others)
     return tl.minimum(slot, slot2), with_name(bound, name)
 
@@ -166,12 +166,12 @@ def packed(slot, others):
 @triton.jit
 def of_rows(slot, others):
     """Return what all threads of a row have found, as one integer; `others` with names."""
-    slot, others = tl.reduce((slot, others), 1, least_of_both)
+    slot, others = tl.reduce((slot, others), 1, merged)
     return packed(slot, others)
 
 
 @triton.jit
-def least_of(tiles, raised, SLOTS: tl.constexpr):
+def packed_top_two_of(tiles, raised, SLOTS: tl.constexpr):
     """Return what :func:`unpacked` tells of."""
     slot, cell, others = of_threads(tiles, raised, SLOTS)
     thread = tl.arange(0, THREADS)[None, :].to(tl.uint32)

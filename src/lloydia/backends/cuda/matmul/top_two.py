@@ -27,7 +27,7 @@ __all__ = [
     "crossed",
     "crossing",
     "end",
-    "least_of_three",
+    "min_of_three",
     "split_columns",
 ]
 
@@ -46,7 +46,7 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 
 
 @triton.jit
-def least_of_three(a, b, c):
+def min_of_three(a, b, c):
     """Return the least of three: one instruction, if compilers do not take it apart.
 
     Integers of 32 bits, with a sign or without.
@@ -62,7 +62,7 @@ def least_of_three(a, b, c):
 
 
 @triton.jit
-def halves_of(table):
+def split_rows(table):
     """Return the two halves of a table along its second dimension of three."""
     HALF: tl.constexpr = table.shape[1] // 2
     cut = tl.reshape(table, (table.shape[0], 2, HALF, table.shape[2]))
@@ -78,7 +78,7 @@ def split_columns(table, COUNT: tl.constexpr):
         if 2**level < COUNT:
             more = ()
             for i in tl.static_range(2**level):
-                lower, upper = halves_of(parts[i])
+                lower, upper = split_rows(parts[i])
                 more = more + (lower, upper)
             parts = more
     return parts
@@ -95,7 +95,7 @@ def cell_of(part):
     least = tl.minimum(even, odd)
     for i in tl.static_range(1, EIGHTS):
         even, odd = tl.split(tl.reshape(eights[i], (ROWS, 4, 2)))
-        least = least_of_three(least, even, odd)
+        least = min_of_three(least, even, odd)
     return least
 
 
@@ -106,7 +106,7 @@ def added(slots, parts, PARTS: tl.constexpr):
         slots = tl.minimum(slots, parts[0])
     else:
         for i in tl.static_range(PARTS // 2):
-            slots = least_of_three(slots, parts[2 * i], parts[2 * i + 1])
+            slots = min_of_three(slots, parts[2 * i], parts[2 * i + 1])
     return slots
 
 
@@ -194,7 +194,7 @@ def add_named_tile(slots, first, second, third, tile, next_tile, scores, t, PART
 
 
 @triton.jit
-def take_least(values, names):
+def take_min(values, names):
     """Return the least value of each row and the lowest name that has it; values without it."""
     least = tl.min(values, 1)
     name = tl.min(tl.where(values == least[:, None], names, LAST), 1)
@@ -234,9 +234,9 @@ def crossed(slots, first, second, third, tile, next_tile):
     SLOTS: tl.constexpr = slots.shape[1]
     PARTS: tl.constexpr = first.shape[1]
     column = tl.arange(0, SLOTS)[None, :]
-    _, slot1, left = take_least(slots, column)
-    _, slot2, left = take_least(left, column)
-    third_slot, slot3, left = take_least(left, column)
+    _, slot1, left = take_min(slots, column)
+    _, slot2, left = take_min(left, column)
+    third_slot, slot3, left = take_min(left, column)
     # Cells of a row side by side, by thread and part; their names.
     GROUPS: tl.constexpr = PARTS * 4
     group = tl.arange(0, GROUPS)[None, :]
