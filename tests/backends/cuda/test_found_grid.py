@@ -12,8 +12,8 @@ from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda.matmul import run as tensor_run
 from lloydia.backends.cuda.matmul.starting import BLOCK
-from lloydia.backends.cuda.rows.extent import queue_bounds
 from lloydia.backends.cuda.rows.found_grid import queue_grid, remember_limbs
+from lloydia.backends.cuda.rows.magnitudes import queue_bounds
 from lloydia.data.arrays import on_host
 from lloydia.exact import sums as exact
 from lloydia.stopping import Inertia
@@ -103,7 +103,7 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
     assert engine.run.early
     assert engine.launched == 0
     assert engine.mean_variance() == oracle.mean_variance()
-    assert engine.queue_spread().n_limbs == engine.grid.n_limbs
+    assert engine.queue_mean_variance().n_limbs == engine.grid.n_limbs
     reports = [[one.iterate(False).result() for _ in range(3)] for one in (engine, oracle)]
     assert reports[0] == reports[1]
     assert on_host(engine.centers()).tobytes() == oracle.centers().tobytes()

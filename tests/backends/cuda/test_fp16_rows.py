@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.rows.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
+from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.placed import Placed
 from nasty import FLAVOURS, rows_of
 from table import blobs

@@ -16,7 +16,7 @@ from lloydia.backends.cuda.low_dim import sums as low_sums
 from lloydia.backends.cuda.matmul import memory as tensor_memory
 from lloydia.backends.cuda.out_of_core import blocks, listed, room, sending
 from lloydia.backends.cuda.out_of_core import group as out_of_core
-from lloydia.backends.cuda.out_of_core.narrow import narrowest
+from lloydia.backends.cuda.out_of_core.transfer_dtype import narrowest_dtype
 from lloydia.backends.cuda.rows import memory as row_memory
 from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.parts import Parts
@@ -88,7 +88,7 @@ def facts(engine, start, inits):
 
 
 @pytest.mark.parametrize(
-    ("d", "dtype", "narrow", "weighted", "left", "stays"),
+    ("d", "dtype", "transfer_dtype", "weighted", "left", "stays"),
     [
         (3, "float32", "float32", True, 25 * 3 * 4, (1, 1, 0)),
         (3, "float64", "float32", False, 0, (0, 0, 0)),
@@ -99,10 +99,12 @@ def facts(engine, start, inits):
         (10, "float64", "float16", False, 0, (0, 0, 0)),
     ],
 )
-def test_blocks_give_the_bits_of_the_oracle(d, dtype, narrow, weighted, left, stays, memory):
+def test_blocks_give_the_bits_of_the_oracle(
+    d, dtype, transfer_dtype, weighted, left, stays, memory
+):
     X = torch.from_numpy(blobs(40, d, dtype))
-    X[::5] *= 2**4 if narrow == "float16" else 2**15
-    X = X.to(getattr(torch, narrow)).to(getattr(torch, dtype)).numpy()
+    X[::5] *= 2**4 if transfer_dtype == "float16" else 2**15
+    X = X.to(getattr(torch, transfer_dtype)).to(getattr(torch, dtype)).numpy()
     weights = weights_of("wide", 40) if weighted else None
     start = np.vstack([X[:3], np.full((2, d), 1e7, dtype=dtype)])
     inits = SEEDINGS if weighted and d == 3 else ("k-means++",)
@@ -113,7 +115,7 @@ def test_blocks_give_the_bits_of_the_oracle(d, dtype, narrow, weighted, left, st
     found = placed.group._divide(True, 5)
     assert len(placed.group.plan.passes.rows) >= stays[0]
     assert (len(found.rows), len(found.fp16_rows)) == stays[1:]
-    assert {str(part.narrow) for part in placed.group.parts} == {f"torch.{narrow}"}
+    assert {str(part.transfer_dtype) for part in placed.group.parts} == {f"torch.{transfer_dtype}"}
 
 
 def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, monkeypatch, stages):
@@ -149,10 +151,10 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
             assert n_ambiguous > n_again > 0 < n_wide
         found.clear()
         # Seeds are drawn from rows, which stay again.
-        assert not placed.group.sender.kept
+        assert not placed.group.sender.resident
         placed.seed_start()
         placed.seed_add(3)
-        assert placed.group.sender.kept
+        assert placed.group.sender.resident
         # Beside them nothing is left of the run.
         shared, parts = placed.group.shared, placed.group.parts
         assert not [held for held in (shared, *parts) if "run" in vars(held)]
@@ -284,7 +286,7 @@ def test_blocks_come_in_the_order_that_the_host_gives(memory):
 
     X = blobs(47, 3, "float32")
     sender = sending.Sender(Backwards(X, 10), torch.device("cpu"))
-    sender.kept[2] = torch.from_numpy(X[20:30])
+    sender.resident[2] = torch.from_numpy(X[20:30])
     found = [(p, rows.clone()) for p, rows in sender.blocks(range(5))]
     assert sorted(p for p, _ in found) == [0, 1, 2, 3, 4]
     assert all(np.array_equal(rows, X[10 * p : 10 * p + 10]) for p, rows in found)
@@ -306,9 +308,9 @@ def test_blocks_come_in_the_order_that_the_host_gives(memory):
 )
 def test_the_narrowest_type_holds_every_bit(value, dtype, expected):
     X = torch.tensor([[0.0, -value], [-0.0, 1.0]], dtype=getattr(torch, dtype))
-    narrow = narrowest(X)
-    assert str(narrow) == f"torch.{expected}"
-    assert X.to(narrow).to(X.dtype).numpy().tobytes() == X.numpy().tobytes()
+    transfer_dtype = narrowest_dtype(X)
+    assert str(transfer_dtype) == f"torch.{expected}"
+    assert X.to(transfer_dtype).to(X.dtype).numpy().tobytes() == X.numpy().tobytes()
 
 
 def test_copies_and_computations_wait_for_each_other_and_the_host_for_neither(memory, monkeypatch):

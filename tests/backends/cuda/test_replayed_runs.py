@@ -176,7 +176,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
         options = [{}, {"rule": Labels()}, {"tol": 1e-4}, {"tol": 0.1}][draw.choice(ends)]
         options["max_iter"] = int(draw.choice(counts))
         options["empty"] = "keep" if draw.random() < 0.2 else "relocate"
-        there = draw.random() < 0.5 and engine._extent is None
+        there = draw.random() < 0.5 and engine._magnitudes is None
         begun = torch.from_numpy(start.copy()) if there else start
         assert fit(engine, begun, **options) == fit(own, start, **options)
         # All of them stay: memory of its own for each.

@@ -136,12 +136,12 @@ class Beginning(Gridded):
 
     def _measures(self) -> bool:
         """Return whether the next run begins with measuring."""
-        unknown = self._extent is None and self.bounds is None
+        unknown = self._magnitudes is None and self.bounds is None
         return self.low and unknown and "run" not in self.__dict__
 
     def _guesses(self) -> bool:
         """Return whether the next run begins with storing the rows, for a grid that is guessed."""
-        unknown = self._extent is None and self.bounds is None and self.weights is None
+        unknown = self._magnitudes is None and self.bounds is None and self.weights is None
         first = not self.low and unknown and self.fp16_rows is None
         return first and limbs_before(self.X) is not None
 
@@ -199,7 +199,7 @@ class Beginning(Gridded):
         self.run = run = LowRun(self, fixed_point_grid, centers, n_slots, settles)
         run.launches_per_batch = launches_per_batch
         if self.limits:
-            run.spread = self._spread_of(run)
+            run.variance = self._mean_variance_of(run)
         self.used, self.ending = run.current, None
 
     def _fixed(self, k: int, settles: int) -> tuple:
@@ -220,7 +220,7 @@ class Beginning(Gridded):
             self.fixed = self._fixed(self.k, run.settles)
         self.X.copy_(X)
         variance = self._variance
-        self.forget_extent()
+        self.forget_magnitudes()
         if self.low:
             self.forget_run()
             return True
@@ -256,7 +256,7 @@ class Beginning(Gridded):
     @anywhere
     def of_clusters(self, k: int) -> int:
         """Return the bytes of them that belong to clusters."""
-        n_limbs = LIMBS if self._extent is None else self.grid.n_limbs
+        n_limbs = LIMBS if self._magnitudes is None else self.grid.n_limbs
         center = (self.lag + 5) * self.dtype.itemsize
         if self.low:
             center += 8 * n_limbs * replicas(self.n_samples, k)

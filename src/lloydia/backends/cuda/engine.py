@@ -82,7 +82,7 @@ class CUDA(Beginning, Engine):
         # Of more features, what is queued with the start may be by a guess, too.
         if self.unchecked and (self.launched or not self.low):
             self._check()
-        return float(self.queue_spread())
+        return float(self.queue_mean_variance())
 
     # -- a run -------------------------------------------------------------------------------
 

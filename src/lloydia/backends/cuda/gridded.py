@@ -1,7 +1,8 @@
-"""What is known of the rows of a run: their extent, the grid of their sums, and their spread.
+"""What is known of the rows of a run: their magnitudes, the grid of their sums, and their mean
+variance.
 
 The device may know before the host: a run of few features measures its rows, one of more features
-guesses how many limbs their sums have, and the spread is found on the way.
+guesses how many limbs their sums have, and the mean variance is found on the way.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_be
 from lloydia.backends.cuda.runtime.own_device import anywhere
 from lloydia.backends.cuda.runtime.plans import Layout, planned
 from lloydia.backends.cuda.seeding.state import SeedingState
+from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.cuda.update.means import MAX_CENTERS_WITH_LIMIT
-from lloydia.backends.cuda.update.spread import Spread
 from lloydia.backends.engine import NEVER
 from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact import sums as exact
@@ -57,17 +58,17 @@ class Gridded(SeedingState):
         self.tolerance = NEVER
         self._fixed_point_grid: FixedPointGrid | None = None
 
-    def forget_extent(self) -> None:
-        super().forget_extent()
-        self._variance: Spread | None = None
+    def forget_magnitudes(self) -> None:
+        super().forget_magnitudes()
+        self._variance: MeanVariance | None = None
 
     def magnitudes(self) -> exact.Magnitudes:
         run = self.__dict__.get("run")
-        if self._extent is None and isinstance(run, LowRun) and not run.begins:
+        if self._magnitudes is None and isinstance(run, LowRun) and not run.begins:
             largest, smallest = run.measured()
             if not np.isfinite(largest).all():
                 refuse_non_finite(self.X)
-            self._extent = exact.Magnitudes(self.n_samples, largest, smallest)
+            self._magnitudes = exact.Magnitudes(self.n_samples, largest, smallest)
         found = super().magnitudes()
         if self.ranges:
             largest = float(found.largest.max())
@@ -87,23 +88,23 @@ class Gridded(SeedingState):
         return found
 
     def check_range_later(self) -> bool:
-        """Refuse rows, which have no weights, whose D may overflow, once their extent is known."""
+        """Refuse rows, which have no weights, whose D may overflow, once their magnitudes is known."""
         self.ranges = True
-        if self._extent is not None:
+        if self._magnitudes is not None:
             self.magnitudes()
         return True
 
     @property
     def expected(self) -> int | None:
         """How many limbs the sums will probably have, if that is all that is known of the grid."""
-        if self._extent is not None or self.weights is not None or self.measured is None:
+        if self._magnitudes is not None or self.weights is not None or self.measured is None:
             return None
         return limbs_before(self.X)
 
     @property
     def knows_grid(self) -> bool:
         """Whether the grid, or a guess of it, is there without waiting for the device."""
-        return self._extent is not None or self.expected is not None
+        return self._magnitudes is not None or self.expected is not None
 
     @anywhere
     def guess(self) -> bool:
@@ -126,7 +127,7 @@ class Gridded(SeedingState):
 
     @property
     def limits(self) -> bool:
-        """Whether runs end by the spread."""
+        """Whether runs end by the mean variance."""
         return self.tolerance > 0.0 and self.k <= MAX_CENTERS_WITH_LIMIT
 
     def _grid_of_variance(self) -> FixedPointGrid:
@@ -135,35 +136,35 @@ class Gridded(SeedingState):
             return self.fixed_point_grid
         return FixedPointGrid.of(self, self.grid, self.weights)
 
-    def _spread_of(self, run: LowRun) -> Spread:
-        """Return the spread that a run is to queue, if nobody has."""
-        spread, tol = self._variance, self.tolerance
-        if spread is not None and spread.queued:
-            spread.aim(tol)
+    def _mean_variance_of(self, run: LowRun) -> MeanVariance:
+        """Return the mean variance that a run is to queue, if nobody has."""
+        variance, tol = self._variance, self.tolerance
+        if variance is not None and variance.queued:
+            variance.aim(tol)
         elif self.unchecked:
             fixed_point_grid = grid_found_on_device(self.X, run.numbers, LIMBS)
-            spread = Spread(self, fixed_point_grid, tol, run.bounds, run.spreading)
+            variance = MeanVariance(self, fixed_point_grid, tol, run.bounds, run.variance_memory)
         else:
-            spread = Spread(self, self._grid_of_variance(), tol)
-        self._variance = spread
-        return spread
+            variance = MeanVariance(self, self._grid_of_variance(), tol)
+        self._variance = variance
+        return variance
 
-    def queue_spread(self) -> Spread:
-        """Return the spread, queued."""
-        spread, tol = self._variance, max(self.tolerance, 0.0)
-        if spread is None or not spread.queued:
+    def queue_mean_variance(self) -> MeanVariance:
+        """Return the mean variance, queued."""
+        variance, tol = self._variance, max(self.tolerance, 0.0)
+        if variance is None or not variance.queued:
             # What a run of few features finds as it is launched is its own.
-            if spread is None or self.low:
-                spread = Spread(self, self._grid_of_variance(), tol)
-            layout = Layout.of("spread", self.X, more=(*spread.key, self.low))
-            layout = layout._replace(parts=[self.X, *spread.buffers])
-            planned(partial(spread.queue, self), self.device, layout)
-            spread.done()
+            if variance is None or self.low:
+                variance = MeanVariance(self, self._grid_of_variance(), tol)
+            layout = Layout.of("variance", self.X, more=(*variance.key, self.low))
+            layout = layout._replace(parts=[self.X, *variance.buffers])
+            planned(partial(variance.queue, self), self.device, layout)
+            variance.done()
             if self._variance is None:
-                self._variance = spread
-        spread.aim(tol)
-        return spread
+                self._variance = variance
+        variance.aim(tol)
+        return variance
 
     def limit(self) -> torch.Tensor | None:
         """Return the sum of squares of movements that a run ends at, which is on its way."""
-        return self.queue_spread().limit if self.limits else None
+        return self.queue_mean_variance().limit if self.limits else None

@@ -67,7 +67,7 @@ class BatchItem(SeedingState, Abilities):
         self.device, self.name, self.weights = rows.device, batch.name, None
         self.wide, self.dtype = rows.wide, rows.dtype
         self.n_samples, self.n_features = rows.n_samples, rows.n_features
-        self.forget_extent()
+        self.forget_magnitudes()
         self.n_distances = self.n_rechecked = 0
 
     @cached_property

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.rows.extent import new_bounds, read_bounds
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
+from lloydia.backends.cuda.rows.magnitudes import new_bounds, read_bounds
 from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.exact import sums as exact
@@ -25,7 +25,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class Measured:
-    """The extents of items whose sums have as many limbs; none is weighted.
+    """The magnitudes of items whose sums have as many limbs; none is weighted.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def alike(
     """Yield what is made of items whose sums have as many limbs, where there are several.
 
     Beside their numbers.  Items that are not finite are left out.  X is as for
-    :class:`BatchRows`, whose extents are known when what was made of them is yielded.
+    :class:`BatchRows`, whose magnitudes are known when what was made of them is yielded.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def alike(
     made_of : callable
         Gets rows and, of all items, their bounds, which it may raise.
     begin : callable
-        Does what can be done with all items while their extents are on their way.
+        Does what can be done with all items while their magnitudes are on their way.
     """
     bounds = new_bounds(X)
     # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.

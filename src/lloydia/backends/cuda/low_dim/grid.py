@@ -14,9 +14,9 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.barrier import leave
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES, STOPPED
-from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.found_grid import HEADROOM
 from lloydia.backends.cuda.rows.frame import write_frame
+from lloydia.backends.cuda.rows.magnitudes import magnitude
 from lloydia.backends.cuda.rows.totals import exponent_of
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, stream_of
 
@@ -57,7 +57,7 @@ def raised(x, largest, below):
 def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
     """Raise `bounds` (2 d integers, 0 before) to the extent of this program's rows.
 
-    As :func:`lloydia.backends.cuda.rows.extent.extent_kernel` does.
+    As :func:`lloydia.backends.cuda.rows.magnitudes.magnitudes_kernel` does.
     """
     integer: tl.constexpr = tl.int64 if X.dtype.element_ty == tl.float64 else tl.int32
     # Rows as they lie in memory; places beyond their ROWS * d are masked.

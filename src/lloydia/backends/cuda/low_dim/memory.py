@@ -43,8 +43,8 @@ class LowMemory:
     arrivals : int32 (...)
         See :mod:`lloydia.backends.cuda.device_functions.barrier`.
     report : int64 (n_slots, HEAD + k)
-    spreading : int64 (...)
-        That of a :class:`~lloydia.backends.cuda.update.spread.Spread`.
+    variance_memory : int64 (...)
+        That of a :class:`~lloydia.backends.cuda.update.mean_variance.MeanVariance`.
     table : float32 (...)
         See :func:`lloydia.backends.cuda.low_dim.scores.tabulate`.
     cells : int32 or int64 (sides**d,) or None
@@ -115,7 +115,7 @@ class LowMemory:
         return self._part(5)[: self.n_slots * size].view(self.n_slots, size)
 
     @cached_property
-    def spreading(self) -> torch.Tensor:
+    def variance_memory(self) -> torch.Tensor:
         return self._part(6)
 
     @property

@@ -138,8 +138,8 @@ class LowRun(LowTold):
         if coming is not None:
             self.sent.append((self.last, coming))
         self.begins, self.stale = False, coming is None
-        if self.spread is not None:
-            self.spread.done()
+        if self.variance is not None:
+            self.variance.done()
 
     def repeat(self, other: LowRun) -> None:
         """Queue what another run has queued."""
@@ -167,9 +167,9 @@ class LowRun(LowTold):
             )
             more = weights, fixed_point_grid.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
-        if self.spread is not None:
-            key += "spread", self.spread.key
-            parts = [*self.spread.buffers, *parts]
+        if self.variance is not None:
+            key += "variance", self.variance.key
+            parts = [*self.variance.buffers, *parts]
         return Layout(key, parts if host is None else [*parts, host])
 
     def _queue(self, host: torch.Tensor | None) -> None:
@@ -178,13 +178,13 @@ class LowRun(LowTold):
         rows = self.rows
         n, d = rows.X.shape
         kind = rows.X.dtype, rows.X.data_ptr() % 16, d
-        if self.shape.alone and inertia and self._measures() and self.spread is None:
+        if self.shape.alone and inertia and self._measures() and self.variance is None:
             self._run_whole(kind, n_iterations, assigns, host)
             return
         if self._measures():
             self._measure((*kind, self.begun.data_ptr() % 16))
-        if self.spread is not None and not self.spread.queued:
-            self.spread.queue(self.rows)
+        if self.variance is not None and not self.variance.queued:
+            self.variance.queue(self.rows)
         self._iterate(kind, n_iterations, assigns)
         if inertia:
             launch_by_key(
@@ -250,12 +250,12 @@ class LowRun(LowTold):
             low_kernel,
             (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
              shape.tile, shape.each, shape.group, shape.kept, *shape.own, shape.summed,
-             self.cells is None or self.cells.dtype, self.spread is None),
+             self.cells is None or self.cells.dtype, self.variance is None),
             (shape.programs, 1, 1),
             rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
             self.all_sums, 0 if known is None else known.n_limbs, self.bits,
             self.current, self.history, self.n_slots, self.report, self.run_state, self.settles,
-            None if self.spread is None else self.spread.limit,
+            None if self.variance is None else self.variance.limit,
             *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
             n_iterations, int(assigns), self.own_memory, self.stored,
             d=d, WEIGHTED=weights is not None, RECOVER=recover,

@@ -26,7 +26,7 @@ from lloydia.backends.cuda.runtime.launching import (
     processors,
     shared_memory,
 )
-from lloydia.backends.cuda.update.spread import room_for
+from lloydia.backends.cuda.update.mean_variance import room_for
 
 __all__ = ["LIMBS", "LowShape", "shape_of"]
 

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import STOPPED
 from lloydia.backends.cuda.low_dim.memory import LowMemory
-from lloydia.backends.cuda.rows.extent import bounds_of
 from lloydia.backends.cuda.rows.low_cost import DONE
+from lloydia.backends.cuda.rows.magnitudes import bounds_of
 from lloydia.backends.cuda.rows.totals import join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
+from lloydia.backends.cuda.update.mean_variance import TOTAL, MeanVariance
 from lloydia.backends.cuda.update.reports import (
     ContinuingIterations,
     IterationStatus,
     continuing_iterations,
     status_of,
 )
-from lloydia.backends.cuda.update.spread import TOTAL, Spread
 from lloydia.backends.engine import UNLIMITED
 
 __all__ = ["LowEnding", "LowTold"]
@@ -44,7 +44,7 @@ class LowTold(LowMemory):
 
     Attributes
     ----------
-    spread : Spread, optional
+    variance : MeanVariance, optional
         By which the device ends the run.
     settles : int
         Whether iterations end at one with empty clusters.
@@ -62,7 +62,7 @@ class LowTold(LowMemory):
         Whether the device had stopped then.
     """
 
-    spread: Spread | None = None
+    variance: MeanVariance | None = None
     settles: int
 
     def _nothing_told(self) -> None:
@@ -99,8 +99,8 @@ class LowTold(LowMemory):
         self.found = copy.numpy().view(np.int64)
         self.stopped = bool(self.part(4).view(np.int32)[STOPPED.value])
         self.known_to, self.asked = last, 0
-        if self.spread is not None and self.spread.memory is self.spreading:
-            self.spread.limbs = self.part(6)[:TOTAL].tolist()
+        if self.variance is not None and self.variance.memory is self.variance_memory:
+            self.variance.limbs = self.part(6)[:TOTAL].tolist()
 
     def _reports(self) -> NDArray[np.int64]:
         """Return the reports that were read at last: shape (n_slots, HEAD + k)."""
@@ -143,7 +143,7 @@ class LowTold(LowMemory):
         return int(self.part(1)[2 * self.rows.n_features])
 
     def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what :func:`rows.extent.magnitudes` does; of the first launch."""
+        """Return what :func:`rows.magnitudes.magnitudes` does; of the first launch."""
         d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
         return bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
 

@@ -71,8 +71,8 @@ def queue_start(
     current, before : tensors
         Begin with room for it, which may be where it is; 0 where the start is not finite.
     bounds : int64 tensor of shape (batch_size, 2, d), or None
-        See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.  None where starts are known to be
-        ordinary.
+        See :func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`.  None where starts are known
+        to be ordinary.
     labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional
         Of a run by itself: they become -1 and 0.
     most : int

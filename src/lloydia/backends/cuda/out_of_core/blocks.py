@@ -22,7 +22,7 @@ from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
-from lloydia.backends.cuda.out_of_core.narrow import narrowest
+from lloydia.backends.cuda.out_of_core.transfer_dtype import narrowest_dtype
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.placed import WIDE
@@ -131,7 +131,7 @@ class Block(CUDAPart):
 
     Attributes
     ----------
-    narrow : torch.dtype
+    transfer_dtype : torch.dtype
         In which the rows can travel, and stay.
     assigned : int32 tensor of shape (m,)
         The labels.
@@ -155,7 +155,7 @@ class Block(CUDAPart):
         if weights is not None:
             self.weights = torch.as_tensor(weights).to(self.device)
         self.magnitudes()
-        self.narrow = narrowest(X)
+        self.transfer_dtype = narrowest_dtype(X)
         if self.low:
             self.frame()
         else:
@@ -169,7 +169,7 @@ class Block(CUDAPart):
     @property
     def n_bytes(self) -> int:
         """What the rows take, as they travel."""
-        return self.n_samples * self.n_features * self.narrow.itemsize
+        return self.n_samples * self.n_features * self.transfer_dtype.itemsize
 
     @property
     def n_bytes_fp16(self) -> int:
@@ -187,11 +187,11 @@ class Block(CUDAPart):
 
     def attach(self, X: torch.Tensor | None) -> None:
         """Take the rows, or let them go."""
-        self.X = None if X is None else self.widened(X)
+        self.X = None if X is None else self.in_compute_dtype(X)
         self.returns = self.X is X
         self.columns = None if X is None else self.X.T
 
-    def widened(self, X: torch.Tensor) -> torch.Tensor:
+    def in_compute_dtype(self, X: torch.Tensor) -> torch.Tensor:
         """Return rows as kernels want them: in half precision only if their centres are float32."""
         return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
 
@@ -225,7 +225,7 @@ class Block(CUDAPart):
 
     def step(self, centers: NDArray, measure: bool) -> Any:
         """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
-        self._assign(moves=True)
+        self._assign(updates=True)
         return self.measure() if measure else 0.0
 
     def conclude(self, centers: NDArray) -> Any:
@@ -233,14 +233,14 @@ class Block(CUDAPart):
         return self.measure()
 
     def classify(self, centers: NDArray) -> None:
-        self._assign(moves=False)
+        self._assign(updates=False)
 
-    def _assign(self, moves: bool) -> None:
+    def _assign(self, updates: bool) -> None:
         """Queue an assignment, perhaps the moves from sum to sum, and what is counted."""
         self.n_distances += self.n_samples * self.k
         run, absent = self.run, None if self.halved else self.fp16_rows
         if isinstance(run, LowRun):
-            if moves:
+            if updates:
                 run.queue(-1, assigns=False, inertia=False)
             else:
                 run.assign()
@@ -254,12 +254,12 @@ class Block(CUDAPart):
             if absent is not None:
                 absent.store()
             run.assign()
-            if moves:
+            if updates:
                 run.move()
             queue_tally(run.run_state, self.shared.counts)
 
         if self.returns:
-            self.record((self.X.data_ptr(), absent is None, moves), work)
+            self.record((self.X.data_ptr(), absent is None, updates), work)
         else:
             work()
 

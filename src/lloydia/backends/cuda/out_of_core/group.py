@@ -55,8 +55,8 @@ class Plan:
 
     def sent(self, division: Division) -> tuple[int, int]:
         """Return the blocks that are sent in full, and their bytes."""
-        kept = division.rows | division.fp16_rows
-        sent = [size for p, size in enumerate(self.sizes) if p not in kept]
+        resident = division.rows | division.fp16_rows
+        sent = [size for p, size in enumerate(self.sizes) if p not in resident]
         return len(sent), sum(sent)
 
     def __str__(self) -> str:
@@ -115,9 +115,9 @@ class OutOfCore(Passes):
             own = None if weights is None else weights[slice(*edges[p])]
             block = Block(X, own, self.shared)
             self.parts.append(block)
-            self.sender.types[p] = block.narrow
+            self.sender.types[p] = block.transfer_dtype
             if block.n_bytes <= left:
-                self.sender.kept[p] = X.to(block.narrow, copy=True)
+                self.sender.resident[p] = X.to(block.transfer_dtype, copy=True)
                 left -= block.n_bytes
 
     @property
@@ -162,11 +162,11 @@ class OutOfCore(Passes):
                 f"{self.n_features:,} features, and {self.room.left:,} are left on {self.name} "
                 f"beside rows on their way: free some, or use {option('device', 'cpu')}."
             )
-        there = len(self.sender.kept)
+        there = len(self.sender.resident)
         self.sender.keep(found.rows)
         for p, block in enumerate(self.parts):
             block.keep_fp16_rows(p in found.fp16_rows)
-        if len(self.sender.kept) < there and self.device.type == "cuda":
+        if len(self.sender.resident) < there and self.device.type == "cuda":
             # What comes has other sizes: cut from what was let go, it would leave gaps.
             torch.cuda.empty_cache()
         return found
@@ -268,5 +268,5 @@ def out_of_core(X: NDArray | Reader, weights: NDArray | None, name: str) -> OutO
     room = Room.of(*source.shape, source.dtype.itemsize, weighted, free, X.lengths[0])
     # What stays on the GPU need not stay on the host.
     there = room.left // X.block_bytes
-    X.kept = range(there, there + len(X.kept))
+    X.resident = range(there, there + len(X.resident))
     return OutOfCore(X, weights, name, room)

@@ -167,7 +167,7 @@ def step_listed(
     try:
         for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
             listed = under_way.pop(0)
-            listed.finish(listed.block.widened(X))
+            listed.finish(listed.block.in_compute_dtype(X))
             queue_tally(listed.lane.run_state, shared.counts)
             begin(i + len(shared.lanes))
     finally:

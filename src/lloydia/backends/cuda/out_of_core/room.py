@@ -100,13 +100,13 @@ class Room:
         fixed = min(MEASURING, free // 16)
         if d <= LOW_DIM_FEATURES:
             fixed += 12 * SPARE
-        kept = n * (STATE + WEIGHT * weighted) + unused + fixed
+        resident = n * (STATE + WEIGHT * weighted) + unused + fixed
         if rows is None:
-            best = min((free - kept) // 2, isqrt(QUEUED * n * each))
+            best = min((free - resident) // 2, isqrt(QUEUED * n * each))
             most = min(best // each, LARGEST_BLOCK_BYTES // (d * itemsize))
             rows = min(max(most, SMALLEST_BLOCK), n)
         n_blocks = -(-n // rows)
-        state = kept - fixed - unused + n_blocks * (OWN + OWN_FEATURE * d)
+        state = resident - fixed - unused + n_blocks * (OWN + OWN_FEATURE * d)
         flow = rows * each + fixed
         if state + flow + unused > free:
             raise MemoryError(

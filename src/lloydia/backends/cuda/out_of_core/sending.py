@@ -85,7 +85,7 @@ class Sender:
 
     Attributes
     ----------
-    kept : dict
+    resident : dict
         Blocks that are there, by number; those in `keeping` are once they come.
     types : dict
         Those in which other blocks travel, by number, each exact; otherwise in the host's.
@@ -95,7 +95,7 @@ class Sender:
 
     def __init__(self, host: Host, device: torch.device) -> None:
         self.host, self.device = host, device
-        self.kept: dict[int, torch.Tensor] = {}
+        self.resident: dict[int, torch.Tensor] = {}
         self.keeping: set[int] = set()
         self.types: dict[int, torch.dtype] = {}
         self.n_bytes = 0
@@ -107,7 +107,7 @@ class Sender:
     def keep(self, numbers: set[int]) -> None:
         """Have these blocks stay, from when they come, and let all others go."""
         self.keeping = numbers
-        self.kept = {p: X for p, X in self.kept.items() if p in numbers}
+        self.resident = {p: X for p, X in self.resident.items() if p in numbers}
 
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, torch.Tensor]]:
         """Give some blocks with their numbers, on the current stream.
@@ -115,8 +115,10 @@ class Sender:
         What is sent is there until the next one is asked for.
         """
         wanted = sorted(wanted)
-        held, absent = ([p for p in wanted if (p in self.kept) == kept] for kept in (True, False))
-        order = [p if p in self.kept else None for p in mingled(held, absent)]
+        held, absent = (
+            [p for p in wanted if (p in self.resident) == resident] for resident in (True, False)
+        )
+        order = [p if p in self.resident else None for p in mingled(held, absent)]
         return self._given(self.host.blocks(absent), order)
 
     def send(
@@ -143,14 +145,14 @@ class Sender:
                 send_next(place)
             for p in steps("blocks", order):
                 if p is not None:
-                    yield p, self.kept[p]
+                    yield p, self.resident[p]
                     continue
                 # Hosts may give blocks in an order of their own.
                 number, X, place = coming.popleft().result()
                 if self.copying is not None:
                     torch.cuda.current_stream(self.device).wait_event(place.came)
-                if number in self.keeping and number not in self.kept:
-                    X = self.kept[number] = X.clone()
+                if number in self.keeping and number not in self.resident:
+                    X = self.resident[number] = X.clone()
                 yield number, X
                 if self.copying is not None:
                     place.used.record(torch.cuda.current_stream(self.device))

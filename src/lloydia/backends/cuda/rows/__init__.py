@@ -1,7 +1,8 @@
 """The rows in their place on the GPU, and what is measured of them.
 
 * :mod:`placed` holds rows and weights; :mod:`memory` says how many bytes they need.
-* :mod:`extent` (the largest and the smallest magnitude of each feature), :mod:`fixed_point_grid`
+* :mod:`magnitudes` (the largest and the smallest magnitude of each feature),
+:mod:`fixed_point_grid`
   (the powers of two that exact sums are multiples of) and :mod:`found_grid` (the same, found on the
   device).
 * :mod:`fp16_rows` are the rows in half precision, in a frame that :mod:`fp16_frame` chooses, with

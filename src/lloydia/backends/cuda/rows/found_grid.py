@@ -2,7 +2,7 @@
 
 The numbers are those that :meth:`lloydia.exact.sums.Grid.choose` gives for rows without weights,
 but for how many limbs there are, which kernels are launched with.  Whoever launches them takes as
-many as rows of the same shape needed before, and looks at the extent later.
+many as rows of the same shape needed before, and looks at the magnitudes later.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.extent import magnitude
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
+from lloydia.backends.cuda.rows.magnitudes import magnitude
 from lloydia.backends.cuda.rows.totals import exponent_of
 from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import launch
@@ -85,7 +85,7 @@ def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> 
     ----------
     rows : WholeRows
     bounds : torch.Tensor
-        See :func:`lloydia.backends.cuda.rows.extent.new_bounds`.
+        See :func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`.
     numbers : int64 tensor of shape (5 (d + 1),)
         Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`, but for its
         frame.

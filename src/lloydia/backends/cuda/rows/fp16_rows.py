@@ -16,15 +16,15 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import CHUNK, WIDEST_IN_REGISTERS
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.extent import (
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
+from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, queue_grid
+from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS, queue_frame
+from lloydia.backends.cuda.rows.magnitudes import (
     add_magnitudes,
     bounds_of_columns,
     no_magnitudes,
     raise_bounds,
 )
-from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, queue_grid
-from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS, queue_frame
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
@@ -199,7 +199,8 @@ class Fp16Rows:
     memory : tuple of three tensors, optional
         `high`, `norm` and `residual` of others, of at least as many rows, which this overwrites.
     bounds : torch.Tensor, optional
-        New ones (:func:`lloydia.backends.cuda.rows.extent.new_bounds`): the rows are measured, too.
+        New ones (:func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`): the rows are measured,
+        too.
 
     Attributes
     ----------

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.rows.extent import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.found_grid import limbs_before
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.frame import frame_of
+from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
@@ -83,20 +83,20 @@ class Placed:
         self.wide = WIDE[X.dtype]
         self.dtype = DTYPES[self.wide]
         self.n_samples, self.n_features = X.shape
-        self.forget_extent()
+        self.forget_magnitudes()
         # Its half-precision copy, once there is one.
         self.fp16_rows: Fp16Rows | None = None
 
-    def forget_extent(self) -> None:
+    def forget_magnitudes(self) -> None:
         """Forget what is known of the rows: they are others."""
-        self._extent: exact.Magnitudes | None = None
+        self._magnitudes: exact.Magnitudes | None = None
         self._grid: exact.Grid | None = None
         self.bounds: AsyncCopy | None = None
         self.measured: torch.Tensor | None = None
         self._frame: NDArray[np.float64] | None = None
 
     def ask(self) -> AsyncCopy:
-        """Queue the measurement of the rows, if nobody has: :meth:`extent` waits for it."""
+        """Queue the measurement of the rows, if nobody has: :meth:`magnitudes` waits for it."""
         if self.bounds is None:
             self.bounds = AsyncCopy(
                 queue_bounds(self.X) if self.measured is None else self.measured
@@ -117,16 +117,16 @@ class Placed:
             self.ask()
 
     def magnitudes(self) -> exact.Magnitudes:
-        if self._extent is None:
+        if self._magnitudes is None:
             weights = None if self.weights is None else self.weights.cpu().numpy()
             found = self.ask().numpy()
             largest, smallest = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
                 self._refuse()
-            self._extent = exact.Magnitudes(
+            self._magnitudes = exact.Magnitudes(
                 self.n_samples, largest, smallest, *exact.weight_magnitudes(weights)
             )
-        return self._extent
+        return self._magnitudes
 
     def _refuse(self) -> None:
         """Raise an error for what is not finite."""
@@ -140,12 +140,12 @@ class Placed:
         limbs = cost_limbs(self.weights, None, largest_term(self.weights, None))
         return join_cost(limbs.tolist(), self.n_samples)
 
-    def set_grid(self, extent: exact.Magnitudes) -> None:
-        self._extent, self._grid = extent, exact.Grid.choose(extent, self.dtype)
+    def set_grid(self, magnitudes: exact.Magnitudes) -> None:
+        self._magnitudes, self._grid = magnitudes, exact.Grid.choose(magnitudes, self.dtype)
 
     @property
     def grid(self) -> exact.Grid:
-        """The grid of all sums; from this data's own extent unless it was set."""
+        """The grid of all sums; from this data's own magnitudes unless it was set."""
         if self._grid is None:
             self.set_grid(self.magnitudes())
         assert self._grid is not None

@@ -27,7 +27,7 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
 
-__all__ = ["TOTAL", "Spread", "room_for"]
+__all__ = ["TOTAL", "MeanVariance", "room_for"]
 
 # The limbs of a sum and their exponent.
 TOTAL = 4
@@ -57,11 +57,11 @@ def edges(d: int, n_limbs: int) -> tuple[int, ...]:
 
 
 def room_for(d: int, n_limbs: int) -> int:
-    """Return how many integers of 64 bits hold the spread of d features, by so many limbs."""
+    """Return how many integers of 64 bits hold the mean variance of d features, by so many limbs."""
     return edges(d, n_limbs)[-1]
 
 
-class Spread:
+class MeanVariance:
     """What it is found by: all rows are one cluster, whose inertia over d times its weight it is.
 
     Parameters
@@ -77,7 +77,7 @@ class Spread:
     Attributes
     ----------
     limit : float64 (1,)
-        `tol` times the spread.
+        `tol` times the mean variance.
     limbs : list of int
         Of the inertia, and their exponent: once they are on the host.
     """
@@ -97,7 +97,7 @@ class Spread:
         self.divisor = rows.total_weight * rows.n_features
         self.wide, self.n_limbs, self.bounds = rows.wide, fixed_point_grid.grid.n_limbs, bounds
         # Whoever gives memory reads it with the rest.
-        self.apart = memory is None
+        self.own_memory = memory is None
         if memory is None:
             size = room_for(self.d, self.n_limbs)
             memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
@@ -118,8 +118,8 @@ class Spread:
 
     def part_with(self) -> None:
         """Let go of memory that is part of another's."""
-        if not self.apart:
-            self.memory, self.apart = self.memory.clone(), True
+        if not self.own_memory:
+            self.memory, self.own_memory = self.memory.clone(), True
 
     def aim(self, tol: float) -> None:
         """Have the limit be that of another factor, once it was queued."""
@@ -199,7 +199,7 @@ class Spread:
 
     def done(self) -> None:
         """Know that it is queued, and give back what was needed for that."""
-        if self.apart and not self.queued:
+        if self.own_memory and not self.queued:
             self.coming = AsyncCopy(self.found)
         self.queued, self.D, self.bounds, self.fixed_point_grid = True, None, None, None
 

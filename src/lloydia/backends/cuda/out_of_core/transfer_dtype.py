@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["narrowest"]
+__all__ = ["narrowest_dtype"]
 
 # By the type of rows, the narrowest first.
 NARROWER = {
@@ -16,7 +16,7 @@ NARROWER = {
 PIECE = 1 << 22
 
 
-def narrowest(X: torch.Tensor) -> torch.dtype:
+def narrowest_dtype(X: torch.Tensor) -> torch.dtype:
     """Return the narrowest type that holds every value of a tensor, perhaps its own.
 
     Waits for the device: mostly a first piece says that it is not.

@@ -71,7 +71,7 @@ def raise_bounds(bounds, largest, below, f, d):
 
 
 @triton.jit(do_not_specialize=["n", "d"])
-def extent_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def magnitudes_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     batch_item = tl.program_id(2).to(tl.int64)
     X += batch_item * n * d
     bounds += batch_item * 2 * d
@@ -107,7 +107,7 @@ def queue_bounds(X: torch.Tensor) -> torch.Tensor:
     rows = 4096 // columns
     blocks = min(ceil_div(n, rows), programs_each(8 * processors(X.device), len(bounds)))
     launch(
-        extent_kernel, (blocks, ceil_div(d, columns), len(bounds)),
+        magnitudes_kernel, (blocks, ceil_div(d, columns), len(bounds)),
         X, n, d, bounds, ROWS=rows, COLUMNS=columns,
     )  # fmt: skip
     return bounds
