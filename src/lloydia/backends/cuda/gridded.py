@@ -1,5 +1,4 @@
-"""What is known of the rows of a run: their magnitudes, the grid of their sums, and their mean
-variance.
+"""Magnitudes of the rows of a run, the grid of their sums, and their mean variance.
 
 The device may know before the host: a run of few features measures its rows, one of more features
 guesses how many limbs their sums have, and the mean variance is found on the way.
@@ -88,7 +87,7 @@ class Gridded(SeedingState):
         return found
 
     def check_range_later(self) -> bool:
-        """Refuse rows, which have no weights, whose D may overflow, once their magnitudes is known."""
+        """Refuse rows, which have no weights, whose D may overflow, once magnitudes are known."""
         self.ranges = True
         if self._magnitudes is not None:
             self.magnitudes()

@@ -115,7 +115,7 @@ def arrived(PENDING: gl.constexpr):
 
 @gluon.jit
 def write_packed(found, n, skip, staging, complete):
-    """Write what all threads of a block of rows have left at a staging buffer, if it is `complete`."""
+    """Write what the threads of a block of rows left in the staging buffer, if it is complete."""
     left = staging.load(ONE_ROW)
     row = gl.arange(0, ROWS, gl.SliceLayout(1, ONE_ROW))
     of_row = of_rows(left.to(gl.uint32), (left >> 32).to(gl.uint32))

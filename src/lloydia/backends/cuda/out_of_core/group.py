@@ -268,5 +268,5 @@ def out_of_core(X: NDArray | Reader, weights: NDArray | None, name: str) -> OutO
     room = Room.of(*source.shape, source.dtype.itemsize, weighted, free, X.lengths[0])
     # What stays on the GPU need not stay on the host.
     there = room.left // X.block_bytes
-    X.resident = range(there, there + len(X.resident))
+    X.kept = range(there, there + len(X.kept))
     return OutOfCore(X, weights, name, room)

@@ -57,7 +57,7 @@ def edges(d: int, n_limbs: int) -> tuple[int, ...]:
 
 
 def room_for(d: int, n_limbs: int) -> int:
-    """Return how many integers of 64 bits hold the mean variance of d features, by so many limbs."""
+    """Return how many 64-bit integers hold the mean variance of d features with n limbs."""
     return edges(d, n_limbs)[-1]
 
 
