@@ -41,7 +41,7 @@ def agree(rows, X, k, weights=None, device="cuda:all", **parameters):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_parts_on_one_gpu_give_the_bits_of_the_cpu(shape, dtype):
     from lloydia.backends import choose
-    from lloydia.backends.cuda.multi_gpu.gpus import spread_rows
+    from lloydia.backends.cuda.multi_gpu.gpus import distribute_rows
 
     n, d, k = shape
     rows = torch.as_tensor(blobs(n, d, "float32")).to(getattr(torch, dtype)).cuda()
@@ -50,7 +50,7 @@ def test_parts_on_one_gpu_give_the_bits_of_the_cpu(shape, dtype):
         found = []
         for engine in (
             choose("cpu", on_host(rows), weights, None),
-            spread_rows(rows, weights, ["cuda:0"] * 3),
+            distribute_rows(rows, weights, ["cuda:0"] * 3),
         ):
             seeds = [s(engine, 9, np.random.RandomState(1)).tolist() for s in SEEDINGS.values()]
             result = run_iterations(

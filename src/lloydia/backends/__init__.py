@@ -231,7 +231,7 @@ def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:
         names = load("lloydia.backends.cuda.runtime.devices").find_several(device, X)
         if len(names) == 1:
             return _on_gpu(names[0], X, weights, on_gpu(X))
-        return load("lloydia.backends.cuda.multi_gpu.gpus").spread_rows(X, weights, names)
+        return load("lloydia.backends.cuda.multi_gpu.gpus").distribute_rows(X, weights, names)
 
 
 def _refuse_sparse(device: str, X: Any) -> None:

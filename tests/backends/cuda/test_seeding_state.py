@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cuda.seeding.state import SeedingState
+from lloydia.backends.engine import Abilities
 from lloydia.backends.reference import Reference
 from lloydia.progress.stages import watch_stages
 from lloydia.seeding import SEEDINGS
@@ -13,12 +14,16 @@ from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, rows_of
 
 
+class Seeded(SeedingState, Abilities):
+    """Rows that a seeding is asked of, without an engine."""
+
+
 def picks(engine, k, seed, trials=None):
     return plusplus(engine, k, np.random.RandomState(seed), trials).tolist()
 
 
 def both(X, weights):
-    return SeedingState(X, weights, "cuda"), Reference(X, weights)
+    return Seeded(X, weights, "cuda"), Reference(X, weights)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -42,8 +47,8 @@ def test_the_steps_of_a_start_are_shown_and_change_nothing():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     seen = []
     with watch_stages(lambda stage: seen.append((stage.name, stage.done, stage.total))):
-        found = picks(SeedingState(X, None, "cuda"), 5, 0)
-    assert found == picks(SeedingState(X, None, "cuda"), 5, 0)
+        found = picks(Seeded(X, None, "cuda"), 5, 0)
+    assert found == picks(Seeded(X, None, "cuda"), 5, 0)
     steps = [("centers", done, 5) for done in range(1, 6)]
     assert seen == [*steps, steps[-1]], "the last call says that it is over"
 
@@ -102,6 +107,6 @@ def test_rows_that_share_no_memory_with_their_copy():
 
 def test_half_precision_is_read_exactly():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float16)
-    assert picks(SeedingState(X, None, "cuda"), 5, 0) == picks(
+    assert picks(Seeded(X, None, "cuda"), 5, 0) == picks(
         Reference(X.astype(np.float32), None), 5, 0
     )
