@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
-from lloydia.backends.engine import Engine
 from lloydia.data.device_arrays import on_gpu
 from lloydia.data.frames import is_frame
-from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.loop.empty import POLICIES
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.generator import is_seed
@@ -28,15 +25,10 @@ __all__ = [
     "check_int",
     "check_mini_batches",
     "check_parameters",
-    "check_range",
     "check_seed",
     "check_threads",
     "is_name",
 ]
-
-
-# The largest finite number of each type that centres can have.
-LARGEST = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float32, np.float64)}
 
 
 class InvalidParameterError(ValueError, TypeError):
@@ -106,32 +98,6 @@ def _check_shared(estimator: Any) -> None:
 def _check_least_0(name: str, value: Any) -> None:
     if not isinstance(value, float | Real) or not float(value) >= 0:
         raise InvalidParameterError(f"{name}={value!r} must be a number >= 0.")
-
-
-def check_range(
-    engine: Engine, weights: NDArray | None, centers: Any = (), later: bool = False
-) -> None:
-    """Refuse rows or centres (an array, or nothing) whose squared distances could overflow.
-
-    With `later` and without weights, an engine that measures magnitudes during the run makes this
-    check itself: after the run has begun, but before the fit returns.
-
-    Raises
-    ------
-    ValueError
-        If a magnitude is too large; the message names it and the largest possible one.
-    """
-    total = engine.n_samples if weights is None else float(weights.sum())
-    given = centers if isinstance(centers, np.ndarray) else ()
-    # float32 rows cannot overflow unless the weights are enormous.
-    largest = LARGEST[engine.dtype]
-    if largest <= largest_magnitude(engine.n_features, total):
-        return
-    if later and weights is None and engine.check_range_later():
-        largest = 0.0
-    else:
-        largest = float(engine.magnitudes().largest.max())
-    check_magnitudes(largest, given, engine.n_features, total)
 
 
 def check_int(name: str, value: Any, alternative: str = "") -> None:

@@ -119,6 +119,7 @@ def put(device: str, X: NDArray) -> Any:
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
     """Read all rows where they fit into the memory that they may take, else some of them again."""
     plan = X.plan(weights is not None, n_threads)
+    _tell(plan)
     if plan.whole:
         return choose(device, X.load(plan), weights, n_threads, plan.spare)
     gpu = _gpu_name(device, False)
@@ -207,16 +208,21 @@ def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine
 def _out_of_core(name: str, X: Any, weights: NDArray | None) -> Engine:
     """Return the engine of rows on the host that a GPU has no room for, and say its plan."""
     group = load("lloydia.backends.cuda.out_of_core.group").out_of_core(X, weights, name)
-    for tell in _tellers.get():
-        tell(group.plan)
+    _tell(group.plan)
     return load("lloydia.backends.parts").Parts(group)
+
+
+def _tell(plan: object) -> None:
+    for tell in _tellers.get():
+        tell(plan)
 
 
 @contextmanager
 def telling(function: Callable[[object], object]) -> Iterator[None]:
-    """Call `function` with the plan of every engine in this context that goes out of core.
+    """Call `function` with the plan of every engine in this context whose rows come in blocks.
 
-    A plan is a sentence (its ``str``) about what stays on the GPU and what is sent in every pass.
+    A plan is a sentence (its ``str``) about what stays in memory, or on the GPU, and what is read
+    or sent in every pass.
     """
     token = _tellers.set((*_tellers.get(), function))
     try:

@@ -7,7 +7,7 @@ empty clusters, batches) cannot depend on a row of weight 0: no engine has it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
+from lloydia.backends.engine import Engine
+from lloydia.backends.magnitudes import check_range
 from lloydia.data.arrays import check_weights, on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions
@@ -80,6 +82,34 @@ class WeightedRows:
     def X(self) -> Any:
         """The rows of positive weight."""
         return self.every if self.positive is None else self._selected(self.positive)
+
+    def engine(
+        self, device: str, n_threads: int | None, centers: Any = (), later: bool = False
+    ) -> Engine:
+        """Return the engine that holds the rows of positive weight.
+
+        Parameters
+        ----------
+        device, n_threads
+            As in :func:`lloydia.backends.choose`.
+        centers : ndarray of shape (k, d), optional
+            What the engine will be given.
+        later : bool
+            As in :func:`lloydia.backends.magnitudes.check_range`.
+
+        Raises
+        ------
+        ValueError, ImportError, MemoryError
+            As :func:`lloydia.backends.choose`; ValueError also where a D could overflow.
+        """
+        engine = choose(device, self.X, self.weights, n_threads)
+        check_range(engine, self.weights, centers, later)
+        return engine
+
+    def as_float64(self) -> WeightedRows:
+        """Return the same rows in float64."""
+        every = self.every
+        return replace(self, every=every.double() if on_gpu(every) else every.astype(np.float64))
 
     @property
     def every_weight(self) -> Any:

@@ -161,7 +161,6 @@ def fit(
     whole = True
     if blocks:
         plan = source.meant_for(estimator, reset=True).plan(False, method.threads)
-        announce(plan)
         whole = plan.whole
         source.on_first_read = warning_of_blocks(table.columns, source.shape, table.where)
     else:

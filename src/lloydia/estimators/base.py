@@ -1,11 +1,7 @@
-"""The base class of the estimators: checks of rows and starts, and the methods of a fitted one."""
+"""The base class of the estimators: the methods of a fitted one, and how a result is set."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,66 +14,32 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from lloydia.backends import choose
 from lloydia.backends.engine import Engine
 from lloydia.backends.weighted import WeightedRows
-from lloydia.data.arrays import (
-    ROWS,
-    home_of,
-    is_sound,
-    on_host,
-    refuse_path,
-    rows_on_host,
-)
+from lloydia.caller import warn_caller
+from lloydia.data.arrays import home_of, on_host
 from lloydia.data.centers import TABLE, dense, in_order_of
-from lloydia.data.chunks.source import Chunks
-from lloydia.data.collections import is_collection, on_cluster
-from lloydia.data.device_arrays import center_dtype, on_gpu
-from lloydia.data.device_rows import check_rows
-from lloydia.data.frames import is_frame, labels_of, read_frame
+from lloydia.data.collections import is_collection
+from lloydia.data.device_arrays import on_gpu
+from lloydia.estimators.rows import FEATURES, check_rows, check_width, feature_labels, of_one_type
 from lloydia.imports import load
-from lloydia.parameters import check_range, check_threads
-from lloydia.seeding import SEEDINGS
-from lloydia.seeding.given import called, checked, fits
+from lloydia.parameters import check_threads
 from lloydia.spelling import either, option
 
-__all__ = ["BaseKMeans", "check_width", "warn_of_fewer"]
-
-# Attributes that describe the features of X.  scikit-learn's validation sets the first two; the
-# last holds the column labels of a data frame if they are not all text.
-FEATURES = ("n_features_in_", "feature_names_in_", "_column_labels")
+__all__ = ["BaseKMeans", "warn_of_fewer"]
 
 
-def check_width(centers: NDArray, n_features: int) -> None:
-    """Raise ValueError if X and the fitted centres have different numbers of features."""
-    if centers.shape[1] != n_features:
-        raise ValueError(
-            f"X has {n_features} features and cluster_centers_ has {centers.shape[1]}: give X the "
-            f"{centers.shape[1]} features of the fit."
-        )
-
-
-def warn_of_fewer(found: int, n_clusters: int, stacklevel: int) -> None:
-    """Warn, in scikit-learn's words, if a fit found fewer distinct clusters than `n_clusters`.
-
-    `stacklevel` is the level that the caller would pass to :func:`warnings.warn`.
-    """
+def warn_of_fewer(found: int, n_clusters: int) -> None:
+    """Warn, in scikit-learn's words, if a fit found fewer distinct clusters than `n_clusters`."""
     if found < n_clusters:
-        warnings.warn(
+        warn_caller(
             f"Number of distinct clusters ({found}) found smaller than "
             f"{option('n_clusters')} ({n_clusters}). "
             f"Possibly due to duplicate {either('points in X', 'rows')}.",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
         )
-
-
-def _called(init: Any) -> str:
-    """Return the name of a start: the name of a seeding or of a callable."""
-    return init if isinstance(init, str) else getattr(init, "__name__", type(init).__name__)
 
 
 class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -166,10 +128,9 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         check_is_fitted(self)
         home = on_host if self._gives_frames() else home_of(X)
         centers = self._fitted_centers()
-        X = self._check_rows(X, reset=False, a_row=8 * len(centers))
+        X = check_rows(X, self, reset=False, a_row=8 * len(centers))
         check_width(centers, X.shape[1])
-        engine = choose(self.device, X, None, self.n_threads)
-        check_range(engine, None, centers)
+        engine = WeightedRows.of(X, None).engine(self.device, self.n_threads, centers)
         return home(engine.distances(centers))
 
     def fit_transform(self, X, y=None, sample_weight=None):
@@ -251,10 +212,6 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         draft.__dict__ = self._without(FEATURES)
         return draft
 
-    def _features(self) -> dict[str, Any]:
-        """Return the number of features, and their names if they have any, as attributes."""
-        return {name: vars(self)[name] for name in FEATURES if name in vars(self)}
-
     def _replace_result(self, result: dict[str, Any]) -> None:
         """Set the attributes of a result in one step.
 
@@ -265,107 +222,21 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         self.__dict__ = kept | result
 
     def _without(self, names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in names}
+        kept = dict(vars(self))
+        for name in names:
+            kept.pop(name, None)
+        return kept
 
-    # -- rows and starts ---------------------------------------------------------------------
+    def _reads_start(self) -> bool:
+        """Return whether given centres must be on the host, even if they are with X on a GPU."""
+        return True
 
-    def _check_rows(self, X: Any, reset: bool, a_row: int = 0) -> Any:
-        """Return X checked; `a_row` is the size in bytes of a row of the result to come."""
-        if isinstance(X, Chunks):
-            return X.meant_for(self, reset, a_row)
-        rows = self._rows_of(X, reset)
-        labels = labels_of(X)
-        if labels is not None and not all(isinstance(label, str) for label in labels):
-            self._match_labels(labels, reset)
-        return rows
-
-    def _match_labels(self, labels: list[Any], reset: bool) -> None:
-        """Store column labels that are not all text, or refuse them in another order.
-
-        scikit-learn compares labels only if all of them are text.
-        """
-        if reset:
-            self._column_labels = labels
-            return
-        fitted = getattr(self, "_column_labels", None)
-        if fitted is not None and labels != fitted and Counter(labels) == Counter(fitted):
-            place = next(i for i, label in enumerate(labels) if label != fitted[i])
-            raise ValueError(
-                "X has the columns of the fit in another order: column "
-                f"{place + 1} is {labels[place]!r} and was {fitted[place]!r} in the fit. Give the "
-                "columns in the order of the fit."
-            )
-
-    def _rows_of(self, X: Any, reset: bool) -> Any:
-        if on_cluster(X):
-            return load("lloydia.backends.cluster.partitions").place(X, self, reset)
-        if on_gpu(X):
-            return check_rows(X, self, reset)
-        refuse_path(X)
-        if is_sound(X) and not hasattr(self, "feature_names_in_"):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-            if getattr(self, "n_features_in_", X.shape[1]) == X.shape[1]:
-                return X
-        frame = read_frame(X) if is_frame(X) else None
-        if frame is None:
-            return validate_data(self, rows_on_host(X), reset=reset, **ROWS)
-        validate_data(self, frame.like, reset=reset, skip_check_array=True)
-        return check_array(on_host(frame.rows), **ROWS, estimator=self, input_name="X")
+    # -- what methods are made of ----------------------------------------------------------------
 
     def _gives_frames(self) -> bool:
         """Return whether set_output converts the result of transform into a data frame."""
         config = getattr(self, "_sklearn_output_config", {})
         return config.get("transform", get_config()["transform_output"]) != "default"
-
-    def _starts(self, X: Any, there: bool = False) -> tuple[Any, int]:
-        """Return the start (a name, a callable or a checked array) and the number of runs.
-
-        With `there`, an array on X's GPU is returned as it is, and the engine checks that it is
-        finite.
-        """
-        init, n_init = self.init, self.n_init
-        if n_init == "auto":
-            several = callable(init) or (isinstance(init, str) and init == "random")
-            n_init = self._several if several else 1
-        if isinstance(init, str) or callable(init):
-            return init, n_init
-        if n_init != 1:
-            warnings.warn(
-                "Explicit initial center position passed: performing only one init in "
-                f"{type(self).__name__} instead of n_init={n_init}.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        if there and fits(init, X, self.n_clusters):
-            return init, 1
-        return self._checked(init, X), 1
-
-    def _labels(self) -> Sequence[Any] | None:
-        """Return the labels of the features, text or not; None if they have none."""
-        return getattr(self, "feature_names_in_", getattr(self, "_column_labels", None))
-
-    def _checked(self, init: Any, X: Any) -> NDArray:
-        return checked(init, X, self.n_clusters, self._labels())
-
-    def _seed(
-        self, engine: Engine, X: Any, init: Any, random_state: np.random.RandomState | None
-    ) -> NDArray:
-        began, drawn = time.perf_counter(), isinstance(init, str) or callable(init)
-        if self.verbose and drawn:
-            # Flush: choosing a start may take longer than all iterations.
-            print(f"Initialization by {_called(init)}...", flush=True)
-        if isinstance(init, str):
-            assert random_state is not None
-            centers = engine.rows(SEEDINGS[init](engine, self.n_clusters, random_state))
-        elif callable(init):
-            centers = self._checked(called(init, X, self.n_clusters, random_state), X)
-        else:
-            centers = init
-        if self.verbose:
-            took = f" in {time.perf_counter() - began:.3g} s" if drawn else ""
-            print(f"Initialization complete{took}")
-        return centers
 
     def _fitted_centers(self) -> NDArray:
         """Return the fitted centres as a contiguous float32 or float64 ndarray.
@@ -381,7 +252,8 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         if 0 in centers.shape:
             raise ValueError(f"{name} {TABLE.format(shape=centers.shape)}")
         dtype = np.dtype(np.float32 if centers.dtype == np.float32 else np.float64)
-        centers = np.ascontiguousarray(in_order_of(self._labels(), name, centers, own), dtype=dtype)
+        centers = in_order_of(feature_labels(self), name, centers, own)
+        centers = np.ascontiguousarray(centers, dtype=dtype)
         if not np.isfinite(centers).all():
             raise ValueError(f"{name} holds NaN or infinity: fit again, or set finite centres.")
         return centers
@@ -394,15 +266,9 @@ class BaseKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin
         check_is_fitted(self)
         check_threads(self.n_threads)
         centers = self._fitted_centers()
-        X = self._check_rows(X, reset=False)
+        X = check_rows(X, self, reset=False)
         check_width(centers, X.shape[1])
-        rows = WeightedRows.of(X, sample_weight)
-        X, weights = rows.X, rows.weights
-        if centers.dtype != center_dtype(X):
-            # Distances are defined between values of one type; float64 holds both types exactly.
-            X = X.double() if on_gpu(X) else X.astype(np.float64)
-            centers = centers.astype(np.float64)
-        engine = choose(self.device, X, weights, self.n_threads)
-        check_range(engine, weights, centers)
+        rows, centers = of_one_type(WeightedRows.of(X, sample_weight), centers)
+        engine = rows.engine(self.device, self.n_threads, centers)
         engine.classify(centers)
         return engine

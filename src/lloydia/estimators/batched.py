@@ -8,7 +8,6 @@ one engine.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -20,9 +19,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 
-from lloydia.backends import choose, lanes, together
+from lloydia.backends import lanes, together
 from lloydia.backends.engine import Engine
+from lloydia.backends.magnitudes import check_range
 from lloydia.backends.weighted import WeightedRows
+from lloydia.caller import warn_caller
 from lloydia.data.arrays import (
     ROWS,
     home_of,
@@ -33,9 +34,10 @@ from lloydia.data.arrays import (
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, n_distinct, on_gpu
 from lloydia.data.device_rows import check_rows
 from lloydia.estimators.kmeans import KMeans
+from lloydia.estimators.starts import seed
 from lloydia.loop.run import Result, Run, steps
 from lloydia.loop.several_runs import Turns, about, in_step, interleave, outcome
-from lloydia.parameters import check_init, check_parameters, check_range, check_seed
+from lloydia.parameters import check_init, check_parameters, check_seed
 from lloydia.seeding.given import checked
 
 __all__ = ["k_means_batched"]
@@ -225,8 +227,8 @@ class Batch:
         if on_gpu(X) and rows.weights is None:
             if engine is not None and engine.renew(X):
                 return engine
-            X = X.clone()
-        return choose(model.device, X, rows.weights, model.n_threads)
+            rows = WeightedRows(X.clone(), None, None)
+        return rows.engine(model.device, model.n_threads)
 
     def _start(self, b: int, there: bool) -> Any:
         """Return a member's initial centres, or the `init` that makes them.
@@ -244,8 +246,7 @@ class Batch:
         model, rows = self.model, self.X[b]
         check_range(engine, weights, start)
         rule = model._rule(engine)
-        start = self.drawn[b] = model._seed(engine, self.home(rows), start, self.states[b])
-        check_range(engine, weights, start)
+        start = self.drawn[b] = seed(model, engine, self.home(rows), weights, start, self.states[b])
         return (
             yield from steps(
                 engine, start, algorithm="auto", rule=rule, max_iter=model.max_iter,
@@ -266,12 +267,11 @@ class Batch:
         found = {b: n_distinct(self.labels[b], k) for b in sorted(self.doubtful)}
         fewer = [b for b, count in found.items() if count < k]
         if fewer:
-            warnings.warn(
+            warn_caller(
                 f"Fewer distinct clusters than n_clusters={k} were found in {len(fewer)} of "
                 f"{len(self.X)} members, first in X[{fewer[0]}] ({found[fewer[0]]}). "
                 "Possibly due to duplicate rows.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 

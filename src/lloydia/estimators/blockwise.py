@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lloydia.data.arrays import rows_on_host
 from lloydia.data.collections import undeclared
 from lloydia.data.device_arrays import center_dtype
-from lloydia.estimators.base import BaseKMeans, check_width
+from lloydia.estimators.base import BaseKMeans
+from lloydia.estimators.rows import check_width, features_of
 from lloydia.imports import load
 
 __all__ = ["blockwise"]
@@ -67,7 +68,7 @@ def light(model: BaseKMeans, centers: NDArray) -> BaseKMeans:
     """Return a small estimator to send to the workers: its centres, and one thread by default."""
     KMeans = load("lloydia.estimators.kmeans").KMeans
     own = KMeans(model.n_clusters, device=model.device, n_threads=model.n_threads or 1)
-    vars(own).update(model._features(), cluster_centers_=centers)
+    vars(own).update(features_of(model), cluster_centers_=centers)
     return own
 
 

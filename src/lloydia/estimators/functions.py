@@ -6,16 +6,13 @@ from typing import Any
 
 from sklearn.utils import check_array
 
-from lloydia.backends import choose
 from lloydia.backends.weighted import WeightedRows
-from lloydia.data.arrays import ROWS, home_of, real_numbers, refuse_path, rows_on_host
+from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.centers import dense, in_order_of, opened
-from lloydia.data.collections import on_cluster
-from lloydia.data.device_arrays import center_dtype, on_gpu
-from lloydia.data.device_rows import check_rows
+from lloydia.data.device_arrays import center_dtype
 from lloydia.estimators.kmeans import KMeans
-from lloydia.imports import load
-from lloydia.parameters import check_int, check_range, check_threads
+from lloydia.estimators.rows import check_rows
+from lloydia.parameters import check_int, check_threads
 from lloydia.seeding.generator import generator
 from lloydia.seeding.plusplus import plusplus
 
@@ -169,8 +166,7 @@ def kmeans_plusplus(
     array([3, 2])
     """
     home = home_of(X)
-    rows = WeightedRows.of(_check_rows(X), sample_weight)
-    X, weights = rows.X, rows.weights
+    rows = WeightedRows.of(check_rows(X), sample_weight)
     check_int("n_clusters", n_clusters)
     if n_local_trials is not None:
         check_int("n_local_trials", n_local_trials, "None or ")
@@ -178,15 +174,14 @@ def kmeans_plusplus(
     n_samples = rows.every.shape[0]
     if x_squared_norms is not None:
         norms = real_numbers("x_squared_norms", x_squared_norms, "norms")
-        norms = check_array(norms, dtype=center_dtype(X), ensure_2d=False)
+        norms = check_array(norms, dtype=center_dtype(rows.every), ensure_2d=False)
         if norms.shape[0] != n_samples:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
                 f"n_samples {n_samples}."
             )
     check_threads(n_threads)
-    engine = choose(device, X, weights, n_threads)
-    check_range(engine, weights)
+    engine = rows.engine(device, n_threads)
     indices = plusplus(engine, n_clusters, generator(random_state), n_local_trials)
     return home(engine.rows(indices)), home(rows.numbers(indices))
 
@@ -232,7 +227,7 @@ def assign(
     4.0
     """
     home, (rows, names) = home_of(X), opened(X)
-    X = _check_rows(rows)
+    X = check_rows(rows)
     centers = in_order_of(names, "centers", *dense("centers", centers))
     centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")
     if centers.shape[1] != X.shape[1]:
@@ -241,14 +236,6 @@ def assign(
             "features."
         )
     check_threads(n_threads)
-    engine = choose(device, X, None, n_threads)
-    check_range(engine, None, centers)
+    engine = WeightedRows.of(X, None).engine(device, n_threads, centers)
     engine.classify(centers)
     return home(engine.labels()), float(engine.inertia())
-
-
-def _check_rows(X: Any) -> Any:
-    if on_cluster(X):
-        return load("lloydia.backends.cluster.partitions").place(X)
-    refuse_path(X)
-    return check_rows(X) if on_gpu(X) else check_array(rows_on_host(X), **ROWS, input_name="X")

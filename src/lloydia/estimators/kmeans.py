@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
-
-from numpy.typing import NDArray
-
-from lloydia.backends import choose, one_gpu, telling
-from lloydia.backends.engine import Engine, Report
-from lloydia.backends.weighted import WeightedRows
-from lloydia.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from lloydia.data.arrays import home_of
-from lloydia.data.chunks.source import Chunks
+from lloydia.backends.engine import Engine
+from lloydia.callbacks import CallbackSupportMixin, with_callbacks
 from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
 from lloydia.estimators.base import BaseKMeans, warn_of_fewer
+from lloydia.estimators.given import Given
+from lloydia.estimators.runs import Runs
 from lloydia.imports import load
-from lloydia.loop.resuming import Progress, Snapshot, estimator_parameters
-from lloydia.loop.run import CALLBACK, Result, run_iterations
-from lloydia.parameters import check_parameters, check_range
-from lloydia.progress.stages import steps
-from lloydia.spelling import option
+from lloydia.loop.resuming import Snapshot, estimator_parameters
+from lloydia.loop.run import run_iterations
+from lloydia.parameters import check_parameters
 from lloydia.stopping import Rule, Shift, Tolerance
 
 __all__ = ["KMeans"]
@@ -275,53 +263,15 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             if `algorithm` is ``"elkan"`` and there is one cluster: ``"lloyd"`` is used.
         """
         check_parameters(self)
-        home = home_of(X)
-        draft = self._draft()
-        rows = WeightedRows.of(draft._check_rows(X, reset=True), sample_weight)
-        rows.refuse_few(self.n_clusters)
-        X, weights = rows.X, rows.weights
-        if self.verbose and isinstance(X, Chunks):
-            print(X.plan(weights is not None, self.n_threads))
-        # A start on a GPU stays there, unless a checkpoint or a callback may need it.
-        kept = self._left_off is not None or hasattr(self, "_skl_callbacks")
-        there = weights is None and not kept and one_gpu(self.device, X)
-        init, n_init = draft._starts(X, there)
-        with telling(print) if self.verbose else nullcontext():
-            engine = choose(self.device, X, weights, self.n_threads)
-        # Check the rows before drawing a start, so that bad rows consume no random numbers.
-        drawn = isinstance(init, str) or callable(init)
-        check_range(engine, weights, init, later=not drawn)
-        rule = self._rule(engine)
-        features = draft._features()
-        tasks = Tasks(self, engine, rows, n_init, self.max_iter, home, features)
-        progress = Progress(self, engine, init, tasks.checkpoints, self._left_off)
-        for centers in progress.centers_so_far():
-            check_range(engine, weights, centers)
-        seconds_seeding = 0.0
-        for number in steps("runs", list(progress.left(n_init))):
-            began = time.perf_counter()
-            if self.verbose and n_init > 1:
-                print(f"Run {number + 1} of {n_init}")
-            if number in progress.halts:
-                centers = progress.halts[number].used
-            else:
-                random_state = progress.random_state if drawn else None
-                centers = draft._seed(engine, home(rows.every), init, random_state)
-                if callable(init):
-                    check_range(engine, weights, centers)
-            seconds_seeding += time.perf_counter() - began
-            progress.begin_run(number, centers)
-            tasks.begin_run()
-            result = self._run(number, engine, centers, rule, tasks, progress)
-            stopped = tasks.end_run(result.reason == CALLBACK)
-            progress.end_run(number, result, stopped)
-            if stopped:
+        given = Given.to(self, X, sample_weight)
+        engine = given.engine()
+        runs = Runs(self, given, engine)
+        for number in runs.numbers():
+            centers = runs.seed(number)
+            result = run_iterations(engine, centers, **runs.options(number))
+            if runs.end_run(number, result):
                 break
-        best = progress.end()
-        labels = rows.labels(best.labels, best.centers, self.device, self.n_threads)
-        self._keep(best, labels, engine, home, features, seconds_seeding)
-        self._left_off = None
-        tasks.end()
+        self._keep(given, engine, runs)
         return self
 
     @classmethod
@@ -390,66 +340,17 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             return Tolerance(self.tol, engine.mean_variance, engine.magnitudes)
         return Shift(0.0)
 
-    def _run(
-        self,
-        number: int,
-        engine: Engine,
-        centers: NDArray,
-        rule: Rule,
-        tasks: Tasks,
-        progress: Progress,
-    ) -> Result:
-        def on_iteration(report: Report, last: bool) -> bool:
-            if self.verbose:
-                print(f"Iteration {report.iteration - 1}, inertia {report.inertia}.")
-            stop = tasks.end_iteration(report, last)
-            progress.end_iteration(number, report, last or stop)
-            return stop
+    def _reads_start(self) -> bool:
+        # A checkpoint or a callback may need it.
+        return self._left_off is not None or hasattr(self, "_skl_callbacks")
 
-        watched = bool(self.verbose) or tasks.active
-        result = run_iterations(
-            engine,
-            centers,
-            algorithm=self._chosen_algorithm(),
-            rule=rule,
-            max_iter=self.max_iter,
-            empty=self.empty,
-            history=bool(self.verbose) or tasks.needs_inertia,
-            on_iteration=on_iteration if watched else None,
-            halt=progress.halts.get(number),
-        )
-        if self.verbose:
-            ended = "Converged" if result.converged else "Ended"
-            print(f"{ended} at iteration {result.n_iter - 1}: {result.reason}.")
-        return result
-
-    def _chosen_algorithm(self) -> str:
-        if self.algorithm == "elkan" and self.n_clusters == 1:
-            warnings.warn(
-                f"{option('algorithm', 'elkan')} doesn't make sense for a single cluster. Using "
-                "'lloyd' instead.",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-            return "lloyd"
-        return self.algorithm
-
-    def _keep(
-        self,
-        best: Result,
-        labels: Any,
-        engine: Engine,
-        home: Callable[[Any], Any],
-        features: dict[str, Any],
-        seconds_seeding: float,
-    ) -> None:
-        """Set the fitted attributes all at once, so that an interrupted fit leaves the old result.
-
-        `labels` holds the labels of all rows; ``best.labels`` those of positive weight only.
-        """
+    def _keep(self, given: Given, engine: Engine, runs: Runs) -> None:
+        """Set the fitted attributes all at once: an interrupted fit leaves the old result."""
+        best, home = runs.best(), given.home
+        labels = given.rows.labels(best.labels, best.centers, self.device, self.n_threads)
         # len() of a tensor is slower than its shape.
         k = best.centers.shape[0]
-        warn_of_fewer(k if best.full else n_distinct(best.labels, k), k, stacklevel=4)
+        warn_of_fewer(k if best.full else n_distinct(best.labels, k), k)
         result = {
             "cluster_centers_": home(best.centers),
             "labels_": home(labels),
@@ -460,8 +361,10 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
             "n_rechecked_": engine.n_rechecked,
             "algorithm_": best.algorithm,
             "device_": engine.name,
-            "seconds_seeding_": seconds_seeding,
+            "seconds_seeding_": runs.seconds_seeding,
         }
         if best.history:
             result["inertia_history_"] = best.history
-        self._replace_result(features | result)
+        self._replace_result(given.features | result)
+        self._left_off = None
+        runs.end()

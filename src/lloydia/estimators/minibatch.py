@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -16,21 +15,23 @@ from sklearn.utils import check_random_state
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
+from lloydia.backends.magnitudes import check_range
 from lloydia.backends.weighted import WeightedRows
+from lloydia.caller import warn_caller
 from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection
-from lloydia.data.device_arrays import center_dtype, n_distinct, on_gpu, rows_of
-from lloydia.estimators.base import BaseKMeans, check_width, warn_of_fewer
-from lloydia.exact.distance import movement
-from lloydia.loop.minibatch_step import Centers, Draw, Smoothed, reassigned, sample, stepped
-from lloydia.parameters import check_mini_batches, check_range
+from lloydia.data.device_arrays import n_distinct
+from lloydia.estimators.base import BaseKMeans, warn_of_fewer
+from lloydia.estimators.given import Given
+from lloydia.estimators.rows import check_rows, check_width, features_of, of_one_type
+from lloydia.estimators.starts import seed, starts_of
+from lloydia.loop.minibatch import do_step, run_batches
+from lloydia.loop.minibatch_step import Centers, sample
+from lloydia.parameters import check_mini_batches
 from lloydia.seeding.generator import undone_on_error
 
 __all__ = ["MiniBatchKMeans"]
-
-# Rows per centre, on average, between two searches for centres with few rows.
-PATIENCE = 10
 
 
 class MiniBatchKMeans(BaseKMeans):
@@ -190,15 +191,14 @@ class MiniBatchKMeans(BaseKMeans):
             an array and `n_init` is neither 1 nor ``"auto"``: one start is used.
         """
         check_mini_batches(self)
-        home, draft = home_of(X), self._draft()
-        rows = draft._in_memory(X, sample_weight, reset=True)
-        X, weights, n = rows.X, rows.weights, rows.n_samples
-        whole = choose(self.device, X, weights, self.n_threads)
-        check_range(whole, weights)
+        _refuse_unread(X)
+        given = Given.to(self, X, sample_weight)
+        draft, rows, home, n = given.draft, given.rows, given.home, given.rows.n_samples
+        whole = rows.engine(self.device, self.n_threads)
         state = check_random_state(self.random_state)
-        values = draft._best_start(X, weights, state)
-        centers, steps, inertia = self._batches(X, weights, whole, values, state)
-        found = draft._features() | {
+        values = draft._best_start(given, state)
+        centers, steps, inertia = run_batches(self, rows, whole, values, state)
+        found = given.features | {
             "n_steps_": steps,
             "n_iter_": math.ceil(steps * min(self.batch_size, n) / n),
             # scikit-learn's names of these attributes.
@@ -206,10 +206,10 @@ class MiniBatchKMeans(BaseKMeans):
             "_n_init": draft._n_init,
         }
         if not self.compute_labels:
-            found["inertia_"] = inertia * (n if weights is None else float(weights.sum()))
+            found["inertia_"] = inertia * (n if rows.weights is None else float(rows.weights.sum()))
         found |= self._after_batch(centers, home, whole, rows, state)
         labels, k = whole.labels() if self.compute_labels else None, len(centers.values)
-        warn_of_fewer(centers.n_distinct if labels is None else n_distinct(labels, k), k, 2)
+        warn_of_fewer(centers.n_distinct if labels is None else n_distinct(labels, k), k)
         self._replace_result(found)
         return self
 
@@ -262,30 +262,31 @@ class MiniBatchKMeans(BaseKMeans):
         state: RandomState | None,
     ) -> dict[str, Any]:
         """Return the attributes after one more batch, without changing this estimator."""
+        _refuse_unread(X)
         draft = self if begun else self._draft()
-        rows = draft._in_memory(X, sample_weight, reset=not begun)
-        X, weights = rows.X, rows.weights
+        rows = WeightedRows.of(check_rows(X, draft, reset=not begun), sample_weight)
         state = state or check_random_state(self.random_state)
         found: dict[str, Any] = {}
         if begun:
-            centers = self._so_far(X)
-            X, values = _of_one_type(X, centers.values)
+            centers = self._so_far(rows.every)
+            rows, values = of_one_type(rows, centers.values)
             centers = replace(centers, values=values)
-        engine = choose(self.device, X, weights, self.n_threads)
-        check_range(engine, weights, centers.values if begun else ())
-        if not begun:
-            draft._init_size, (init, _) = draft._init_rows(X.shape[0]), draft._starts(X)
+            engine = rows.engine(self.device, self.n_threads, values)
+        else:
+            rows.refuse_few(self.n_clusters)
+            engine = rows.engine(self.device, self.n_threads)
+            draft._init_size, (init, _) = draft._init_rows(rows.n_samples), starts_of(draft, rows)
             found["_init_size"] = draft._init_size
-            values = draft._start(X, weights, init, state)
-            check_range(engine, weights, values)
+            values = draft._start(rows, init, state)
+            check_range(engine, rows.weights, values)
             centers = Centers(values, np.zeros(len(values)))
-        centers, _ = self._step(engine, weights, centers, state)
-        found |= draft._features() | self._after_batch(centers, home, engine, rows, state)
+        centers, _ = do_step(self, engine, rows.weights, centers, state)
+        found |= features_of(draft) | self._after_batch(centers, home, engine, rows, state)
         found["n_steps_"] = self._counted("n_steps_") + 1 if begun else 1
         # Warn once, and again only if the number has fallen.
         n_distinct = centers.n_distinct
         if not begun or n_distinct < getattr(self, "_n_distinct", len(centers.values)):
-            warn_of_fewer(n_distinct, len(centers.values), 3)
+            warn_of_fewer(n_distinct, len(centers.values))
         found["_n_distinct"] = n_distinct
         return found
 
@@ -308,19 +309,6 @@ class MiniBatchKMeans(BaseKMeans):
             raise ValueError(f"{name}={value!r:.80} must be an integer >= 0: fit again.")
         return int(value)
 
-    def _in_memory(self, X: Any, sample_weight: Any, reset: bool) -> WeightedRows:
-        """Return checked rows with their weights; refuse Dask collections and Chunks."""
-        if is_collection(X) or isinstance(X, Chunks):
-            library = type(X).__module__.partition(".")[0]
-            raise ValueError(
-                f"MiniBatchKMeans needs rows in memory, and X is a {library} {type(X).__name__}: "
-                "pass its blocks to partial_fit one by one, each as an array."
-            )
-        rows = WeightedRows.of(self._check_rows(X, reset), sample_weight)
-        if reset:
-            rows.refuse_few(self.n_clusters)
-        return rows
-
     def _init_rows(self, n: int) -> int:
         """Return the number of rows from which a start is chosen."""
         size = self.init_size
@@ -328,24 +316,23 @@ class MiniBatchKMeans(BaseKMeans):
             size = 3 * min(self.batch_size, n)
             size = 3 * self.n_clusters if size < self.n_clusters else size
         elif size < self.n_clusters:
-            warnings.warn(
+            warn_caller(
                 f"init_size={size} should be larger than n_clusters={self.n_clusters}. Setting it "
                 "to min(3*n_clusters, n_samples)",
                 RuntimeWarning,
-                stacklevel=4,
             )
             size = 3 * self.n_clusters
         return min(size, n)
 
-    def _best_start(self, X: Any, weights: NDArray | None, random_state: RandomState) -> NDArray:
-        """Return the start with the least inertia on a random sample of rows."""
-        self._init_size = self._init_rows(X.shape[0])
-        init, self._n_init = self._starts(X)
-        rows, kept = sample(X, weights, self._init_size, random_state)
-        apart = choose(self.device, rows, kept, self.n_threads)
+    def _best_start(self, given: Given, random_state: RandomState) -> NDArray:
+        """Return the start with the lowest inertia on a sample of the rows."""
+        rows, self._n_init = given.rows, given.n_init
+        self._init_size = self._init_rows(rows.n_samples)
+        validation = _sampled(rows, self._init_size, random_state)
+        apart = choose(self.device, validation.X, validation.weights, self.n_threads)
         best, least = None, math.inf
         for number in range(1, self._n_init + 1):
-            centers = self._start(X, weights, init, random_state)
+            centers = self._start(rows, given.init, random_state)
             apart.classify(centers)
             inertia = float(apart.inertia())
             if self.verbose:
@@ -355,66 +342,14 @@ class MiniBatchKMeans(BaseKMeans):
         assert best is not None
         return best
 
-    def _start(
-        self, X: Any, weights: NDArray | None, init: Any, random_state: RandomState
-    ) -> NDArray:
-        """Return initial centres, chosen from a random sample of the rows."""
-        if self._init_size < X.shape[0]:
-            X, weights = sample(X, weights, self._init_size, random_state)
-        engine = choose(self.device, X, weights, self.n_threads)
-        centers = self._seed(engine, X, init, random_state)
-        check_range(engine, weights, centers)
+    def _start(self, rows: WeightedRows, init: Any, random_state: RandomState) -> NDArray:
+        """Return initial centres chosen from a sample of the rows."""
+        if self._init_size < rows.n_samples:
+            rows = _sampled(rows, self._init_size, random_state)
+        engine = choose(self.device, rows.X, rows.weights, self.n_threads)
+        centers = seed(self, engine, rows.X, rows.weights, init, random_state)
+        check_range(engine, rows.weights, centers)
         return centers
-
-    def _batches(
-        self, X: Any, weights: NDArray | None, whole: Engine, values: NDArray, state: RandomState
-    ) -> tuple[Centers, int, float]:
-        """Return the centres after all batches, the number of batches, and the smoothed inertia."""
-        n, size = X.shape[0], min(self.batch_size, X.shape[0])
-        n_steps = self.max_iter * n // size
-        limit = float(self.tol) * whole.mean_variance() if self.tol > 0 else None
-        draw, smoothed, engine = Draw(n, weights), Smoothed(size / (n + 1)), None
-        centers = Centers(values, np.zeros(self.n_clusters))
-        for step in range(1, n_steps + 1):
-            rows = rows_of(X, draw.rows(state.random_sample(size)))
-            engine, before = self._placed(rows, engine), centers.values
-            centers, inertia = self._step(engine, None, centers, state)
-            inertia /= size
-            if self.verbose:
-                print(f"Minibatch step {step}/{n_steps}: mean batch inertia: {inertia}")
-            if step == 1:  # its inertia is that of the start
-                continue
-            smoothed.add(inertia)
-            reason = ""
-            if limit is not None and movement(before, centers.values)[0] <= limit:
-                reason = "small centers change"
-            elif self.max_no_improvement is not None and smoothed.since >= self.max_no_improvement:
-                reason = "lack of improvement in inertia"
-            if reason:
-                if self.verbose:
-                    print(f"Converged ({reason}) at step {step}/{n_steps}")
-                break
-        return centers, step, inertia if smoothed.value is None else smoothed.value
-
-    def _placed(self, rows: Any, engine: Any) -> Any:
-        """Return an engine that holds a batch: on a GPU, the previous batch's engine is reused."""
-        if engine is not None and engine.renew(rows):
-            return engine
-        return choose(self.device, rows, None, self.n_threads)
-
-    def _step(
-        self, engine: Engine, weights: NDArray | None, centers: Centers, random_state: RandomState
-    ) -> tuple[Centers, float]:
-        """Return the centres after a batch, and the inertia of the batch before the update."""
-        unused = (centers.counts == 0).any()
-        centers, inertia = stepped(engine, weights, centers)
-        if unused or centers.since >= PATIENCE * self.n_clusters:
-            ratio = self.reassignment_ratio
-            centers, n_moved = reassigned(engine, weights, centers, ratio, random_state)
-            if self.verbose and n_moved:
-                print(f"[MiniBatchKMeans] Reassigning {n_moved} cluster centers.")
-            centers = replace(centers, since=0)
-        return centers, inertia
 
     def _after_batch(
         self,
@@ -442,8 +377,16 @@ class MiniBatchKMeans(BaseKMeans):
         return found
 
 
-def _of_one_type(X: Any, centers: NDArray) -> tuple[Any, NDArray]:
-    """Return both as float64, which holds all values exactly, unless both have one type already."""
-    if centers.dtype == center_dtype(X):
-        return X, centers
-    return X.double() if on_gpu(X) else X.astype(np.float64), centers.astype(np.float64)
+def _refuse_unread(X: Any) -> None:
+    """Raise an error for rows that would have to be read or computed first."""
+    if is_collection(X) or isinstance(X, Chunks):
+        library = type(X).__module__.partition(".")[0]
+        raise ValueError(
+            f"MiniBatchKMeans needs rows in memory, and X is a {library} {type(X).__name__}: "
+            "pass its blocks to partial_fit one by one, each as an array."
+        )
+
+
+def _sampled(rows: WeightedRows, size: int, random_state: RandomState) -> WeightedRows:
+    """Return rows of positive weight, drawn with replacement."""
+    return WeightedRows(*sample(rows.X, rows.weights, size, random_state), None)

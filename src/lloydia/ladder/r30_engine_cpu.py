@@ -17,8 +17,8 @@ import time
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
+from lloydia.backends.magnitudes import check_range
 from lloydia.ladder.rung import About, Outcome, Watch
-from lloydia.parameters import check_range
 from lloydia.stopping import Rule
 
 ABOUT = About("Lloydia's engine, CPU", "TABCD", "cpu", uses=frozenset({"threads"}))

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from lloydia.backends import choose
 from lloydia.backends.engine import Late
+from lloydia.backends.magnitudes import check_range
 from lloydia.data.arrays import on_host
 from lloydia.imports import load
 from lloydia.ladder.rung import About, Outcome, Watch
-from lloydia.parameters import check_range
 from lloydia.stopping import Labels, Rule
 
 ABOUT = About("Lloydia's engine, GPU", "TABCD", "cuda")

@@ -186,7 +186,8 @@ def steps(
         if report.n_empty and settles:
             queue.go_back(own)
             report, relocated = settle(engine, report._replace(iteration=before + own), empty)
-        report = _noted(report, before + own, costs)
+        if before or report.inertia is not None:
+            report = _noted(report, before + own, costs)
         reason = _reason(report, fixed, rule, max_iter)
         for watcher in shown_to:
             watcher(report._replace(max_iter=max_iter))
@@ -221,9 +222,10 @@ class _Queue:
 
     def next_report(self) -> LateStop:
         """Return the next report, which may still be under computation."""
-        stop = None if self.rule is None else self.engine.next_stop(self.rule)
-        if stop is not None:
-            return stop
+        if self.rule is not None:
+            if (stop := self.engine.next_stop(self.rule)) is not None:
+                return stop
+            self.rule = None
         while self.queued < self.max_iter and len(self.waiting) <= self.lag:
             self.waiting.append(self.engine.iterate(self.costed))
             self.queued += 1
@@ -238,8 +240,7 @@ class _Queue:
 
 def _noted(report: Report, iteration: int, costs: list[float]) -> Report:
     """Return a report with its number in the run and its drop; append its inertia to `costs`."""
-    if iteration != report.iteration:
-        report = report._replace(iteration=iteration)
+    report = report._replace(iteration=iteration)
     if (cost := report.inertia) is not None:
         report = report._replace(drop=costs[-1] - cost if costs else None)
         costs.append(cost)

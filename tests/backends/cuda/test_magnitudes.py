@@ -9,7 +9,7 @@ import torch
 import lloydia
 from lloydia import KMeans, MiniBatchKMeans
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.parameters import check_range
+from lloydia.backends.magnitudes import check_range
 
 
 def rows(d: int, largest: float) -> np.ndarray:
