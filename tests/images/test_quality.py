@@ -54,7 +54,7 @@ def test_equal_and_opposite_pictures():
     assert ssim(x, x) == pytest.approx(1, abs=1e-12)
     black, white = np.zeros((4, 4, 1), np.uint8), np.full((4, 4, 1), 255, np.uint8)
     assert psnr(black, white) == 0
-    with pytest.raises(ValueError, match="11 x 11 pixels at least; the picture is 4 x 4"):
+    with pytest.raises(ValueError, match="has 4 x 4 pixels, and SSIM needs at least 11 x 11"):
         ssim(black, white)
 
 

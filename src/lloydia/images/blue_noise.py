@@ -1,13 +1,13 @@
-"""A blue-noise texture: thresholds of which neighbours differ much, by void and cluster.
+"""A blue-noise texture, whose neighbouring thresholds differ strongly, by void and cluster.
 
 R. A. Ulichney, "The void-and-cluster method for dither array generation", *Proc. SPIE* 1913, 1993.
-A pattern of ones on a torus is *tightest* where the sum of Gaussians around its ones is largest
-among the ones, and has its *largest void* where that sum is least among the zeros.  A first pattern
-is evened out by moving its tightest one into its largest void until that changes nothing.  Then all
-places are ranked: the ones of that pattern by taking away the tightest, over and over, the rest by
-filling the largest void, over and over.  (Ulichney changes to the sum around zeros when half of the
-places are ones; the sums around ones and around zeros add up to a constant, so the largest void of
-the ones is the tightest cluster of the zeros, and nothing changes.)
+In a pattern of ones on a torus, the *tightest* one is where the sum of Gaussians around the ones is
+largest, and the *largest void* is the zero where this sum is least.  A first pattern is evened out:
+its tightest one moves into its largest void until that changes nothing.  Then all places are
+ranked: the ones of this pattern by repeatedly removing the tightest one, and the other places by
+repeatedly filling the largest void.  (Ulichney uses the sum around zeros when half of the places
+are ones.  The sums around ones and zeros add up to a constant, so the largest void of the ones is
+the tightest cluster of the zeros, and the result is the same.)
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class _Pattern:
     def __init__(self, size: int) -> None:
         away = np.minimum(np.arange(size), size - np.arange(size))
         bell = np.exp(-0.5 * (away / DEVIATION) ** 2)
-        # Twice in each direction: the Gaussian around any place is a window of it.  In integers:
-        # sums do not drift, and the texture is the same everywhere.
+        # The Gaussian is repeated in each direction, so that the one around any place is a window.
+        # It consists of integers, so that sums are exact and the texture is the same everywhere.
         self.bells = np.tile(np.rint(np.outer(bell, bell) * 2**32).astype(np.int64), (2, 2))
         self.ones = np.zeros((size, size), bool)
         self.sums = np.zeros((size, size), np.int64)
 
     def put(self, place: int, one: bool) -> None:
-        """Make the place a one, or a zero."""
+        """Set a place to one or zero."""
         size = len(self.ones)
         y, x = divmod(place, size)
         bell = self.bells[size - y : 2 * size - y, size - x : 2 * size - x]
@@ -52,7 +52,7 @@ class _Pattern:
 
 @lru_cache(maxsize=1)
 def texture(size: int = 64) -> NDArray[np.float32]:
-    """Return thresholds in (0, 1), each once, that tile the plane; it takes a fifth of a second.
+    """Return distinct thresholds in (0, 1) that tile the plane; this takes a fifth of a second.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""What an image file says about the colours behind its numbers, and which formats can hold it.
+"""The description of colours in image files, and which formats can hold it.
 
-The numbers are colours by a code (cICP), a profile, or a gamma and primaries; by nothing they are
-sRGB.  The first of these that a file has is the one that counts.  All of it is held under its names
-in PNG (W3C, Portable Network Graphics Specification, third edition, section 11.3.2), as the bytes
-of these chunks; only the profile is held by itself, as "icc_profile".
+A file describes the colours of its numbers by a code (cICP), a profile, or a gamma and primaries;
+the first of these that is present applies.  Without any of them, the numbers are sRGB.  The
+description is stored under the names of PNG's chunks (W3C, Portable Network Graphics Specification,
+third edition, section 11.3.2), as the bytes of these chunks; the profile itself is "icc_profile".
 
 ========== =========================================================================================
 read from  what
@@ -19,7 +19,8 @@ JPEG 2000  a profile
 QOI        whether the numbers are linear light
 ========== =========================================================================================
 
-A PNG holds all of it, a TIFF a profile, white point and primaries, a JPEG, WebP or GIF a profile.
+A written PNG can hold all of it; a TIFF a profile, white point and primaries; a JPEG, WebP or GIF a
+profile.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ _NEAR = 25  # units: how far the numbers of files that mean sRGB are from it
 _TRANSFER_FUNCTION, WHITE_POINT, PRIMARY_CHROMATICITIES = 301, 318, 319
 _EXIF_GAMMA, _ADOBE_INDEX = 0xA500, "R03"
 GIF_PROFILE = b"\x21\xff\x0bICCRGBG1012"
-# What is raised where the parts of a file that speak of colours are damaged: they then say nothing.
+# Exceptions for a damaged description of colours, which is then ignored.
 _UNREADABLE = (*DAMAGE, IndexError, ZeroDivisionError)
 
 
 def found(image: Image.Image, data: bytes) -> tuple[dict[str, Any], list[str]]:
-    """Return what a file says about its colours.
+    """Return the description of a file's colours.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def found(image: Image.Image, data: bytes) -> tuple[dict[str, Any], list[str]]:
     Returns
     -------
     dict
-        "icc_profile", and names of `CHUNKS`, where there are any.
+        "icc_profile" and names of `CHUNKS`, if the file has them.
     list of str
-        What is left out, to follow the name of the file.
+        Texts about what is left out, to follow the name of the file.
     """
     said: dict[str, Any] = {}
     notes = []
@@ -95,7 +96,7 @@ def found(image: Image.Image, data: bytes) -> tuple[dict[str, Any], list[str]]:
 
 
 def kept(info: Mapping[str, Any], form: str, grey: bool, path: Path) -> dict[str, Any]:
-    """Return the part of `info` that a file can hold, and warn of the colours that it can't.
+    """Return the part of `info` that a file can hold, and warn of colours that it cannot hold.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def kept(info: Mapping[str, Any], form: str, grey: bool, path: Path) -> dict[str
     form : str
         The format, in Pillow's words.
     grey : bool
-        Whether the file's pixels are grey; else they are RGB, as the entries of a palette are.
+        Whether the file's pixels are grey; otherwise they are RGB, as palette entries are.
     path : Path
         The file, for the warning.
     """
@@ -142,7 +143,10 @@ _WORDS = {
 
 
 def _that_count(info: Mapping[str, Any]) -> list[str]:
-    """Return what makes the colours other than sRGB; a gamma counts only without a profile."""
+    """Return the names in `info` that make the colours differ from sRGB.
+
+    A gamma counts only without a profile.
+    """
     counting = []
     if "cICP" in info and tuple(info["cICP"][:2]) != _SRGB_CODE:
         counting.append("cICP")

@@ -1,26 +1,26 @@
 """The distinct colours of a picture, each with the number of its pixels.
 
-A label depends on the colour alone, and a sum over pixels is one over colours, each times its
-count.  So clustering the colours with their counts as weights is clustering every pixel: a picture
-of ten million pixels has some hundred thousand colours.
+The label of a pixel depends on its colour alone, and a sum over pixels is a sum over colours times
+their counts.  So the pixels are clustered by clustering the colours with their counts as weights.
+A picture of ten million pixels has about a hundred thousand colours.
 
-**To the last bit.**  From the same centres, labels and centres are those of every pixel.  The
-nearest centre of a colour is that of its pixels by definition.  A cluster's sum is exact in both
-cases: points are multiples of a step with at most 21 bits (:mod:`lloydia.images.color`), times a
-count; the grid of :mod:`lloydia.exact.sums`, which differs (it knows of more rows, or of weights),
-has room for all of these bits in pictures of up to 2**24 pixels, and beyond that wherever counts
-do not all have more than 8 bits.  A mean is one rounded quotient of two exact numbers.  Three
-things do know of pixels, and differ:
+**Exactness.**  From the same initial centres, labels and centres are exactly those of a clustering
+of all pixels.  The nearest centre of a colour is that of its pixels by definition.  The sum of a
+cluster is exact in both cases: the points are multiples of a step with at most 21 bits
+(:mod:`lloydia.images.color`), times a count.  The grids of :mod:`lloydia.exact.sums` differ,
+because the numbers of rows and the weights differ, but both have room for all of these bits in
+pictures of up to 2**24 pixels, and in larger ones unless all counts have more than 8 bits.  A mean
+is the rounded quotient of two exact numbers.  Three things differ from a clustering of all pixels:
 
-* a seeding draws among colours, by their counts, in the order of their codes: with the same
-  probabilities as among pixels, and other random numbers.  So a picture that is turned, mirrored
-  or shuffled keeps its segments;
-* a cluster that ran empty takes a colour with all its pixels, not one of them;
-* the inertia rounds count times D once, so its last bits may differ; so does the variance that
-  `tol` multiplies.
+* A seeding draws among colours by their counts, in the order of their codes.  The probabilities are
+  those of a draw among pixels, but the random numbers are used differently.  So a picture that is
+  rotated, mirrored or shuffled keeps its segments.
+* An empty cluster takes a colour with all its pixels, not a single pixel.
+* The inertia rounds count times D once, so its last bits may differ, as may those of the variance
+  in `tol`.
 
-Floating pixels are counted in the same way: equal numbers are one colour, -0 is 0.  Where no two
-pixels have one colour, the colours stay in the order of the pixels.
+Floating pixels are counted in the same way: equal numbers are one colour, and -0 equals 0.  If all
+pixels have different colours, the colours keep the order of the pixels.
 """
 
 from __future__ import annotations
@@ -37,28 +37,29 @@ from lloydia.imports import load
 
 __all__ = ["CHANNELS", "Colors", "distinct", "each"]
 
-BLOCK = 1 << 17  # pixels a thread takes at a time
+BLOCK = 1 << 17  # the number of pixels that a thread takes at a time
 
-# An odd number whose bits look random: the golden ratio times 2**64 (Knuth, TAOCP 3, section 6.4).
+# An odd multiplier with random-looking bits: the golden ratio times 2**64 (Knuth, TAOCP 3, 6.4).
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
-# The channels of a pixel, and how many of them are colour: the others are alpha.
+# The number of channels of a pixel, and how many of them are colour; the rest is alpha.
 CHANNELS = {1: 1, 2: 1, 3: 3, 4: 3}
 
 
 @dataclass(frozen=True)
 class Colors:
-    """The colours of n pixels.
+    """The distinct colours of n pixels.
 
     Attributes
     ----------
     values : ndarray of shape (u, c), of the type of the pixels
-        On the host, with c = 1 or 3.
+        The colours, with c = 1 or 3.
     counts : ndarray of shape (u,), int64
-        Pixels that can be seen; 0 for a colour that only pixels of alpha 0 have.  Where no pixel
-        can be seen, all are counted.
+        The number of pixels of each colour, without fully transparent pixels.  If all pixels are
+        fully transparent, all are counted.
     places : array of shape (n,), or None
-        The colour of each pixel, where the pixels are; None where pixel i has colour i.
+        The index of the colour of each pixel, on the device of the pixels; None if pixel i has
+        colour i.
     """
 
     values: NDArray
@@ -66,7 +67,7 @@ class Colors:
     places: Any
 
     def per_pixel(self, rows: NDArray) -> Any:
-        """Return the row of each pixel, of rows of shape (u, ...): where the pixels are."""
+        """Return for each pixel the row of its colour; `rows` has shape (u, ...)."""
         if self.places is None:
             return rows
         if on_gpu(self.places):
@@ -81,7 +82,7 @@ class Colors:
         Parameters
         ----------
         pixels : array of shape (n, c)
-            Those the colours were taken from; their alpha is kept.
+            The pixels from which the colours were taken; their alpha is kept.
         found : ndarray of shape (u,), int32
             The label of each colour.
         palette : ndarray of shape (k, 1) or (k, 3), of the type of the pixels
@@ -124,8 +125,8 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
     Returns
     -------
     Colors
-        Ascending by R, then G, then B; in the order of the pixels where these are floating and no
-        two have one colour.
+        The colours ascend by R, then G, then B.  If floating pixels all have different colours,
+        they keep the order of the pixels.
     """
     if "float" in str(pixels.dtype):
         return _of_floats(pixels)
@@ -137,7 +138,7 @@ def distinct(pixels: Any, n_threads: int) -> Colors:
 
 
 def each(pixels: Any) -> Colors:
-    """Return the colours of pixels, which are as for :func:`distinct`, one for each pixel."""
+    """Return one colour for each pixel; `pixels` is as for :func:`distinct`."""
     values = on_host(pixels)
     colors = values[:, : CHANNELS[values.shape[1]]]
     return _counted(colors, _seen(values).astype(np.int64), None)
@@ -150,7 +151,7 @@ def _counted(values: NDArray, counts: NDArray[np.int64], places: Any) -> Colors:
 
 
 def _seen(pixels: NDArray) -> NDArray[np.bool_]:
-    """Return which pixels have an alpha above 0, or none."""
+    """Return which pixels have an alpha above 0, or no alpha."""
     n_channels = pixels.shape[1]
     if n_channels == CHANNELS[n_channels]:
         return np.ones(len(pixels), dtype=bool)
@@ -176,7 +177,7 @@ def _in_cube(pixels: NDArray[np.uint8], n_threads: int) -> Colors:
 def _of_floats(pixels: Any) -> Colors:
     host = on_host(pixels)
     single = each(host)
-    # + 0: no colour has a negative zero.
+    # Adding 0 turns -0 into 0.
     values = single.values + single.values.dtype.type(0)
     if _differ(values):
         return single
@@ -196,9 +197,9 @@ def _of_floats(pixels: Any) -> Colors:
 
 
 def _differ(values: NDArray[np.floating]) -> bool:
-    """Return whether rows have different hashes, which proves that no two are equal.
+    """Return whether all rows have different hashes, which proves that no two are equal.
 
-    Sorting hashes takes a tenth of the time of sorting rows.
+    Sorting the hashes takes a tenth of the time of sorting the rows.
     """
     hashes = np.zeros(len(values), dtype=np.uint64)
     for channel in values.T:
@@ -221,7 +222,7 @@ def _sorted(pixels: NDArray) -> Colors:
 
 
 def _decoded(codes: NDArray, n_channels: int, dtype: np.dtype) -> NDArray:
-    """Return the colours of codes with 16 bits a channel."""
+    """Return the colours of codes with 16 bits per channel."""
     shifts = np.array([32, 16, 0][-n_channels:], dtype=codes.dtype)
     return (codes[:, None] >> shifts & codes.dtype.type(0xFFFF)).astype(dtype)
 

@@ -1,8 +1,8 @@
-"""Kernels over 8-bit pixels: a table with an entry for each colour of the cube of RGB.
+"""Kernels for 8-bit pixels: a table with an entry for each colour of the RGB cube.
 
-A colour is the number ``R 2**16 + G 2**8 + B``.  The table has all 2**24 of them, so a picture is
-counted in one pass and nothing is sorted; what lies in shelves of the table that no pixel touched
-is never looked at.
+The code of a colour is ``R 2**16 + G 2**8 + B``.  The table has all 2**24 codes, so the colours of
+a picture are counted in one pass without sorting.  The table is divided into shelves; shelves
+without pixels are never read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHELVES = 1 << 12
 
 @subroutine
 def code_of(pixels, i):
-    """Return the number of the colour of a pixel."""
+    """Return the code of the colour of a pixel."""
     return np.int64(pixels[i, 0]) << 16 | np.int64(pixels[i, 1]) << 8 | np.int64(pixels[i, 2])
 
 
@@ -27,8 +27,8 @@ def code_of(pixels, i):
 def count(pixels, table, touched):
     """Count the colours of `pixels`, (n, 3) or with alpha (n, 4), in a table of zeros.
 
-    An entry becomes twice the number of its pixels that can be seen, plus 1 where it has any: those
-    of alpha 0 are there and count for nothing.
+    An entry becomes twice the number of its pixels that are not fully transparent, plus 1 if the
+    colour has any pixels at all.
     """
     alpha = pixels.shape[1] == 4
     for i in range(pixels.shape[0]):
@@ -40,9 +40,9 @@ def count(pixels, table, touched):
 
 @kernel
 def gather(table, touched, colors, counts):
-    """List the colours of a counted table, ascending, and their pixels; return how many there are.
+    """Write the colours of a counted table, ascending, and their counts; return their number.
 
-    The entry of each colour becomes its place in the list.
+    The entry of each colour becomes its index among them.
     """
     size = COLORS // SHELVES
     place = 0
@@ -63,14 +63,14 @@ def gather(table, touched, colors, counts):
 
 @kernel
 def locate(pixels, table, places, start, stop):
-    """Look up the place of the colours of some pixels."""
+    """Look up the indices of the colours of some pixels."""
     for i in range(start, stop):
         places[i] = table[code_of(pixels, i)]
 
 
 @kernel
 def paint(places, found, palette, labels, pixels, start, stop):
-    """Give some pixels the label of their colour, and the colour of that label."""
+    """Write the labels of some pixels, and paint them in the colours of their labels."""
     for i in range(start, stop):
         label = found[places[i]]
         labels[i] = label

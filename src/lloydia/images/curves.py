@@ -1,11 +1,11 @@
-r"""The curve of sRGB, and the spaces that are defined on linear light: Lab and Oklab.
+r"""The sRGB curve, and the spaces that are defined on linear light: Lab and Oklab.
 
 * sRGB: IEC 61966-2-1:1999.  A stored value v in [0, 1] stands for the light ``v / 12.92`` up to
   0.04045 and ``((v + 0.055) / 1.055)**2.4`` above.
-* Lab: CIE 15:2004, "Colorimetry", of the colours of sRGB's primaries under its white, D65.
+* Lab: CIE 15:2004, "Colorimetry", with the primaries of sRGB and its white point, D65.
 * Oklab: B. Ottosson, "A perceptual color space for image processing", 2020.
 
-Colours are float64 arrays of shape (3, m), a row a channel.
+Colours are float64 arrays of shape (3, m), one row per channel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPPONENTS = np.array(
     ]
 )
 
-# CIE 15's f(t) is a cube root above (6/29)**3 and the tangent there below.
+# The function f(t) of CIE 15 is a cube root above (6/29)**3, and the tangent at this point below.
 KNEE = 6 / 29
 
 
@@ -65,7 +65,7 @@ def to_lab(stored: NDArray) -> NDArray:
 
 
 def from_lab(lab: NDArray) -> NDArray:
-    """Return the stored sRGB values of Lab colours; outside [0, 1] where sRGB has no such one."""
+    """Return the stored sRGB values of Lab colours; outside of [0, 1] if not in sRGB."""
     lightness, a, b = lab
     y = (lightness + 16) / 116
     f = np.stack([y + a / 500, y, y - b / 200])
@@ -79,6 +79,6 @@ def to_oklab(stored: NDArray) -> NDArray:
 
 
 def from_oklab(oklab: NDArray) -> NDArray:
-    """Return the stored sRGB values of Oklab colours; outside [0, 1] where sRGB has no such one."""
+    """Return the stored sRGB values of Oklab colours; outside of [0, 1] if not in sRGB."""
     cones = (np.linalg.inv(OPPONENTS) @ oklab) ** 3
     return bend(np.linalg.inv(CONES) @ cones)

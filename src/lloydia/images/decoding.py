@@ -1,9 +1,10 @@
-"""Decoding by Pillow: what is too large is refused before it is decoded, what is damaged in words.
+"""Decoding by Pillow, with limits on sizes and with errors of one sentence for damaged files.
 
-A file of a few kilobytes can expand to fill any memory.  So a picture may have as many pixels as
-``PIL.Image.MAX_IMAGE_PIXELS`` (89,478,485 unless it is set), all frames of an animation together
-three times as many, and texts and colour profiles of a PNG as many bytes as Pillow reads (1 MB
-each); and what a picture needs must be free.  With `allow_huge` none of these is checked.
+A file of a few kilobytes can expand to fill any memory.  So sizes are checked before decoding.  A
+picture may have up to ``PIL.Image.MAX_IMAGE_PIXELS`` pixels (89,478,485 by default), and all frames
+of an animation together three times as many.  Texts and colour profiles of a PNG may have up to the
+sizes that Pillow reads (1 MB each).  The memory that a picture needs must be free.  With
+`allow_huge`, nothing of this is checked.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from lloydia.spelling import either, option
 
 __all__ = ["FRAMES", "check_size", "sound", "whole"]
 
-FRAMES = 3  # times the limit of one picture
-# Bytes a pixel, of one picture and of frames, at the peak of `lloydia quantize`, measured.
+FRAMES = 3  # all frames together may have this many times the pixels of one picture
+# Bytes per pixel of a picture, and of frames, at the peak of `lloydia quantize`, measured.
 ONE, EACH = 40, 24
 
-# What Pillow raises beside on bytes that are no sound image.
+# The exceptions that Pillow raises for damaged images.
 _DAMAGE = (*DAMAGE, IndexError, AttributeError, ZeroDivisionError, AssertionError)
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
@@ -42,16 +43,16 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
     Parameters
     ----------
     where : str
-        What an error calls the file.
+        The name of the file in errors.
     size : tuple of int
         Width and height.
     n_frames : int
-        How many of these are decoded.
+        The number of frames to decode.
 
     Raises
     ------
     DataError
-        There are more pixels than the limit, or than fit the memory.
+        If there are more pixels than the limit, or than fit into the free memory.
     """
     width, height = size
     n_pixels = width * height * n_frames
@@ -65,12 +66,12 @@ def check_size(where: str, size: tuple[int, int], n_frames: int = 1) -> None:
 
 
 def whole(stream: BinaryIO, where: str, allow_huge: bool) -> bytes:
-    """Return the bytes of a file; one that is no image is refused before all of it is read.
+    """Return the bytes of a file; a file that is not an image is refused before it is read.
 
     Raises
     ------
     DataError
-        The file is empty, or larger than the memory that is free.
+        If the file is empty, or larger than the free memory.
     """
     if not stream.seekable():
         data = stream.read()
@@ -92,7 +93,7 @@ def whole(stream: BinaryIO, where: str, allow_huge: bool) -> bytes:
 def _check_free(what: str, needed: int) -> None:
     memory = load("lloydia.data.chunks.memory")
     free = needed
-    with suppress(ValueError):  # a system that does not say what is free
+    with suppress(ValueError):  # the system may not report its free memory
         free = memory.available()
     if needed > free:
         raise _huge(
@@ -102,7 +103,7 @@ def _check_free(what: str, needed: int) -> None:
 
 @contextmanager
 def sound(where: str, allow_huge: bool) -> Iterator[None]:
-    """Turn what Pillow raises on bytes that are no sound image into one sentence.
+    """Turn Pillow's exceptions for damaged images into errors of one sentence.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def sound(where: str, allow_huge: bool) -> Iterator[None]:
 
 
 def _too_many_pixels(where: str, words: str) -> DataError:
-    """Return the error for what Pillow says of a picture beyond its limit."""
+    """Return the error for Pillow's message about a picture beyond its limit."""
     limit = Image.MAX_IMAGE_PIXELS or 0
     found = re.search(r"\((\d+) pixels\)", words)
     n_pixels = int(found[1]) if found else limit

@@ -1,11 +1,10 @@
-"""16 bits a channel, where Pillow has 8: the two halves of each sample, and a PNG of them.
+"""Images with 16 bits per channel, of which Pillow decodes 8: reading by halves, and writing PNG.
 
-Pillow holds 16-bit grey, but of 16-bit colours it decodes one byte of each sample, the first or the
-second as the *raw mode* says (``RGB;16B`` takes the first, ``RGB;16L`` the second).  So decoding
-twice, each time with another raw mode, gives both bytes, by Pillow's own decoders and filters; no
-other library is needed.  It cannot write such images at all: a PNG is four chunks (W3C, Portable
-Network Graphics Specification, third edition, section 5), whose rows are filtered by their
-difference to the row above.
+Pillow supports 16-bit grey.  For 16-bit colours it decodes one byte of each sample; the *raw mode*
+chooses the first byte (``RGB;16B``) or the second (``RGB;16L``).  So decoding the file twice, with
+both raw modes, gives both bytes, and no other library is needed.  Pillow cannot write such images;
+this module writes a PNG of four chunks (W3C, Portable Network Graphics Specification, third
+edition, section 5), whose rows are filtered by their difference to the row above.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from lloydia.images.embedding import put_chunks
 
 __all__ = ["KEPT", "keyed", "rawmode", "samples", "write"]
 
-# Raw modes whose samples can be had whole.
+# Raw modes for which both bytes of the samples can be decoded.
 KEPT = frozenset(f"{kind};16{order}" for kind in ("RGB", "RGBA", "LA") for order in "BLN")
 
-# Raw modes that take the other byte of each sample; N is the byte order of this machine.
+# The byte order whose raw mode decodes the other byte of a sample; N is this machine's order.
 _OTHER = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _UP = 2  # the filter that subtracts the row above
 _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by channels
 
 
 def rawmode(image: Image.Image) -> str | None:
-    """Return how a file stores its samples, in Pillow's words, if it says so."""
+    """Return the raw mode of a file, Pillow's name of the storage of its samples, or None."""
     tiles = getattr(image, "tile", None)
     arguments = tiles[0][3] if tiles else None
     found = arguments[0] if isinstance(arguments, tuple) and arguments else arguments
@@ -50,17 +49,17 @@ def samples(data: bytes) -> NDArray[np.uint16]:
     Parameters
     ----------
     data : bytes
-        The file; its `rawmode` is one of `KEPT`.
+        The bytes of the file; its `rawmode` is one of `KEPT`.
 
     Returns
     -------
     ndarray of uint16, shape (height, width, 2 to 4)
-        Upright.  The last channel is alpha where there are 2 or 4.
+        The pixels, upright.  With 2 or 4 channels, the last one is alpha.
     """
     image = Image.open(io.BytesIO(data))
     stored = rawmode(image)
     assert stored is not None
-    if stored.startswith("LA"):  # no raw mode takes the second bytes: take the pixel as four bytes
+    if stored.startswith("LA"):  # no raw mode decodes the second bytes: decode pixels as four bytes
         four = _decoded(data, "RGBA")
         return _joined(four[..., 0::2], four[..., 1::2])
     kind, order = stored[:-1], stored[-1]
@@ -73,7 +72,7 @@ def _joined(high: NDArray[np.uint8], low: NDArray[np.uint8]) -> NDArray[np.uint1
 
 
 def _decoded(data: bytes, raw: str) -> NDArray[np.uint8]:
-    """Decode with another raw mode than the file's plugin would."""
+    """Decode a file with a given raw mode instead of its plugin's."""
     image: Any = Image.open(io.BytesIO(data))
     image.tile = [
         tile._replace(args=raw if isinstance(tile.args, str) else (raw, *tile.args[1:]))
@@ -97,7 +96,7 @@ def write(path: Path, values: NDArray[np.uint16], info: Mapping[str, Any]) -> No
     ----------
     path : Path
     values : ndarray of uint16, shape (height, width, 1 to 4)
-        The last channel is alpha where there are 2 or 4.
+        With 2 or 4 channels, the last one is alpha.
     info : mapping
         As in :class:`lloydia.images.files.Picture`.
 

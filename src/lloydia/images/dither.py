@@ -1,20 +1,22 @@
-"""Dithering: mixing the colours of a palette so that neighbourhoods have the right mean.
+"""Dithering: mixing palette colours so that neighbourhoods have the right mean colour.
 
 * :func:`floyd_steinberg`: R. W. Floyd and L. Steinberg, "An adaptive algorithm for spatial
-  greyscale", *Proceedings of the SID* 17(2), 1976.  Each pixel takes the nearest entry to its
-  colour plus the errors it was handed, and hands its own error on: 7/16 ahead, 3/16, 5/16 and 1/16
-  to the row below.  Rows run to and fro.  The errors a colour was handed are cut to the length of
-  its way to its second nearest entry: enough to mix the two, while a colour beyond all entries
-  piles up no errors that nothing can repay.
-* :func:`blue_noise`: each colour is mixed from its nearest entry a and one other, b: of the points
-  of the segment from a to b take the nearest, ``a + t (b - a)``, and the entry b for which its
-  squared distance plus `GRAIN` times the variance of the mixture, ``t (1 - t) |b - a|^2``, is
-  least; no b whose share t is below `LEAST`, which would be stray dots.  A pixel takes b where t
-  exceeds the threshold of a blue-noise texture (:mod:`.blue_noise`) at its place.  Pixels do not
-  depend on each other: what stands still in an animation stays still.
+  greyscale", *Proceedings of the SID* 17(2), 1976.  Each pixel takes the palette entry nearest to
+  its colour plus the errors that it received, and passes its own error on: 7/16 to the next pixel,
+  and 3/16, 5/16 and 1/16 to the row below.  The direction alternates between rows.  The received
+  errors are shortened to at most the distance of the colour from its second nearest entry.  That is
+  enough to mix the two nearest entries, and keeps errors from growing for colours beyond all
+  entries.
+* :func:`blue_noise`: each colour is mixed from its nearest entry a and another entry b.  Let
+  ``a + t (b - a)`` be the point nearest to the colour on the segment from a to b.  The entry b
+  minimises the squared distance to this point plus `GRAIN` times the variance of the mixture,
+  ``t (1 - t) |b - a|^2``.  Entries with a share t below `LEAST` are excluded, because they would
+  give stray dots.  A pixel takes b if t exceeds the threshold of a blue-noise texture
+  (:mod:`.blue_noise`) at its place.  Pixels do not depend on each other, so still parts of an
+  animation do not flicker.
 
-Colours are points of the space that the palette was found in.  Arithmetic is IEEE float32 in a
-fixed order: the same pixels everywhere.
+Colours are points of the space in which the palette was found.  The arithmetic is IEEE float32 in a
+fixed order, so the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -39,14 +41,14 @@ def floyd_steinberg(
     Parameters
     ----------
     codes : ndarray of int32, shape (height, width)
-        The row of `points` that is the pixel's colour; -1 is a pixel to leave out.
+        For each pixel, the row of `points` that is its colour; -1 for a pixel to skip.
     points : ndarray of float32, shape (n, d)
     palette : ndarray of float32, shape (k, d)
 
     Returns
     -------
     ndarray of int32, shape (height, width)
-        Entries of the palette, k for pixels left out, which neither take nor hand on errors.
+        Entries of the palette; k for skipped pixels, which neither receive nor pass on errors.
     """
     entries = np.ascontiguousarray(palette.T)
     return _diffuse(codes, points, entries, _second_distances(points, entries))
@@ -60,7 +62,7 @@ def blue_noise(
     return _threshold(codes, *found, texture(), len(palette))
 
 
-# No NaN and no sign of zero matter to a minimum: it is found in vectors.
+# NaN and signed zeros do not occur or matter here, so the minimum is computed with vectors.
 @subroutine(fastmath={"nnan", "nsz"})
 def _nearest(color, entries, distances):
     """Return the lowest entry nearest to a colour; `entries` is (d, k), `distances` is scratch."""
@@ -104,7 +106,7 @@ def _diffuse(codes, points, entries, limits):
     out = np.empty((height, width), np.int32)
     distances = np.empty(k, np.float32)
     color = np.empty(n_features, np.float32)
-    # A column more on each side takes what is handed over the edge.
+    # An extra column on each side receives the errors that are passed over the edge.
     here = np.zeros((width + 2, n_features), np.float32)
     below = np.zeros((width + 2, n_features), np.float32)
     for y in range(height):
@@ -139,7 +141,7 @@ def _diffuse(codes, points, entries, limits):
 
 @kernel
 def _mixtures(points, palette, grain, rarest):
-    """Return each colour's nearest entry, the other one of its mixture, and the other's share."""
+    """Return for each colour its nearest entry, the other entry of its mixture, and its share."""
     n, n_features = points.shape
     k = len(palette)
     nearest = np.empty(n, np.int32)
@@ -157,7 +159,7 @@ def _mixtures(points, palette, grain, rarest):
                 side = palette[b, f] - palette[a, f]
                 along += side * (points[i, f] - palette[a, f])
                 length += side * side
-            if along <= 0 or along < rarest * length:  # a itself, with 0 of both, is left out too
+            if along <= 0 or along < rarest * length:  # this also skips a itself
                 continue
             t = along / length
             cost = distances[a] - t * along + grain * t * (np.float32(1) - t) * length

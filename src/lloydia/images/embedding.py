@@ -1,7 +1,8 @@
-"""Writing images by Pillow with what :mod:`.colorimetry` holds of their colours.
+"""Writing images by Pillow, with the description of their colours (:mod:`.colorimetry`).
 
-Pillow itself writes profiles, but for those of a GIF, and not all chunks of a PNG: these are put
-into what it has written, the chunks after the header, the profile before the first frame.
+Pillow writes profiles, except in a GIF, and only some chunks of a PNG.  This module inserts the
+missing parts into Pillow's output: the chunks after the header of a PNG, and the profile before the
+first frame of a GIF.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["put_chunks", "save"]
 
 _PNG_HEAD = 33  # bytes: the signature and IHDR
 _GIF_HEAD = 13  # bytes: signature and screen; a palette may follow
-_BLOCK = 255  # bytes: the most of a block of a GIF
+_BLOCK = 255  # the largest number of bytes in a block of a GIF
 
 
 def save(
     image: Image.Image, to: Path, form: str, info: Mapping[str, Any], path: Path, **options: Any
 ) -> None:
-    """Write an image, and warn of what the format cannot hold of its colours.
+    """Write an image, and warn if the format cannot hold the description of its colours.
 
     Parameters
     ----------
@@ -47,9 +48,9 @@ def save(
     info : mapping
         As in :class:`lloydia.images.files.Picture`.
     path : Path
-        What a warning calls the file.
+        The name of the file in warnings.
     **options
-        Pillow's, of the format.
+        Pillow's options of the format.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def save(
 
 
 def put_chunks(stream: Any, info: Mapping[str, Any]) -> None:
-    """Write the chunks of a PNG but for the profile; sRGB is not to stand beside that."""
+    """Write the chunks of a PNG except the profile; a PNG with a profile must not have sRGB."""
     for name in CHUNKS:
         if name in info and not (name == "sRGB" and "icc_profile" in info):
             putchunk(stream, name.encode(), info[name])

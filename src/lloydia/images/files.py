@@ -1,10 +1,11 @@
-"""Image files: read as arrays whatever they hold, and written under a temporary name.
+"""Reading and writing of image files.
 
-Pillow decodes and encodes.  What is read is upright (the EXIF orientation is applied), grey or RGB
-with the transparency apart, 8 or 16 bits a channel as the file has them (:mod:`.deep` does what
-Pillow does not there), in the file's own colours: what it says about them (:mod:`.colorimetry`) is
-kept in `Picture.info`, to be written again.  Whatever could not be kept as it was is said in
-`Picture.note`; what a format cannot hold when it is written, in a warning.
+Pillow decodes and encodes.  A picture is upright (the EXIF orientation is applied), grey or RGB
+with separate alpha, and has 8 or 16 bits per channel as in the file (:mod:`.deep` adds what Pillow
+does not support).  The colours are not converted; `Picture.info` keeps the file's description of
+them (:mod:`.colorimetry`), and is written again.  `Picture.note` says what could not be kept, and a
+warning says what the format of a written file cannot hold.  Files are written under a temporary
+name.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from lloydia.images.embedding import save
 
 __all__ = ["WRITABLE", "Picture", "check_form", "read", "write"]
 
-# By extension: what Pillow calls the format, and what it is asked for.  A JPEG keeps its colours
-# at full resolution: flat segments have sharp edges.
+# Pillow's name of the format of each extension, and its options.  A JPEG keeps full colour
+# resolution, because flat segments have sharp edges.
 _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     ".png": ("PNG", {"optimize": True}),
     ".jpg": ("JPEG", {"quality": 95, "subsampling": 0, "optimize": True}),
@@ -42,7 +43,7 @@ _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 WRITABLE = tuple(_FORMATS)
 _OPAQUE = ("JPEG", "BMP")
 
-# Modes of Pillow that are arrays as they are, and what the others become.
+# Modes of Pillow that need no conversion, and the modes to which others are converted.
 _PLAIN = ("L", "LA", "RGB", "RGBA")
 _KIN = {"1": "L", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "PA": "RGBA"}
 _NAMES = {
@@ -64,12 +65,12 @@ class Picture:
     pixels : ndarray of uint8 or uint16, shape (height, width, 1) or (height, width, 3)
         Grey or RGB, from 0 to 255 or 65,535, in the file's own colour profile.
     alpha : ndarray of the same type, shape (height, width), or None
-        How opaque each pixel is; None where the file has no transparency.
+        The opacity of each pixel; None if the file has no transparency.
     note : str or None
-        One sentence where something was converted or left out.
+        A sentence about what was converted or left out, if anything was.
     info : dict
-        What to hand to :func:`write`, where there is any: "dpi", a pair, and what is known of the
-        colours, "icc_profile" and the chunks of a PNG (:data:`.colorimetry.CHUNKS`), as bytes.
+        The values for :func:`write`, if the file has them: "dpi", a pair; and the description of
+        the colours, "icc_profile" and chunks of a PNG (:data:`.colorimetry.CHUNKS`), as bytes.
     """
 
     pixels: NDArray[Any]
@@ -79,15 +80,16 @@ class Picture:
 
 
 def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
-    """Read an image; of an animation or a file of several pages, the first.
+    """Read an image; from an animation or a file of several pages, read the first image.
 
     Parameters
     ----------
     path : str or Path
-        Any file that Pillow reads; "-" is standard input.
+        A file that Pillow can read; "-" is standard input.
     allow_huge : bool
-        Read an image beyond the limits of :mod:`.decoding` too.  They guard against small files
-        that expand to fill the memory; Pillow's are lifted for the process while this one is read.
+        Whether to read images beyond the limits of :mod:`.decoding`, which guard against small
+        files that expand to fill the memory.  Pillow's limits are lifted for the whole process
+        during the reading.
 
     Returns
     -------
@@ -96,8 +98,8 @@ def read(path: str | Path, *, allow_huge: bool = False) -> Picture:
     Raises
     ------
     DataError
-        There is no such file, or it is no image, damaged, cut short, without pixels, too large, or
-        of numbers that are not 8 or 16 bits a channel.
+        If there is no such file, or it is not an image, is damaged, cut short, empty or too large,
+        or does not have 8 or 16 bits per channel.
     """
     where = "standard input" if str(path) in STANDARD_INPUT else str(path)
     with open_input(path) as (stream, _), sound(where, allow_huge):
@@ -132,7 +134,8 @@ def check_form(path: str | Path, dtype: np.dtype, transparent: bool) -> None:
     Raises
     ------
     DataError
-        The extension is unknown, or the format has no transparency or no 16 bits a channel.
+        If the extension is unknown, or the format does not support transparency or 16 bits per
+        channel.
     """
     path = Path(path)
     if path.suffix.lower() not in _FORMATS:
@@ -151,18 +154,18 @@ def write(
     info: Mapping[str, Any] | None = None,
     renames: Renames | None = None,
 ) -> None:
-    """Write an image; the file appears whole or not at all.
+    """Write an image; if writing fails, no incomplete file is left.
 
     Parameters
     ----------
     path : str or Path
-        The extension says the format, one of `WRITABLE`.
+        The file; its extension, one of `WRITABLE`, chooses the format.
     pixels : ndarray of uint8 or uint16, shape (height, width), (height, width, 1 or 3)
     alpha : ndarray of the same type, shape (height, width), or None
     info : mapping or None
         As in :class:`Picture`.
     renames : Renames or None
-        The file appears when it closes; None: at once.
+        The file appears when this context ends; None: at once.
 
     Raises
     ------
@@ -187,7 +190,7 @@ def write(
 
 
 def _pages(image: Image.Image) -> str | None:
-    """Say that an image is one of several; a phone's MPO is one picture with its previews."""
+    """Return a note if a file holds several images; an MPO of a phone counts as one."""
     n = getattr(image, "n_frames", 1)
     if n == 1 or image.format == "MPO":
         return None
@@ -201,11 +204,11 @@ def _samples(
     deeper = "16" in (deep.rawmode(image) or "")
     note = "has 16 bits a channel, of which 8 are read" if deeper else None
     image = ImageOps.exif_transpose(image)
-    mode = image.mode  # of an icon it is known when it is decoded
+    mode = image.mode  # the mode of an icon is known only after decoding
     if mode.startswith(("I", "F")):
         key = image.info.get("transparency")
         return _integers(np.asarray(image), where, key), None, info
-    if mode in ("CMYK", "LAB"):  # of the numbers as they were
+    if mode in ("CMYK", "LAB"):  # the description is that of the numbers before the conversion
         info = {}
     if mode == "CMYK" and (profiled := _by_profile(image)):
         note, image = "was converted from CMYK to sRGB by its colour profile", profiled
@@ -227,7 +230,7 @@ def _keyed(image: Image.Image) -> bool:
 
 
 def _by_profile(image: Image.Image) -> Image.Image | None:
-    """Return a CMYK image in sRGB by its own profile; None where there is none, or none usable."""
+    """Return a CMYK image converted to sRGB by its profile; None without a usable profile."""
     if not (profile := image.info.get("icc_profile")):
         return None
     srgb = ImageCms.createProfile("sRGB")
@@ -241,7 +244,7 @@ def _by_profile(image: Image.Image) -> Image.Image | None:
 
 
 def _integers(values: NDArray[Any], where: str, key: int | None) -> NDArray[np.uint16]:
-    """Return grey values of more than 8 bits as uint16, with alpha where one is transparent."""
+    """Return grey values of more than 8 bits as uint16, with alpha if one value is transparent."""
     low, high = values.min(), values.max()
     if values.dtype.kind == "f" or low < 0 or high > 65_535:
         raise DataError(
@@ -252,7 +255,7 @@ def _integers(values: NDArray[Any], where: str, key: int | None) -> NDArray[np.u
 
 
 def _resolution(image: Image.Image, samples: NDArray[Any]) -> dict[str, Any]:
-    """Return the resolution, turned like the picture."""
+    """Return the resolution, rotated like the picture."""
     if not (dpi := image.info.get("dpi")):
         return {}
     x, y = (float(value) for value in dpi)

@@ -1,10 +1,10 @@
-"""A picture's colours with their opacity: how many pixels have each, where they lie, their means.
+"""The colours of a picture with their opacity: counts of pixels, points for clustering, and means.
 
-With transparency a pixel is a point of four coordinates, its colour times its opacity and the
-opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984), so that
-a colour counts as much as it shows.  Fully transparent pixels have no colour.  Where all the others
-have one opacity it tells no two of them apart: it is left out, and the points are those of the
-picture without transparency.
+With transparency, a pixel is a point of four coordinates: its colour times its opacity, and the
+opacity itself (as in T. Porter and T. Duff, "Compositing digital images", SIGGRAPH 1984).  So a
+colour counts in proportion to its visibility.  Fully transparent pixels have no colour.  If all
+other pixels have the same opacity, it is left out, and the points are those of a picture without
+transparency.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Histogram:
     colors : ndarray of shape (n, 3)
         RGB.
     alpha : ndarray of shape (n,), or None
-        How opaque each is.
+        The opacity of each colour.
     counts : ndarray of int64, shape (n,)
-        Pixels of each.
+        The number of pixels of each colour.
     codes : ndarray of int32, shape (frames, height, width)
-        The colour of each pixel, -1 where it is transparent.
+        The index of the colour of each pixel; -1 for fully transparent pixels.
     """
 
     colors: NDArray
@@ -43,7 +43,7 @@ class Histogram:
 
     @property
     def opacity(self) -> NDArray | None:
-        """The alpha of each colour; None where all have the same."""
+        """The alpha of each colour; None if all colours have the same."""
         if self.alpha is None or len(self.alpha) == 0 or (self.alpha == self.alpha[0]).all():
             return None
         return self.alpha
@@ -54,10 +54,10 @@ class Histogram:
         return int(self.counts.sum()) < self.codes.size
 
     def means(self, labels: NDArray[np.int32]) -> tuple[NDArray, NDArray | None]:
-        """Return the mean of each cluster's stored values, and of their alpha.
+        """Return the mean stored value of each cluster, and its mean alpha.
 
-        Colours count by their pixels and by how opaque these are.  Clusters without pixels are left
-        out.
+        Colours are weighted by their numbers of pixels and by their opacity.  Clusters without
+        pixels are left out.
         """
         weights = self.counts.astype(np.float64)
         pixels = np.bincount(labels, weights)
@@ -72,7 +72,7 @@ class Histogram:
         if self.opacity is None:
             return colors, np.full(len(colors), self.alpha[0])
         alpha = _stored(totals[some] / pixels[some], self.alpha.dtype)
-        return colors, np.maximum(alpha, self.alpha.min())  # rounded, but not to transparent
+        return colors, np.maximum(alpha, self.alpha.min())  # do not round to fully transparent
 
 
 def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogram:
@@ -81,7 +81,7 @@ def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogr
     Parameters
     ----------
     colors : ndarray of shape (frames, height, width, 3)
-        RGB, of a type that :func:`lloydia.images.color.checked` knows.
+        RGB, of a type that :func:`lloydia.images.color.checked` accepts.
     alpha : ndarray of the same type, shape (frames, height, width), or None
     n_threads : int
     """
@@ -106,9 +106,9 @@ def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogr
 
 
 def points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.float32]:
-    """Return where colours lie for clustering, shape (n, 3), or (n, 4) with alpha.
+    """Return the points of colours for clustering: shape (n, 3), or (n, 4) with alpha.
 
-    An alpha that is the same for all colours is to be left out, as :attr:`Histogram.opacity` does.
+    `alpha` must be None if all colours have the same alpha; see :attr:`Histogram.opacity`.
     """
     places = space.points(colors)
     if alpha is None:
@@ -118,7 +118,7 @@ def points(colors: NDArray, alpha: NDArray | None, space: Space) -> NDArray[np.f
 
 
 def _places(rows: NDArray, n_threads: int) -> tuple[NDArray, NDArray[np.int64], NDArray[np.int32]]:
-    """Return the distinct colours of rows, the rows of each, and which of them each row is."""
+    """Return the distinct colours of rows, their numbers of rows, and the colour of each row."""
     if len(rows) == 0:
         return rows, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
     found = distinct(rows, n_threads)
@@ -127,12 +127,12 @@ def _places(rows: NDArray, n_threads: int) -> tuple[NDArray, NDArray[np.int64], 
 
 
 def _ranks(alpha: NDArray) -> NDArray:
-    """Return integers in the order of the alphas."""
+    """Return integers that have the same order as the alphas."""
     return alpha if alpha.dtype.kind == "u" else np.unique(alpha, return_inverse=True)[1]
 
 
 def _reach(space: Space, dtype: np.dtype) -> np.float32:
-    """Return how far opaque is from transparent: as white from black along one coordinate."""
+    """Return the distance of opaque from transparent: that of white from black in a coordinate."""
     ends = space.points(np.array([[0] * 3, [levels(dtype)] * 3], dtype=dtype))
     return np.abs(ends[1] - ends[0]).max()
 

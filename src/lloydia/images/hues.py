@@ -1,19 +1,19 @@
-r"""HSV, HSL and HSI: spaces with an angle, and where their colours lie for clustering.
+r"""HSV, HSL and HSI: spaces with an angle, and their points for clustering.
 
 * HSV and HSL: A. R. Smith, "Color gamut transform pairs", SIGGRAPH 1978; G. H. Joblove and
   D. Greenberg, "Color spaces for computer graphics", SIGGRAPH 1978.  Hue runs along the hexagon
-  that the RGB cube shows when looked at along its grey axis.
+  that is the projection of the RGB cube along its grey axis.
 * HSI: R. C. Gonzalez and R. E. Woods, "Digital Image Processing", section 6.2.  Hue is the angle
   around the grey axis; ``S = 1 - min / I``.
 
-Hue is in degrees, in [0, 360), and 0 for greys; the rest is in [0, 1].
+Hue is in degrees, in [0, 360), and 0 for greys; the other channels are in [0, 1].
 
-**Embedding.**  A hue is an angle: 359 and 1 are neighbours, a mean of hues is none, and the hue of
-a dark or grey pixel is noise.  What is clustered is therefore ``(C cos H, C sin H, height)`` with
-the chroma C, the share of pure hue in the colour: ``S V`` in HSV (a cone), ``S (1 - |2 L - 1|)`` in
-HSL (a double cone), ``S I`` in HSI.
+**Embedding.**  A hue is an angle: 359 and 1 are neighbours, a mean of angles is not a mean hue, and
+the hue of a dark or grey pixel is noise.  The points are therefore ``(C cos H, C sin H, height)``.
+The chroma C is the share of pure hue in the colour: ``S V`` in HSV (a cone), ``S (1 - |2 L - 1|)``
+in HSL (a double cone), and ``S I`` in HSI.
 
-Colours are float64 arrays of shape (3, m), a row a channel.
+Colours are float64 arrays of shape (3, m), one row per channel.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def to_hsl(rgb: NDArray) -> NDArray:
     """Return hue, saturation and lightness, the middle of the largest and the least."""
     low, top = ends(rgb)
     lightness = (top + low) / 2
-    # Not CHROMAS: what rounding leaves of it near white must not be less than the chroma.
+    # Not CHROMAS: near white, rounding could make it less than the chroma.
     room = np.where(lightness <= 0.5, top + low, (1 - top) + (1 - low))
     return np.stack([hexagonal(rgb, low, top), ratio(top - low, room), lightness])
 
@@ -83,7 +83,7 @@ def to_hsi(rgb: NDArray) -> NDArray:
 
 
 def from_hsi(hsi: NDArray) -> NDArray:
-    """Return the RGB values; above 1 where the RGB cube has no such colour."""
+    """Return the RGB values; they exceed 1 for colours outside of the RGB cube."""
     hue, saturation, intensity = hsi
     third = (hue // 120) % 3  # 0, 1, 2: the primary before this hue is red, green, blue
     turn = np.radians(hue % 120)
@@ -119,7 +119,7 @@ def ends(rgb: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def hexagonal(rgb: NDArray, low: NDArray, top: NDArray) -> NDArray:
-    """Return the hue of HSV and HSL: how far around the hexagon, 60 degrees a side."""
+    """Return the hue of HSV and HSL: the position on the hexagon, with 60 degrees per side."""
     r, g, b = rgb
     sides = np.select(
         [top == r, top == g],
@@ -130,7 +130,7 @@ def hexagonal(rgb: NDArray, low: NDArray, top: NDArray) -> NDArray:
 
 
 def on_hexagon(hue: NDArray, chroma: NDArray, top: NDArray) -> NDArray:
-    """Return the RGB values of a hue, the largest of which is `top` and the least less by C."""
+    """Return the RGB values of a hue; the largest is `top`, and the least is ``top - chroma``."""
     place = (np.array([[5.0], [3.0], [1.0]]) + hue / 60) % 6
     return top - chroma * np.minimum(place, 4 - place).clip(0, 1)
 
@@ -147,5 +147,5 @@ def fold(hue: NDArray) -> NDArray:
 
 
 def ratio(part: NDArray, whole: NDArray) -> NDArray:
-    """Return ``part / whole``, 0 where the whole is 0."""
+    """Return ``part / whole``, or 0 if the whole is 0."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole != 0)

@@ -1,11 +1,13 @@
 """Indexed files: PNG and GIF, whose pixels are entries of a palette of at most 256 colours.
 
-A PNG keeps how opaque each entry is (its chunk tRNS); in a GIF an entry is opaque or transparent.
+A PNG stores the opacity of each entry (in the chunk tRNS); an entry of a GIF is either opaque or
+transparent.
 
-**Animations.**  Frames are read as they appear, each whole.  They are written as the part that
-changes: where no transparent pixel covers an opaque one, a frame stays and the next is drawn over
-it (disposal 1); else every frame is cleared before the next (disposal 2).  So each frame appears
-as it was, for as long; Pillow joins frames that have become equal, and adds up their times.
+**Animations.**  Each frame is read as a whole, as it appears.  For each frame, only the part that
+changes is written.  If no opaque pixel becomes transparent, a frame stays and the next one is drawn
+over it (disposal 1); otherwise every frame is cleared before the next one (disposal 2).  So each
+frame keeps its appearance and its duration; Pillow joins equal consecutive frames and adds up their
+durations.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ class Animation:
     pixels : ndarray of uint8, shape (frames, height, width, 3 or 4)
         RGB, or RGBA with an alpha of 0 or 255.
     durations : list of int
-        Milliseconds of each frame.
+        The duration of each frame in milliseconds.
     loop : int or None
-        How often it is repeated, 0 for ever; None: it is shown once.
+        The number of repetitions, 0 for endless; None: the animation is shown once.
     info : dict
         As in :class:`lloydia.images.files.Picture`.
     """
@@ -57,7 +59,7 @@ class Animation:
 
 
 def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
-    """Read an animated GIF; None where the file is none.
+    """Read an animated GIF; return None for another file.
 
     Parameters
     ----------
@@ -68,9 +70,9 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
     Raises
     ------
     DataError
-        The file is a GIF that is damaged, cut short or too large.
+        If the file is a GIF that is damaged, cut short or too large.
     OSError
-        There is no such file, or it cannot be read.
+        If there is no such file, or it cannot be read.
     """
     with path.open("rb") as stream, sound(str(path), allow_huge):
         if stream.read(4) != b"GIF8":
@@ -103,14 +105,14 @@ def write_png(
     info: Mapping[str, Any],
     renames: Renames | None = None,
 ) -> None:
-    """Write an indexed PNG, 1 to 8 bits a pixel.
+    """Write an indexed PNG with 1 to 8 bits per pixel.
 
     Parameters
     ----------
     path : Path
     indices : ndarray of uint8, shape (height, width)
     palette : Palette
-        At most 256 colours; with 16 bits they are rounded to 8.
+        At most 256 colours; 16 bits per channel are rounded to 8.
     info : mapping
         As in :class:`lloydia.images.files.Picture`.
     renames
@@ -145,7 +147,7 @@ def write_gif(
     path : Path
     indices : ndarray of uint8, shape (frames, height, width)
     palettes : sequence of Palette
-        One for all frames, or one a frame; an entry is transparent or opaque.
+        One palette for all frames, or one per frame; each entry is transparent or opaque.
     durations, loop
         As in :class:`Animation`.
     info : mapping or None
@@ -171,7 +173,7 @@ def write_gif(
         options |= {"save_all": True, "append_images": images[1:], "duration": list(durations)}
     for i, image in enumerate(images):
         entry = hidden[0 if shared else i]
-        # An entry that no pixel has marks what does not change.
+        # An unused entry marks the pixels that do not change.
         spare = entry if entry is not None else len(tables[0 if shared else i])
         if entry is not None or (shared and len(images) > 1 and spare < MOST):
             image.info["transparency"] = spare
@@ -182,7 +184,7 @@ def write_gif(
 
 
 def binary(pixels: NDArray) -> NDArray:
-    """Return RGBA pixels, or grey with alpha, of which each is opaque or transparent."""
+    """Return pixels with alpha in which each pixel is either opaque or fully transparent."""
     full = np.iinfo(pixels.dtype).max
     kept = pixels.copy()
     kept[..., -1] = np.where(pixels[..., -1] > full // 2, full, 0)

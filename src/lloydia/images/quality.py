@@ -1,4 +1,4 @@
-r"""How near a picture is to its original: PSNR and SSIM.
+r"""The similarity of a picture to its original: PSNR and SSIM.
 
 * PSNR, in decibels, is ``10 log10(peak^2 / mean squared error)``, over all samples.
 * SSIM is the mean structural similarity of Z. Wang, A. C. Bovik, H. R. Sheikh and E. P. Simoncelli,
@@ -24,10 +24,10 @@ from lloydia.backends.cpu.runtime.pool import run, threads_of
 
 __all__ = ["TAPS", "decibels", "psnr", "shown", "squared_error", "ssim"]
 
-TAPS = 11  # pixels along a side of the window
+TAPS = 11  # the width and height of the window in pixels
 DEVIATION = 1.5
-BLOCK = 1 << 20  # samples that are subtracted at a time
-ROWS = 64  # rows of windows that a thread takes at a time
+BLOCK = 1 << 20  # the number of samples that are subtracted at a time
+ROWS = 64  # the number of rows of windows that a thread takes at a time
 
 
 def psnr(original: NDArray, other: NDArray) -> float:
@@ -41,7 +41,7 @@ def psnr(original: NDArray, other: NDArray) -> float:
 
 
 def squared_error(original: NDArray, other: NDArray) -> float:
-    """Return the sum of the squared differences of samples: exact for whole numbers."""
+    """Return the sum of the squared differences of samples; it is exact for whole numbers."""
     total, samples, others = 0.0, original.ravel(), other.ravel()
     for start in range(0, original.size, BLOCK):
         part = slice(start, start + BLOCK)
@@ -51,7 +51,7 @@ def squared_error(original: NDArray, other: NDArray) -> float:
 
 
 def decibels(error: float, peak: float = 255.0) -> float:
-    """Return the PSNR that a mean squared error is; infinity for 0."""
+    """Return the PSNR of a mean squared error; infinity for 0."""
     return 10 * math.log10(peak**2 / error) if error else math.inf
 
 
@@ -68,11 +68,14 @@ def ssim(original: NDArray, other: NDArray, n_threads: int | None = None) -> flo
     Raises
     ------
     ValueError
-        The pictures are smaller than the window.
+        If the pictures are smaller than the window.
     """
     height, width, channels = original.shape
     if min(height, width) < TAPS:
-        raise ValueError(f"SSIM needs 11 x 11 pixels at least; the picture is {width} x {height}.")
+        raise ValueError(
+            f"The picture has {width} x {height} pixels, and SSIM needs at least 11 x 11: use a "
+            "larger picture."
+        )
     peak = _peak(original)
     constants = (0.01 * peak) ** 2, (0.03 * peak) ** 2
     window = _window()
@@ -88,7 +91,7 @@ def ssim(original: NDArray, other: NDArray, n_threads: int | None = None) -> flo
 
 
 def _window() -> NDArray[np.float64]:
-    """Return the weights of the window along one side; they add up to 1."""
+    """Return the weights of the window along one side, which sum to 1."""
     away = np.arange(TAPS) - TAPS // 2
     weights = np.exp(-0.5 * (away / DEVIATION) ** 2)
     return weights / weights.sum()
@@ -96,10 +99,10 @@ def _window() -> NDArray[np.float64]:
 
 @kernel
 def similarities(x, y, window, c1, c2, sums, start, stop):
-    """Add up the similarity in each row of windows, those whose first rows are start to stop.
+    """Write the sum of similarities for each row of windows from `start` to `stop`.
 
-    The window is a product, so its means are taken down the columns, then along the row: of x, y,
-    x^2 + y^2 and x y, which is what the formula needs.
+    The window is separable: means are computed along the columns first, then along the rows, of x,
+    y, x^2 + y^2 and x y.
     """
     taps = len(window)
     inner = x.shape[1] - taps + 1
@@ -135,12 +138,12 @@ def _peak(picture: NDArray) -> float:
 
 
 def shown(picture: NDArray) -> NDArray:
-    """Return what is seen of a picture: with alpha, its colours times alpha, and alpha.
+    """Return the visible part of a picture: with alpha, its colours times alpha, and alpha.
 
     Parameters
     ----------
     picture : ndarray of uint8 or uint16, shape (..., channels)
-        Alpha is the last of 2 or 4 channels.
+        With 2 or 4 channels, the last one is alpha.
     """
     if picture.shape[-1] not in (2, 4):
         return picture

@@ -1,1 +1,1 @@
-"""Formats of files: known by the first bytes, opened, decompressed, and checked before reading."""
+"""Formats of files: detection by the first bytes, opening, decompression, and early checks."""

@@ -1,4 +1,4 @@
-"""What pyarrow raises for files that it does not read, and the sentence about it."""
+"""The errors of pyarrow for files that it cannot read, and Lloydia's error for them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ __all__ = ["arrow_errors", "unreadable"]
 
 
 def arrow_errors() -> tuple[type[Exception], ...]:
-    """Return what pyarrow raises for a damaged file."""
+    """Return the exceptions that pyarrow raises for a damaged file."""
     import pyarrow as pa
 
-    # Names are decoded when a file is opened, and may be damaged.
+    # Opening a file decodes names, which may be damaged.
     return pa.ArrowException, OSError, UnicodeDecodeError
 
 
 def unreadable(error: Exception, where: str, what: str) -> DataError:
     """Return the error for a file, called `where`, that should be `what`, such as "an Arrow file".
 
-    Some types of numbers, such as integers of 128 bits, are in the formats and not in pyarrow.
+    The formats have some types, such as 128-bit integers, that pyarrow does not support.
     """
     if isinstance(error, NotImplementedError):
         said = str(error).splitlines()[0].rstrip(".") if str(error) else "an unknown type"

@@ -16,7 +16,7 @@ __all__ = ["EXTENSIONS", "decompressed"]
 
 EXTENSIONS = (".gz", ".bz2", ".xz", ".zst")
 
-# What the libraries raise on bytes that are no sound file.
+# The exceptions that the libraries raise for damaged files.
 DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 
 
@@ -26,8 +26,8 @@ def decompressed(stream: BinaryIO, kind: Kind, where: str) -> BinaryIO:
     Raises
     ------
     DataError
-        No library for it is installed.  Reading from it says so where the file is damaged, or takes
-        all memory.
+        If no library for the compression is installed.  Reading from the stream raises the error if
+        the file is damaged or does not fit into memory.
     """
     return io.BufferedReader(_Stream(_opened(stream, kind, where), where))
 
@@ -63,7 +63,7 @@ def _zstandard(stream: BinaryIO, where: str) -> Any:
 
 
 class _Stream(io.RawIOBase):
-    """What a library decompresses, with damage in one sentence and memory watched."""
+    """A decompressed stream that reports damage in one sentence and watches the free memory."""
 
     def __init__(self, inner: Any, where: str) -> None:
         self.inner, self.where, self.watch = inner, where, Watch(where)
@@ -77,7 +77,7 @@ class _Stream(io.RawIOBase):
         except DAMAGE as error:
             raise self._damaged() from error
         except Exception as error:
-            # Zstandard's libraries have classes of their own.
+            # The libraries of Zstandard raise exceptions of their own classes.
             if type(error).__name__ not in ("ZstdError", "ArrowInvalid"):
                 raise
             raise self._damaged() from error

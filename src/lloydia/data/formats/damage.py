@@ -1,4 +1,4 @@
-"""What libraries raise on bytes that are no sound file."""
+"""The exceptions that libraries raise for damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are not there: what may be meant."""
+"""The error for a missing file, with a proposal of a similar name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lloydia.spelling import meant, near
 
 __all__ = ["no_such_file"]
 
-# A path has lost one of the two slashes.
+# In a Path, an address has only one of its two slashes.
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-# Names of a folder that are looked at.
+# The largest number of names in a folder that are compared.
 MOST = 10_000
 
 
 def no_such_file(path: Path) -> DataError:
-    """Return the error for a file that is not there, which says what may be meant."""
+    """Return the error for a missing file; it proposes a similar name."""
     what = f"no such file: {path}"
     if ADDRESS.match(str(path)) and os.sep == "/":
         return DataError(f"{what}; addresses are not read: download the file, and give that.")
@@ -34,7 +34,7 @@ def no_such_file(path: Path) -> DataError:
 
 
 def _near(path: Path, folder: Path) -> Path | None:
-    """Return a file of the folder whose name is near, without or with its extension."""
+    """Return a file of the folder with a similar name, or with the same name and an extension."""
     names: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in islice(entries, MOST)]

@@ -1,4 +1,4 @@
-"""NumPy's files: what they declare is compared with the file and the memory before it is read."""
+"""NumPy files; their declared sizes are compared with the file and the memory before reading."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = [
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 65_535
 
-# A model or a checkpoint is written uncompressed; one that was compressed since is read as well,
-# but none that declares many times its size.
+# Lloydia writes models and checkpoints uncompressed.  A file that was compressed later is read as
+# well, unless it declares many times its size.
 TIMES, FEW = 16, 64_000_000
 
 BY_BLOCKS = "save the array as .npy, which is read by blocks"
@@ -38,14 +38,14 @@ SPARSE_FORMATS = ("csr", "csc", "bsr", "coo", "dia")
 
 
 class Header(NamedTuple):
-    """What a .npy file declares."""
+    """The shape and the type that a .npy file declares."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """The size of the array in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -53,12 +53,12 @@ class Header(NamedTuple):
 
 
 def header_of(stream: BinaryIO, where: str) -> Header | None:
-    """Read the header of a .npy file; None where it is no such file.
+    """Read the header of a .npy file; return None for another file.
 
     Raises
     ------
     DataError
-        It is damaged, or holds Python objects.
+        If the file is damaged, or holds Python objects.
     """
     start = stream.read(8)
     if start[:6] != MAGIC or len(start) < 8:
@@ -71,7 +71,7 @@ def header_of(stream: BinaryIO, where: str) -> Header | None:
         raise damaged
     told += stream.read(length)
     lib = np.lib.format
-    # The third version differs from the second in the encoding of names alone.
+    # The third version differs from the second only in the encoding of names.
     read = lib.read_array_header_1_0 if first else lib.read_array_header_2_0
     try:
         shape, _, dtype = read(io.BytesIO(told))
@@ -88,17 +88,17 @@ def load_numpy(stream: BinaryIO, where: str, *, ours: bool = False) -> NDArray[A
     Parameters
     ----------
     stream : binary file
-        One that can be sought in.
+        A seekable file.
     where : str
-        What errors call it.
+        The name of the file in errors.
     ours : bool
-        Whether it is to be an archive that Lloydia wrote, none of whose arrays declares many times
-        what the file holds.
+        Whether the file should be an archive that Lloydia wrote; then its arrays must not declare
+        many times the size of the file.
 
     Raises
     ------
     DataError
-        The file is damaged, holds Python objects, or does not fit into memory.
+        If the file is damaged, holds Python objects, or does not fit into memory.
     """
     place = stream.tell()
     start = stream.read(2)
@@ -117,7 +117,7 @@ def load_array(stream: BinaryIO, where: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        It is damaged, cut short, holds Python objects, or does not fit into memory.
+        If the file is damaged, is cut short, holds Python objects, or does not fit into memory.
     """
     place = stream.tell()
     size = stream.seek(0, io.SEEK_END) - place
@@ -140,14 +140,14 @@ def load_array(stream: BinaryIO, where: str) -> NDArray[Any]:
 
 
 class Archive:
-    """The arrays of an .npz file, each read when it is asked for.
+    """The arrays of an .npz file, each read on access.
 
     Parameters
     ----------
     stream : binary file
-        One that can be sought in.
+        A seekable file.
     where : str
-        What errors call it.
+        The name of the file in errors.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Archive:
     Raises
     ------
     DataError
-        It is damaged.
+        If the file is damaged.
     """
 
     def __init__(self, stream: BinaryIO, where: str) -> None:
@@ -178,9 +178,9 @@ class Archive:
         Raises
         ------
         KeyError
-            There is none of that name.
+            If there is no array with that name.
         DataError
-            It is damaged, holds Python objects, or does not fit into memory.
+            If the array is damaged, holds Python objects, or does not fit into memory.
         """
         check_room(self.header(name).nbytes, f"{self.where}, {name}", BY_BLOCKS)
         try:
@@ -190,14 +190,14 @@ class Archive:
             raise self._damaged() from None
 
     def header(self, name: str) -> Header:
-        """Return what the header of an array declares.
+        """Return the header of an array.
 
         Raises
         ------
         KeyError
-            There is none of that name.
+            If there is no array with that name.
         DataError
-            It is damaged, holds Python objects, or declares more than there is.
+            If the array is damaged, holds Python objects, or is shorter than declared.
         """
         member = self._members[name]
         try:
@@ -217,14 +217,14 @@ class Archive:
         Raises
         ------
         DataError
-            It does.
+            If it does.
         """
         declared = 0
         for name, member in self._members.items():
             try:
                 declared += self.header(name).nbytes
             except DataError:
-                # Whoever reads it says what is wrong with it, and reads as much as this at most.
+                # Reading this array raises the error, and reads at most its size in the file.
                 declared += self.zip.getinfo(member).file_size
         if declared > TIMES * self.size + FEW:
             raise DataError(
@@ -248,7 +248,7 @@ def is_sparse(archive: Archive) -> bool:
 
 
 def is_part_of_sparse(archive: Archive) -> bool:
-    """Return whether `data` is only the values of a sparse matrix, whose places are beside it."""
+    """Return whether `data` holds values of a sparse matrix whose indices are in other arrays."""
     names = set(archive.files)
     places = ({"indices", "indptr"}, {"row", "col"}, {"coords"})
     if "data" not in names or not any(found <= names for found in places):
@@ -257,12 +257,12 @@ def is_part_of_sparse(archive: Archive) -> bool:
 
 
 def load_sparse(archive: Archive) -> Any:
-    """Return the sparse matrix of an archive, in CSR format and checked.
+    """Return the sparse matrix of an archive, checked and in CSR format.
 
     Raises
     ------
     DataError
-        It is damaged, is no table of numbers, or does not fit into memory.
+        If the matrix is damaged, is not a table of numbers, or does not fit into memory.
     """
     where = archive.where
     damaged = DataError(f"{where} is a damaged sparse matrix; save it again.")
@@ -279,13 +279,13 @@ def load_sparse(archive: Archive) -> Any:
     if any(archive.header(name).dtype.kind not in "iu" for name in INDICES & set(archive.files)):
         raise damaged
     declared = sum(archive.header(name).nbytes for name in archive.files)
-    # Once as it is stored, once by rows.
+    # The matrix is in memory twice: in its stored format, and in CSR.
     check_room(2 * declared + 8 * lengths[0], where, "use fewer rows or columns")
     archive.stream.seek(0)
     try:
         matrix = sp.load_npz(archive.stream)
         if matrix.format in ("csr", "csc", "bsr"):
-            # Indices beyond the shape would be read and written out of bounds.
+            # Indices beyond the shape would cause reads and writes out of bounds.
             matrix.check_format(full_check=True)
         rows = matrix.tocsr()
         rows.sum_duplicates()

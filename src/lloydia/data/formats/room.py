@@ -1,4 +1,4 @@
-"""Whether what a file declares fits into the memory that is free, asked before it is read."""
+"""Checks that a file's declared size fits into the free memory, before it is read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from lloydia.data.columns import DataError
 
 __all__ = ["Watch", "check_room", "free"]
 
-# Bytes between two looks at the memory that is free, and the part of it that stays free.
+# Bytes between two checks of the free memory; one part in RESERVE of it must remain free.
 STEP, RESERVE = 64_000_000, 16
 
 
 def free() -> int | None:
-    """Return the bytes of memory that are free for this process; None where nothing says so."""
+    """Return the bytes of memory that are free for this process; None if that is unknown."""
     from lloydia.data.chunks.memory import available
 
     try:
@@ -21,21 +21,21 @@ def free() -> int | None:
 
 
 def check_room(needed: int, where: str, remedy: str) -> None:
-    """Refuse what needs more memory than is free.
+    """Raise an error if more memory is needed than is free.
 
     Parameters
     ----------
     needed : int
-        Bytes.
+        The number of bytes.
     where : str
-        What the error calls the file.
+        The name of the file in the error.
     remedy : str
-        What to do.
+        The advice in the error.
 
     Raises
     ------
     DataError
-        There is less.
+        If less memory is free.
     """
     from lloydia.data.chunks.memory import spell
 
@@ -47,12 +47,12 @@ def check_room(needed: int, where: str, remedy: str) -> None:
 
 
 class Watch:
-    """Watch the free memory while something of unknown length is read.
+    """A watch on the free memory while data of unknown length are read.
 
     Parameters
     ----------
     where : str
-        What the error calls the file.
+        The name of the file in the error.
     """
 
     def __init__(self, where: str) -> None:
@@ -65,7 +65,7 @@ class Watch:
         Raises
         ------
         DataError
-            Hardly any memory is left.
+            If hardly any memory is left.
         """
         from lloydia.data.chunks.memory import spell
 

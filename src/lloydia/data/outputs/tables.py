@@ -19,7 +19,7 @@ TABLES = (".npy", ".csv", ".tsv", ".txt", ".parquet")
 
 
 def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: str) -> None:
-    """Write labels or centres so that reading gives back every bit.
+    """Write labels or centres so that reading them gives exactly the same values.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         The file to write.
     values : ndarray, shape (n,) or (n, d)
     names : sequence of str
-        One name a column; the header of .csv, .tsv and .parquet. A .txt has no header.
+        One name per column, for the header of .csv, .tsv and .parquet.  A .txt has no header.
     suffix : str
         One of `TABLES`.
 
@@ -44,7 +44,7 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
         import pyarrow as pa
 
         table = pa.Table.from_arrays([pa.array(column) for column in columns.T], list(names))
-        # A file of ours, for pyarrow's own errors do not say what the disk answered.
+        # Open the file here, because pyarrow's errors do not contain the error of the disk.
         with to.open("wb") as stream:
             pyarrow_parquet(str(to)).write_table(table, stream)
         return
@@ -53,15 +53,15 @@ def write_table(to: Path, values: NDArray[Any], names: Sequence[str], suffix: st
 
 
 def write_encoded(to: Path, encode: Callable[[BinaryIO], object]) -> None:
-    """Have a library encode a picture in memory, and write it.
+    """Encode a picture in memory by a library, and write it.
 
-    Encoders that write to a full disk raise errors that do not say so.
+    If encoders write to a full disk themselves, their errors do not say so.
 
     Parameters
     ----------
     to : Path
     encode : callable
-        Takes the stream to encode into.
+        It takes the stream to write to.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def write_encoded(to: Path, encode: Callable[[BinaryIO], object]) -> None:
 
 
 def write_numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
-    """Write blocks of n rows, one after the other, as one array.
+    """Write blocks that have n rows in all as one array.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def write_numpy(to: Path, blocks: Iterable[NDArray[Any]], n: int) -> None:
                 kind, shape = np.lib.format.dtype_to_descr(block.dtype), (n, *block.shape[1:])
                 header = {"descr": kind, "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(stream, header)
-            # Not tofile: that does not say why something did not get there.
+            # Not tofile, which does not report why a write failed.
             stream.write(np.ascontiguousarray(block).data)
 
 
@@ -105,7 +105,7 @@ def write_rows(
     suffix : {".csv", ".tsv", ".txt"}
     """
     columns = values.reshape(len(values), -1)
-    # The shortest decimal text that reads back as the same number, in the array's own precision.
+    # The shortest decimal text that is read as the same number, in the array's precision.
     rows = columns.astype(str) if columns.dtype.kind == "f" else columns
     delimiter = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")

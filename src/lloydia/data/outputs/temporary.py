@@ -1,8 +1,9 @@
-"""Files that are written under a temporary name and renamed when they are whole.
+"""Files that are written under a temporary name and renamed when they are complete.
 
-A temporary file is locked (flock) by the process that writes it.  The lock goes with the process,
-however that ends, on this machine or on another that shares the folder; so a file without one is
-left over, and who writes the same output next removes it.
+The process that writes a temporary file locks it (flock).  The system releases the lock when the
+process ends, on this machine or on another one that shares the folder.  So a temporary file without
+a lock is left over from a dead process, and the next process that writes the same output removes
+it.
 """
 
 from __future__ import annotations
@@ -23,34 +24,34 @@ from lloydia.data.outputs.seals import refuse_others, seal
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked there, and nothing that is left over removed
+except ImportError:  # on Windows, files are not locked, and left-over files are not removed
     fcntl = None  # type: ignore[assignment]
 
-# Of the name of a temporary file; and the bytes that file systems allow a name.
+# The digits in the name of a temporary file, and the largest number of bytes in a file name.
 HEX_DIGITS = 8
 NAME_BYTES = 255
 
-# What a disk answers that is full, broken or read-only.
+# The errors of a disk that is full, broken or read-only.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def target_of(path: Path) -> Path:
-    """Return the file that is written for a path: what links lead to.
+    """Return the file that is written for a path: the target of its links.
 
-    Of links that lead in a circle it is one of them, and the system says what is wrong with it.
+    For links in a circle the result is one of them, and opening it raises the error.
     """
     return Path(os.path.realpath(path))
 
 
 class Renames(ExitStack):
-    """Outputs under temporary names, which are all renamed when it closes.
+    """A context in which outputs have temporary names; at its end all of them are renamed.
 
     Parameters
     ----------
     force : bool
-        Whether a file that is there by then is replaced whoever wrote it.  Otherwise nothing is
-        renamed if one output would replace a file that :func:`refuse_others` refuses: the user may
-        have written it while the outputs were computed.
+        Whether existing files are replaced in any case.  Otherwise, nothing is renamed if one
+        output would replace a file that :func:`refuse_others` refuses, because the user may have
+        written that file while the outputs were computed.
     """
 
     def __init__(self, *, force: bool = True) -> None:
@@ -82,7 +83,7 @@ def writing(path: Path, renames: Renames) -> Iterator[Path]:
     Raises
     ------
     OSError
-        The file cannot be written; the error names `path`.
+        If the file cannot be written; the error names `path`.
     """
     with naming(path):
         to = renames.enter_context(replacing(path))
@@ -92,10 +93,10 @@ def writing(path: Path, renames: Renames) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Make an OSError from within name `path`, the file that was being written.
+    """Change OSErrors from within so that they name `path`, the file that is being written.
 
-    A library may have put an error of its own in the place of what the disk answered: the reason is
-    what the disk answered.  A DataError stays as it is, since it names an input.
+    A library may have replaced the error of the disk by one of its own; the reason is then taken
+    from the error of the disk.  A DataError is not changed, because it names an input.
 
     Raises
     ------
@@ -125,9 +126,9 @@ def _of_disk(error: BaseException | None) -> OSError | None:
 
 @contextmanager
 def temporary(path: Path) -> Iterator[Path]:
-    """Yield the name of a new file beside `path`, with its extension; at the end remove it.
+    """Yield the name of a new file in the folder of `path`, with its extension; finally remove it.
 
-    What dead processes left of theirs goes too.
+    Temporary files that dead processes left are removed as well.
     """
     target = target_of(path)
     with naming(path):
@@ -140,7 +141,7 @@ def temporary(path: Path) -> Iterator[Path]:
         yield to
     finally:
         stream.close()
-        # An error here would hide the one that is under way.
+        # An error here would hide an earlier one.
         with suppress(OSError):
             to.unlink()
 
@@ -162,7 +163,7 @@ def _locked(target: Path) -> BinaryIO:
             return stream
         with suppress(OSError):  # a file system without locks, where all are taken for locked
             fcntl.flock(stream, fcntl.LOCK_EX)
-        # Whoever saw it before it was locked has removed it.
+        # Another process may have removed the file before it was locked.
         if os.path.exists(stream.name):
             return stream
         stream.close()
@@ -174,7 +175,7 @@ def _remove_left_over(target: Path) -> None:
     digits = "0" * HEX_DIGITS
     before, after = map(glob.escape, _named(target.stem, digits, target.suffix).rsplit(digits, 1))
     for left in target.parent.glob(before + "[0-9a-f]" * HEX_DIGITS + after):
-        # One that is locked, or gone by now, or another user's, stays as it is.
+        # Skip files that are locked, already removed, or owned by another user.
         with suppress(OSError), left.open("r+b") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink()
@@ -182,16 +183,15 @@ def _remove_left_over(target: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file beside `path`; at the end rename it, or remove it on failure.
+    """Yield a temporary file in the folder of `path`; finally rename it, or remove it on failure.
 
-    The temporary name keeps the extension.
-
-    Several of these can be open at once: nothing is renamed while a later one may still fail.
+    The temporary name keeps the extension.  Several of these contexts can be nested, so that
+    nothing is renamed before all outputs are complete.
 
     Raises
     ------
     OSError
-        There can be no such file, or the rename fails.
+        If the file cannot be created or renamed.
     """
     with temporary(path) as to:
         yield to

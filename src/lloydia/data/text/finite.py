@@ -1,4 +1,4 @@
-"""Values that are not finite."""
+"""The check that all values of a table are finite."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def check_finite(
     columns : Columns
         The d columns.
     where : str
-        What the error calls the table.
+        The name of the table in the error.
     lines : sequence of int or None
-        The line of the file for each row, counted from 1, of a text without NaN and infinity: a
-        value that is not finite is too large for float64.
+        For a text, the line of each row, counted from 1.  Texts with NaN and infinity have been
+        refused before, so a value that is not finite is too large for float64.
 
     Raises
     ------
     DataError
-        A value is not finite; the sentence names the first row and column.
+        If a value is not finite; the message names the first such row and column.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         # A finite sum proves that every term is finite, at a fraction of the memory of isfinite(X).

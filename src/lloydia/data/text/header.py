@@ -1,4 +1,4 @@
-"""Whether the first row of a text is a header."""
+"""The decision whether the first row of a text is a header."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from lloydia.data.text.records import Row
 from lloydia.spelling import option
 
 YEARS = (1500, 2200)
-# A number of the first row is far from those below if it is as many times as large as each.
+# A number of the first row is far from those below if it is more than FAR times as large.
 FAR = 3
-# Increasing numbers are as many by chance once in 120 rows.
+# The least number of increasing values that look like names; by chance, one row in 120 has them.
 INCREASING = 5
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the first row is taken for.
+    """The decision about the first row.
 
     Parameters
     ----------
     header : bool
+        Whether the first row is a header.
     kinds : bool
-        It is a header because no cell below one of its numbers is written as that is, in the rows
-        that were looked at: all others must agree.
+        Whether the decision depends on the notation of the numbers: in the sample, no number below
+        is written like that of the first row, and all other rows must agree.
     warning : str
-        What to say about it, or nothing.
+        A warning about the decision, or "".
     """
 
     header: bool
@@ -40,17 +41,17 @@ class Verdict:
 def judge(
     sample: Sequence[Row], wanted: str | Sequence[str] | None, grammar: Grammar, where: str
 ) -> Verdict:
-    """Return what the first of some rows is.
+    """Return the decision whether the first of some rows is a header.
 
-    Words above numbers are a header. Numbers are one only if they are asked for as names, if they
-    are 0, 1, 2 and so on (pandas writes these for columns without names) above several columns, or
-    if no cell below could be written as they are: whole numbers above numbers that all have a
-    fraction, as in 3.0, or quotes above none.
+    Words above numbers are a header.  Numbers are a header in three cases: if `wanted` contains
+    them as names; if they are 0, 1, 2 and so on above several columns, as pandas writes them for
+    columns without names; or if their notation differs from all cells below, such as whole numbers
+    above numbers with a fraction (3.0), or numbers in quotes above numbers without.
 
     Raises
     ------
     DataError
-        It cannot be told, as numbers and words are mixed.
+        If the first row mixes numbers and words, so that the decision is not possible.
     """
     first = [cell.strip() for cell in sample[0].cells]
     asked = asked_names(wanted)
@@ -86,7 +87,7 @@ def taken_for_header(first: Row, where: str) -> str:
 
 
 def read_as_row(first: Row, where: str) -> str:
-    """Return the warning about a first row of numbers that is data, and could be a header."""
+    """Return the warning about a first row of numbers that is read as data and may be a header."""
     return (
         f"{where}: the first row ({_said(first)}) is read as a row of data, and could be a header; "
         f"{option('header', True)} reads it as one, and {option('header', False)} ends this "
@@ -110,12 +111,12 @@ def _is_header_of_words(table: _Sample, where: str) -> bool:
     Raises
     ------
     DataError
-        It cannot be told.
+        If the decision is not possible.
     """
     places = range(len(table.first))
     words = [j for j in places if table.grammar.is_text(table.first[j])]
     numbers = [j for j in places if table.grammar.is_number(table.first[j])]
-    # Numbers in another spelling than is read, such as 1,5 and 12_3, are no names.
+    # Numbers in an unsupported spelling, such as 1,5 and 12_3, are not names.
     strange = [j for j in words if is_strange(table.first[j], table.grammar)]
     names = [j for j in words if j not in strange]
     if strange and all(table.is_strange(j) for j in strange):
@@ -139,12 +140,12 @@ def _is_header_of_words(table: _Sample, where: str) -> bool:
 
 
 def is_strange(cell: str, grammar: Grammar) -> bool:
-    """Return whether a cell is a number in a spelling that is not read, without other words."""
+    """Return whether a cell is a number in an unsupported spelling."""
     return grammar.is_text(cell) and grammar.other_number(cell) != ""
 
 
 class _Sample:
-    """The first row, and columns of the rows below."""
+    """The first row of a sample, and the columns of the rows below it."""
 
     def __init__(self, sample: Sequence[Row], grammar: Grammar) -> None:
         self.grammar, self.rows = grammar, sample[1:]
@@ -156,17 +157,17 @@ class _Sample:
         return [cell for cell in cells if cell.lower() not in MISSING]
 
     def is_strange(self, j: int) -> bool:
-        """Return whether numbers in another spelling stand in a column too, or nothing."""
+        """Return whether a column is empty or holds a number in an unsupported spelling."""
         cells = self.below(j)
         return not cells or any(is_strange(cell, self.grammar) for cell in cells)
 
     def holds_numbers(self, j: int) -> bool:
-        """Return whether all cells of a column are numbers, some at least."""
+        """Return whether a column is not empty and all its cells are numbers."""
         cells = self.below(j)
         return bool(cells) and all(map(self.grammar.is_number, cells))
 
     def differs(self, places: Sequence[int]) -> bool:
-        """Return whether no cell below one of the first row is written as it is."""
+        """Return whether no cell below has the notation of the first row's cell above it."""
         if not any(self.below(j) for j in places):
             return False
         kinds = {j: kind(self.first[j], j in self.quoted, self.grammar) for j in places}
@@ -178,10 +179,10 @@ class _Sample:
         )
 
     def proves(self, places: Sequence[int]) -> bool:
-        """Return whether what wrote the rest cannot have written the first row as data.
+        """Return whether the notation proves that the first row is not data.
 
-        It puts all numbers in quotes and those of the rest not, or puts a fraction to whole
-        numbers, as in 3.0 and 2.50, and not to those of the first row.
+        Either all its numbers are in quotes and no number below is; or its numbers have no
+        fraction, and each column below has numbers with a padded fraction, such as 3.0 and 2.50.
         """
         if not self.differs(places):
             return False
@@ -195,7 +196,7 @@ class _Sample:
         return all(self.first[j].isdecimal() and j not in self.quoted for j in places)
 
     def _is_far(self, j: int) -> bool:
-        """Return whether a number of the first row is far from all below."""
+        """Return whether a number of the first row is far from all numbers below it."""
         cells = self.below(j)
         if not cells or not all(map(self.grammar.is_number, cells)):
             return False
@@ -204,7 +205,7 @@ class _Sample:
         return abs(self.grammar.value(self.first[j])) > FAR * size
 
     def continues(self, numbers: Sequence[str]) -> bool:
-        """Return whether the second row counts on where the first one, 0, 1, 2, ends."""
+        """Return whether the second row continues the counting of the first one, 0, 1, 2, ..."""
         d = len(numbers)
         second = [cell.strip() for cell in self.rows[0].cells] if self.rows else []
         return second == [str(d + j) for j in range(d)]
@@ -212,8 +213,9 @@ class _Sample:
     def is_plausible(self, places: Sequence[int]) -> bool:
         """Return whether numbers of the first row look like names, and those below do not.
 
-        They are 0, 1, 2 and so on, or years, or evenly spaced, or many that increase; or several
-        that are all far from those below; or whole numbers above fractions alone.
+        Numbers look like names if they are 0, 1, 2 and so on, years, evenly spaced, or many that
+        increase; if there are several and all are far from those below; or if they are whole
+        numbers above numbers that all have a fraction.
         """
         second = self.rows[0].cells if self.rows else []
         values, after = self._values(self.first, places), self._values(second, places)
@@ -227,7 +229,7 @@ class _Sample:
         return _are_names(values) or far or (len(self.rows) > 2 and self.differs(places))
 
     def _values(self, cells: Sequence[str], places: Sequence[int]) -> list[float]:
-        """Return numbers, or none where one of them is no number."""
+        """Return the numbers in cells, or an empty list if a cell is not a number."""
         found = [cells[j] for j in places if j < len(cells)]
         if not all(map(self.grammar.is_number, found)) or len(found) < len(places):
             return []
@@ -235,14 +237,14 @@ class _Sample:
 
 
 def kind(cell: str, quoted: bool, grammar: Grammar) -> tuple[bool, str]:
-    """Return how a number is written: whether in quotes, and as a whole one or with a fraction."""
+    """Return the notation of a number: whether it is in quotes, and whether it has a fraction."""
     if grammar.decimal in cell or (not WHOLE.fullmatch(cell) and "e" in cell.lower()):
         return quoted, "fraction"
     return quoted, "whole" if grammar.is_number(cell) else "none"
 
 
 def is_padded(cell: str, grammar: Grammar) -> bool:
-    """Return whether a number ends with a zero, or nothing, after the mark of its fraction."""
+    """Return whether the fraction of a number is empty or ends with a zero."""
     mantissa = cell.lower().partition("e")[0]
     return grammar.decimal in mantissa and mantissa[-1] in ("0", grammar.decimal)
 

@@ -1,4 +1,4 @@
-"""Layouts of text that are not read, recognised to say so where a text is no table of cells."""
+"""Recognition of unsupported text layouts, for errors about texts that are not tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lloydia.data.numbers import REAL
 
 __all__ = ["other_layout"]
 
-LINES = 20  # that are looked at
-LABEL = re.compile(rf"{REAL.pattern}(?:,{REAL.pattern})*")  # several where rows have several
+LINES = 20  # the number of lines that are examined
+LABEL = re.compile(rf"{REAL.pattern}(?:,{REAL.pattern})*")  # a row may have several labels
 PAIR = re.compile(rf"(?:[0-9]{{1,18}}|qid):{REAL.pattern}")
 TIME = re.compile(r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]")
 RULE = re.compile(r"[|:+=\s-]*-[|:+=\s-]*")
 
 
 def other_layout(head: Sequence[str]) -> str:
-    """Return what an error says of the layout of a text, by its first lines; "" for all else."""
+    """Return the error text about an unsupported layout, by the first lines; "" if unknown."""
     lines = [line.strip() for line in head[:LINES] if line.strip()]
     if not lines:
         return ""
@@ -38,9 +38,9 @@ def other_layout(head: Sequence[str]) -> str:
 
 
 def _is_libsvm(lines: Sequence[str]) -> bool:
-    """Return whether each line is a label and pairs index:value whose indices ascend.
+    """Return whether each line is a label and pairs index:value with ascending indices.
 
-    Some pair is no time of day: 10:30 may be either.
+    At least one pair must not look like a time of day, such as 10:30.
     """
     rows = [line.partition("#")[0].split() for line in lines]
     rows = [row for row in rows if row]

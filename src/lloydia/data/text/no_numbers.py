@@ -1,4 +1,4 @@
-"""Columns that hold no numbers: text, or nothing, as a separator at the end of lines makes one."""
+"""Columns without numbers: text, or empty columns, as a separator at the end of lines makes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def refuse_columns(
     grammar: Grammar,
     where: str,
 ) -> None:
-    """Refuse columns that hold not one number in the rows of the sample, but text, or nothing.
+    """Refuse columns in which the sample has no number, only text or empty cells.
 
-    `names` are those of all columns that the table has, None where it has no header.
+    `names` are the names of all columns of the table, or None if it has no header.
 
     Raises
     ------
     DataError
-        There is such a column; the sentence names the columns of numbers.
+        If there is such a column; the message proposes the columns of numbers.
     """
     if not sample:
         return
@@ -58,7 +58,7 @@ def _holds_text(cells: Sequence[str], grammar: Grammar) -> bool:
 
 
 def _first_text(sample: Sequence[Row], place: int, grammar: Grammar) -> tuple[str, str]:
-    """Return the first cell of text in a column, and what an error says of its place."""
+    """Return the first cell of text in a column, and its place for errors."""
     row, cell = next(
         (i, row.cells[place].strip())
         for i, row in enumerate(sample)
@@ -70,7 +70,7 @@ def _first_text(sample: Sequence[Row], place: int, grammar: Grammar) -> tuple[st
 def _refuse_first_text(
     sample: Sequence[Row], columns: Columns, j: int, grammar: Grammar, where: str
 ) -> None:
-    """Refuse a column whose text can be made a number, or of a file without options."""
+    """Refuse a column whose text can become a number, or any text in a file without options."""
     cell, at = _first_text(sample, columns.places[j], grammar)
     what = f"{where}: {columns.label(j)} holds"
     if advice := grammar.advice(cell):
@@ -87,7 +87,7 @@ def _example(
 
 
 def _advice(sample: Sequence[Row], columns: Columns, kinds: Sequence[str], grammar: Grammar) -> str:
-    """Return how the first of several columns of text is read that holds numbers all the same."""
+    """Return advice for the first column of text whose cells are numbers in another spelling."""
     for j in (j for j, kind in enumerate(kinds) if kind):
         place = columns.places[j]
         cells = [row.cells[place] for row in sample if place < len(row.cells)]

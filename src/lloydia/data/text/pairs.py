@@ -1,4 +1,4 @@
-"""A stream of numbers as consecutive x y."""
+"""Streams of numbers that are read as points: x y x y."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def read_pairs(
     where: str,
     grammar: Grammar = Grammar(),  # noqa: B008 - frozen
 ) -> NDArray[np.float64]:
-    """Read a stream of numbers as consecutive x y, whatever the line breaks.
+    """Read a stream of numbers as points x y x y, independently of line breaks.
 
     Parameters
     ----------
     stream : binary file
-        Numbers are separated by white space, semicolons, and commas that stand in no number; lines
-        that start with ``#`` are left out.
+        Numbers are separated by white space, semicolons, and commas that are not part of a number;
+        lines that start with ``#`` are skipped.
     where : str
-        What errors call the stream.
+        The name of the stream in errors.
     grammar : Grammar
 
     Returns
@@ -39,7 +39,7 @@ def read_pairs(
     Raises
     ------
     DataError
-        The stream is empty, holds an odd count of numbers, or something else than finite numbers.
+        If the stream is empty, holds an odd count of numbers, or holds anything but finite numbers.
     """
     values, lines = array("d"), array("q")
     cuts = ";" if "," in (grammar.decimal, grammar.thousands) else ";,"

@@ -1,4 +1,4 @@
-"""Lines of a text, and the cells of each row."""
+"""The lines of a text, and the cells of each row."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lloydia.data.numbers import shown
 
 WHITE = " "  # as a separator: any run of spaces and tabs
 BLANKS = " \t\r\n\f\v"
-HEAD = 200  # lines that are looked at for the separator, the header and columns of text
-HEAD_CHARACTERS = 1_000_000  # of these lines, unless two are longer
+HEAD = 200  # the number of lines examined for the separator, the header and columns of text
+HEAD_CHARACTERS = 1_000_000  # the largest length of these lines, unless two are longer
 ENCODINGS = (
     *((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32")),
     *((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")),
@@ -31,10 +31,10 @@ class Row(NamedTuple):
     Parameters
     ----------
     line : int
-        The line of the file that it ends on, counted from 1.
+        The line of the file on which the row ends, counted from 1.
     cells : list of str
     quoted : frozenset of int
-        Places of the cells that stand in quotes.
+        Positions of the cells in quotes.
     """
 
     line: int
@@ -42,23 +42,24 @@ class Row(NamedTuple):
     quoted: frozenset[int] = frozenset()
 
 
-PlainRow = tuple[int, list[str], frozenset[int]]  # the same, made more quickly
+PlainRow = tuple[int, list[str], frozenset[int]]  # the same as Row, faster to create
 NONE: frozenset[int] = frozenset()
 
 
 class QuoteError(DataError):
-    """A quote that is never closed, or is followed by text."""
+    """The error for a quote that is never closed, or is followed by text."""
 
 
 class UnclosedError(QuoteError):
-    """A quote that is never closed."""
+    """The error for a quote that is never closed."""
 
 
 @contextmanager
 def decoded(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
-    """Decode as UTF-8, or as what a byte-order mark announces; the stream stays open.
+    """Decode a stream as UTF-8, or as its byte-order mark says, without closing it at the end.
 
-    Bytes that are not UTF-8 become lone surrogates, so that they matter only where they are read.
+    Bytes that are not UTF-8 become lone surrogates, so that they matter only in cells that are
+    used.
     """
     reader = io.BufferedReader(stream)  # type: ignore[type-var]
     start = reader.peek(4)[:4]
@@ -78,21 +79,21 @@ def not_utf8(text: str) -> bool:
 
 
 class Text:
-    """The lines of a text without what leads them, and the first of them to look at.
+    """The lines of a text without its leading lines, and a sample of the first rows.
 
-    Comments (lines that start with ``#``) and blank lines lead, then Excel's ``sep=;``.
+    Leading lines are comments (lines that start with ``#``), blank lines, and Excel's ``sep=;``.
 
     Parameters
     ----------
     lines : iterator of str
-        With their ends, as `decoded` gives them.
+        The lines with their line ends, as `decoded` yields them.
 
     Attributes
     ----------
     head : list of str
-        The first lines.
+        The first lines after the leading ones.
     separator : str or None
-        What a line ``sep=;`` names.
+        The separator in a line such as ``sep=;``.
     """
 
     def __init__(self, lines: Iterator[str]) -> None:
@@ -121,7 +122,7 @@ class Text:
         Raises
         ------
         QuoteError
-            A quote is followed by text, or the first row does not end.
+            If a quote is followed by text, or the first row does not end.
         """
         if separator in self._samples:
             return self._samples[separator]
@@ -130,19 +131,19 @@ class Text:
             for row in rows(iter(self.head), separator, self.skipped, marked=True):
                 found.append(Row(*row))
         except QuoteError as error:
-            # A cell may go on after these lines; reading the table tells.
+            # The cell may end after these lines; reading the whole table shows it.
             if not found or not isinstance(error, UnclosedError):
                 raise
         self._samples[separator] = found
         return found
 
     def rows(self, separator: str, marked: bool = True) -> Iterator[PlainRow]:
-        """Give all rows, as :func:`rows` does; the text can be read once.
+        """Yield all rows, as :func:`rows` does; the text can be read only once.
 
         Raises
         ------
         QuoteError
-            As the class says.
+            As :func:`rows`.
         """
         return rows(chain(self.head, self.rest), separator, self.skipped, marked)
 
@@ -150,16 +151,16 @@ class Text:
 def rows(
     lines: Iterator[str], separator: str, skipped: int = 0, marked: bool = True
 ) -> Iterator[PlainRow]:
-    """Give the rows of lines; `skipped` lines of the file came before.
+    """Yield the rows of lines; `skipped` lines of the file came before.
 
-    Without `marked` it may not say which cells stand in quotes. Blank lines are left out. Quotes
-    around a cell are removed, and two of them in it are one; such a cell may hold separators and
-    line ends.
+    Without `marked`, the cells in quotes may not be marked.  Blank lines are skipped.  Quotes
+    around a cell are removed, and two quotes within it become one; such a cell may hold separators
+    and line ends.
 
     Raises
     ------
     QuoteError
-        As the class says.
+        If a quote is never closed, or is followed by text.
     """
     number, standard = skipped, _StandardReader(separator)
     blank = " \r\n" if separator == "\t" else BLANKS

@@ -84,8 +84,8 @@ def read_text(
     Warns
     -----
     UserWarning
-        It could not be told with certainty whether the first row is a header, or the first column
-        was left out as names of rows.
+        If it is not certain whether the first row is a header, or if the first column is read as
+        names of rows and left out.
     """
     try:
         with decoded(stream) as lines:
@@ -134,11 +134,11 @@ class _Reading:
         return judge(self.sample, self.wanted, self.grammar, self.where)
 
     def _choose(self, header: bool) -> None:
-        """Choose the columns to read, and say how many cells a row has."""
+        """Choose the columns to read, and set the number of cells per row."""
         self.columns, self.width = self._chosen(header)
         places = self.columns.places
         every = places == tuple(range(self.width))
-        # An itemgetter of one item gives no tuple.
+        # An itemgetter of one item does not return a tuple.
         pick = itemgetter(*places) if len(places) > 1 else lambda cells: (cells[places[0]],)
         self.pick: Callable[[list[str]], Sequence[str]] = _same if every else pick
 
@@ -148,7 +148,7 @@ class _Reading:
         if not header:
             left_out = self._places_of_ids(None, len(first))
             return choose(None, len(first), self.wanted, self.where, left_out), len(first)
-        # Spaces at the ends of a name stay only in quotes.
+        # Spaces at the ends of a name are kept only in quotes.
         quoted = self.sample[0].quoted
         names = [
             cell if j in quoted and cell.strip() else cell.strip() for j, cell in enumerate(first)
@@ -210,12 +210,12 @@ class _Reading:
         for row in rows:
             line, cells, _ = row
             if len(cells) != width or extend(values, pick(cells)) is not None:
-                # Once more, for the error; what was added is of no use.
+                # Add the row again to raise the error; the values added before do not matter.
                 self._add(Row(*row))
             lines.append(line)
 
     def _read(self, rows: Iterator[PlainRow]) -> bool:
-        """Read rows; return whether all are written in another way than the header's numbers."""
+        """Read rows; return whether the notation of all differs from the header's numbers."""
         if not self.verdict.kinds:
             self._read_quickly(rows)
             return True
@@ -232,7 +232,7 @@ class _Reading:
         return agrees
 
     def _settled(self, first: Row, agrees: bool) -> bool:
-        """Return whether the first row is a header, now that all rows are known."""
+        """Return whether the first row is a header, after all rows have been read."""
         if self.form.header is not None or not all(map(self.grammar.is_number, first.cells)):
             return self.verdict.header
         if self.form.n_rows is not None:
@@ -242,7 +242,7 @@ class _Reading:
         return self.verdict.header and agrees
 
     def _change(self, first: Row, header: bool) -> None:
-        """Make a header of the first row after all, or a row of the header."""
+        """Turn the first row into a header, or the header into a row."""
         self._choose(header)
         d = len(self.columns.places)
         if header:
